@@ -1,5 +1,5 @@
-//! Compiles what guards llama.cpp and what attaches the kernels to it, against the sources that the
-//! binding brings.
+//! Compiles the C++ that guards llama.cpp and that attaches the kernels to it, against the sources
+//! that the binding brings.
 
 #[cfg(feature = "llama")]
 mod shim {

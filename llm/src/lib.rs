@@ -1,9 +1,9 @@
 //! The batching engine: many generations share one model through continuous batching.
 //!
 //! One thread per model owns the [`Backend`] (weights, KV cache, compute) and repeats one step:
-//! take in what arrived, plan a batch under a token budget, decode it, sample the rows that ended,
-//! and hand the outputs of the whole step to a second thread that delivers them. Requests join and
-//! leave between steps.
+//! receive messages, plan a batch under a token budget, decode it, sample the next tokens, and pass
+//! the outputs of the whole step to a second thread that delivers them. Requests join and leave
+//! between steps.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -35,9 +35,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: [`protocol`] (what goes in and out), [`spec`] (what is loaded), `schedule` (who
-//! computes what in a step), `engine` (the thread), `sampler`, `speculate` (several tokens a step),
-//! [`backend`]; [`embed`] is an engine for texts that are only read.
+//! Reading order: [`protocol`] (requests and outputs), [`spec`] (options of an engine), `schedule`
+//! (plan of a step), `engine` (the thread), `sampler`, `speculate` (several tokens per step),
+//! [`backend`]. [`embed`] is an engine for models that only read texts.
 
 pub mod backend;
 mod cache;

@@ -1,5 +1,4 @@
-//! What an engine measures of its requests and steps, as distributions that others read at any
-//! time.
+//! Measurements of an engine's requests and steps, as distributions that can be read at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use crate::protocol::{FinishReason, StepOutput};
 
-/// Upper bounds in seconds for how long a request takes.
+/// Upper bounds for the duration of a request, in seconds.
 pub const REQUEST_SECONDS: &[f64] = &[
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
-/// Upper bounds in seconds for how long a first token takes.
+/// Upper bounds for the time to a first token, in seconds.
 const FIRST_TOKEN_SECONDS: &[f64] = &[
     0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
 ];
-/// Upper bounds in seconds for how long a further token or a step takes.
+/// Upper bounds for the time of a further token or a step, in seconds.
 pub const TOKEN_SECONDS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5,
 ];
@@ -24,52 +23,51 @@ pub(crate) const TOKENS: &[f64] = &[
     1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0,
 ];
 
-/// How often values fell below each of some bounds.
+/// Distribution of values over buckets with upper bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    /// Sum of all values.
+    /// Sum of all recorded values.
     pub sum: f64,
-    /// Number of values.
+    /// Number of recorded values.
     pub count: u64,
-    /// Upper bounds, the last of them infinite, and how many values lie between each and the one
-    /// before it.
+    /// Upper bounds, the last of them infinite, each with the number of values between it and the
+    /// bound before it.
     pub buckets: Vec<(f64, u64)>,
 }
 
-/// What an engine has measured since it was loaded.
+/// Measurements of an engine since it was loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurements {
-    /// Seconds from a request's submission to its first admission.
+    /// Time from submission to first admission, in seconds.
     pub queue_seconds: Histogram,
-    /// Seconds from a request's submission to its first token.
+    /// Time from submission to the first token, in seconds.
     pub first_token_seconds: Histogram,
-    /// Seconds between outputs of a request.
+    /// Time between outputs of a request, in seconds.
     pub inter_token_seconds: Histogram,
-    /// Seconds for each token after the first, averaged over a request.
+    /// Time per token after the first, averaged over a request, in seconds.
     pub token_seconds: Histogram,
-    /// Seconds from a request's submission to its end.
+    /// Time from submission to the end of a request, in seconds.
     pub request_seconds: Histogram,
-    /// Tokens of the prompts of requests that ended.
+    /// Number of prompt tokens of requests that ended.
     pub prompt_tokens: Histogram,
-    /// Tokens generated for requests that ended.
+    /// Number of generated tokens of requests that ended.
     pub generated_tokens: Histogram,
-    /// Prompt tokens of requests that ended which were reused from other sequences instead of being
-    /// computed.
+    /// Number of prompt tokens that were reused from other sequences, over all requests that ended.
     pub cached_tokens: u64,
-    /// Seconds of a step: computing the batch and choosing tokens.
+    /// Duration of a step in seconds: computing the batch and choosing tokens.
     pub step_seconds: Histogram,
-    /// Tokens of a step.
+    /// Number of tokens computed by a step.
     pub step_tokens: Histogram,
-    /// Requests that ended, by why: `stop`, `length`, `error` or `cancelled`.
+    /// Number of requests that ended, by reason: `stop`, `length`, `error` or `cancelled`.
     pub finished: [(&'static str, u64); 4],
 }
 
-/// A number that any thread changes and reads, and on which nothing else depends.
+/// A number that any thread may change and read. Nothing else depends on it.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts so many more.
+    /// Adds to the number; it wraps around at the end of `u64`.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
@@ -78,24 +76,24 @@ impl Counter {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// The number now.
+    /// Reads the present number.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A histogram that some threads write and others read. Each number is exact; a reader may see one
-/// of two that belong together.
+/// A histogram that some threads write and others read. Each number is exact, but a reader may see
+/// a count without its sum, or the reverse.
 #[derive(Debug)]
 pub struct Recorder {
     bounds: &'static [f64],
     counts: Box<[AtomicU64]>,
-    /// In millionths, so that it can be added to atomically.
+    /// Sum in millionths, so that it can be added to atomically.
     sum: AtomicU64,
 }
 
 impl Recorder {
-    /// Counts values by upper bounds, ascending.
+    /// Creates an empty histogram; `bounds` are ascending upper bounds.
     pub fn new(bounds: &'static [f64]) -> Self {
         Self {
             bounds,
@@ -104,7 +102,7 @@ impl Recorder {
         }
     }
 
-    /// Counts a value; at least 0.
+    /// Records a value, which must be at least 0.
     pub fn record(&self, value: f64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket].fetch_add(1, Ordering::Relaxed);
@@ -112,7 +110,7 @@ impl Recorder {
             .fetch_add((value * 1e6).round() as u64, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// Reads the histogram of all values so far.
     pub fn read(&self) -> Histogram {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
         let counts = self
@@ -128,7 +126,7 @@ impl Recorder {
     }
 }
 
-/// Where the engine thread writes its measurements.
+/// Recorders of measurements, written by the engine thread.
 #[derive(Debug)]
 pub(crate) struct Recorders {
     queue: Recorder,
@@ -147,16 +145,16 @@ pub(crate) struct Recorders {
     cancelled: Counter,
 }
 
-/// Time that a generation is without a slot: before its admission, and while it is preempted. Its
-/// engine counts it, and others read it meanwhile.
+/// Time that a generation has no slot: before its admission, and while it is preempted. Its engine
+/// records it, and other threads can read it.
 #[derive(Debug)]
 pub struct SlotWait(Mutex<Waits>);
 
 #[derive(Debug, Default)]
 struct Waits {
-    /// The sum of the waits that are over.
+    /// Sum of the waits that have ended.
     over: Duration,
-    /// Begin of the one that is not.
+    /// Start of the present wait, if there is one.
     since: Option<Instant>,
 }
 
@@ -183,7 +181,7 @@ impl SlotWait {
     }
 }
 
-/// The moments of a request.
+/// Times of a request that measurements need.
 #[derive(Debug)]
 pub(crate) struct Moments {
     submitted: Instant,
@@ -193,7 +191,7 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Begins those of a request that is submitted now and waits for a slot.
+    /// Starts the times of a request that is submitted now and waits for a slot.
     pub(crate) fn now() -> Self {
         let submitted = Instant::now();
         let waits = Waits {
@@ -231,18 +229,18 @@ impl Default for Recorders {
 }
 
 impl Recorders {
-    /// A request was admitted for the first time, after this wait.
+    /// Records the first admission of a request, after this wait.
     pub(crate) fn admitted(&self, queued: Duration) {
         self.queue.record(queued.as_secs_f64());
     }
 
-    /// A step was computed.
+    /// Records a computed step and its number of tokens.
     pub(crate) fn step(&self, took: Duration, tokens: usize) {
         self.step.record(took.as_secs_f64());
         self.step_tokens.record(tokens as f64);
     }
 
-    /// A request has an output, at this moment.
+    /// Records an output of a request at this moment.
     pub(crate) fn output(&self, moments: &mut Moments, now: Instant, output: &StepOutput) {
         let since = |earlier: Instant| now.duration_since(earlier).as_secs_f64();
         if let Some(last) = moments.last {
@@ -269,7 +267,7 @@ impl Recorders {
         }
     }
 
-    /// A request ended without an output of its own.
+    /// Records the end of a request that has no further output.
     pub(crate) fn ended(&self, finish: &FinishReason) {
         let counter = match finish {
             FinishReason::Stop => &self.stopped,
@@ -279,7 +277,7 @@ impl Recorders {
         counter.add(1);
     }
 
-    /// A request was dropped by its owner.
+    /// Records a request that was dropped by its owner.
     pub(crate) fn cancelled(&self) {
         self.cancelled.add(1);
     }

@@ -229,7 +229,7 @@ fn an_ambiguous_grammar_ends_its_own_request_before_it_takes_the_time_of_others(
         panic!("{:?}", said.finish)
     };
     assert_eq!(error.kind, ErrorKind::Constraint);
-    assert!(error.message.contains("too many ways"), "{error:?}");
+    assert!(error.message.contains("too many alternatives"), "{error:?}");
 }
 
 #[test]
@@ -556,7 +556,7 @@ fn a_constraint_that_proves_too_complex_ends_its_sequence_alone() {
         panic!("{failed:?}");
     };
     assert_eq!(error.kind, ErrorKind::Constraint);
-    assert!(error.message.contains("too many ways"), "{error}");
+    assert!(error.message.contains("too many alternatives"), "{error}");
     assert_eq!(
         stopped(&said(&engine, &Constraint::JsonObject, |_| {})),
         "{\"a\": 1}"

@@ -1,5 +1,4 @@
-//! What computes the batches of an engine: the interface that it asks for, and what there is behind
-//! it.
+//! Backends that compute the batches of an engine, and the interface between them and the engine.
 
 #[cfg(feature = "llama")]
 use std::path::Path;
@@ -28,8 +27,8 @@ pub use llama::with_cpu_kernels;
 #[cfg(feature = "cpu-kernels")]
 pub use llama::{MatmulTime, MeasuredMatmul, matmul_time};
 
-/// Ends the process at once. A thread that still loads a model or computes does not notice: when
-/// `main` returns instead, C++ drops what llama.cpp has in statics, under the hands of that thread.
+/// Ends the process at once. If `main` returned instead, C++ would destroy llama.cpp's statics
+/// while a thread may still load a model or compute.
 pub fn exit(code: u8) -> ! {
     #[cfg(feature = "llama")]
     llama::exit(code.into());
@@ -37,7 +36,7 @@ pub fn exit(code: u8) -> ! {
     std::process::exit(code.into())
 }
 
-/// What the backends know of the memory that this process takes.
+/// Returns what the allocator can report about this process, with a way to trim its heap.
 pub(crate) fn allocator() -> Allocator {
     #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
     return Allocator {
@@ -49,7 +48,8 @@ pub(crate) fn allocator() -> Allocator {
     Allocator::default()
 }
 
-/// Has the allocator keep little of what is freed, and spare addresses where they are limited.
+/// Makes the allocator keep little freed memory, and use few address ranges if mappings are
+/// limited.
 pub(crate) fn limit_heaps(mappings_are_limited: bool) {
     #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
     llama::limit_heaps(mappings_are_limited);
@@ -57,7 +57,7 @@ pub(crate) fn limit_heaps(mappings_are_limited: bool) {
     let _ = mappings_are_limited;
 }
 
-/// Limits what this process can allocate from here on.
+/// Limits the memory that this process can allocate from here on, in bytes.
 pub(crate) fn limit_process(bytes: u64) {
     #[cfg(feature = "llama")]
     llama::limit_process(bytes);
@@ -65,8 +65,8 @@ pub(crate) fn limit_process(bytes: u64) {
     let _ = bytes;
 }
 
-/// Whether the threads of an engine have a CPU each, where neither its spec says otherwise nor a
-/// GPU takes part.
+/// Returns true if each thread of an engine has a CPU of its own, unless its spec says otherwise or
+/// a GPU takes part.
 pub fn threads_have_own_cpus() -> bool {
     #[cfg(feature = "llama")]
     return llama::threads_have_own_cpus();

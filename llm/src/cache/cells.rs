@@ -1,7 +1,7 @@
-//! Which sequence holds which KV cells: counts the distinct cells of sequences that share prefixes.
+//! Accounts of the KV cells of sequences. Cells that sequences share are counted once.
 //!
-//! Cells are kept as runs. A run continues its parent, and a sequence holds the run it ends with
-//! and everything before it.
+//! Cells are recorded as runs. A run continues its parent. A sequence holds its last run and all
+//! runs before it.
 
 /// The cells of all sequences of a backend.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct CellBook {
     used: u32,
 }
 
-/// What a sequence holds: the run it ends with, or nothing.
+/// Cells of a sequence: its last run; `None` for no cells.
 #[derive(Debug, Default)]
 pub(crate) struct Held(Option<usize>);
 
@@ -19,17 +19,17 @@ pub(crate) struct Held(Option<usize>);
 struct Run {
     parent: Option<usize>,
     cells: u32,
-    /// Sequences that end with it and runs that continue it.
+    /// Number of sequences that end with this run and of runs that continue it.
     references: u32,
 }
 
 impl CellBook {
-    /// Distinct cells in use.
+    /// Number of distinct cells in use.
     pub(crate) fn used(&self) -> u32 {
         self.used
     }
 
-    /// Adds cells of its own to a sequence.
+    /// Adds new cells at the end of a sequence.
     pub(crate) fn grow(&mut self, held: &mut Held, cells: u32) {
         if cells == 0 {
             return;
@@ -48,7 +48,7 @@ impl CellBook {
         }
     }
 
-    /// Gives up a sequence's last cells, which no other one has.
+    /// Frees a sequence's last cells, which no other sequence may share.
     pub(crate) fn shrink(&mut self, held: &mut Held, cells: u32) {
         assert!(
             cells <= self.owned(held),
@@ -61,14 +61,14 @@ impl CellBook {
             self.used -= given;
             left -= given;
             if self.runs[run].cells == 0 {
-                // The reference of the run becomes the sequence's.
+                // The sequence takes over the reference of the run.
                 held.0 = self.runs[run].parent;
                 self.free.push(run);
             }
         }
     }
 
-    /// What another sequence holds that reuses the first `cells` cells of this one.
+    /// Returns the cells of another sequence that reuses the first `cells` cells of this one.
     pub(crate) fn share(&mut self, held: &Held, cells: u32) -> Held {
         let mut end = self.length(held);
         assert!(cells <= end, "{cells} of {end} cells");
@@ -97,7 +97,7 @@ impl CellBook {
         Held(Some(run))
     }
 
-    /// Gives up what a sequence holds.
+    /// Frees all cells of a sequence.
     pub(crate) fn release(&mut self, held: &mut Held) {
         let mut next = held.0.take();
         while let Some(run) = next {
@@ -111,7 +111,7 @@ impl CellBook {
         }
     }
 
-    /// Cells that would become free if the sequence gave up what it holds.
+    /// Number of cells that become free if the sequence frees its cells.
     pub(crate) fn owned(&self, held: &Held) -> u32 {
         let alone = self
             .chain(held)

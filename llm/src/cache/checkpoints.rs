@@ -1,27 +1,28 @@
-//! Prefixes of models whose state is not one cell a token: they are reused up to a checkpoint.
+//! Prefixes of models whose state is more than one cell per token: they are reused up to a
+//! checkpoint.
 //!
-//! Only a sequence that is at a position can make a checkpoint there. It stops for one where its
-//! prompt diverges from known prefixes, where a waiting sequence diverges from it, where the last
-//! turn of its prompt begins, and a little before the end of its prompt; and it makes one when it
-//! ends. Cells are copied in both layouts of the KV cache.
+//! A checkpoint can be made only at a sequence's current position. A sequence stops to make one in
+//! these places: where its prompt diverges from known prefixes, where a waiting sequence diverges
+//! from it, where the last turn of its prompt begins, and a little before the end of its prompt. It
+//! also makes one when it ends. Cells are copied in both layouts of the KV cache.
 
 use super::{KvCells, Newcomer, PrefixCache, WORTHWHILE, without_part_of_tile};
 use crate::backend::Backend;
 use crate::protocol::SequenceId;
 use crate::room;
 
-/// A checkpoint is made so many tokens before the end of a prompt. Chat templates end prompts with
-/// tokens that begin the answer, and some leave these out when the chat goes on.
+/// Distance of a checkpoint from the end of a prompt, in tokens. Chat templates end prompts with
+/// tokens that begin the answer, and some omit these when the chat continues.
 const TEMPLATE_TAIL: u32 = 4;
 
 impl PrefixCache {
-    /// Whether sequences go on from checkpoints.
+    /// Returns true if sequences continue from checkpoints.
     pub(crate) fn has_checkpoints(&self) -> bool {
         self.is_on && self.by_checkpoints && self.saves
     }
 
-    /// Asks a newcomer for the checkpoints of its prompt, which begins with so many tokens like
-    /// another one.
+    /// Asks a new sequence for the checkpoints of its prompt. Its first `known` tokens match
+    /// another sequence.
     pub(super) fn ask_for_checkpoints(
         &self,
         newcomer: &Newcomer<'_>,
@@ -42,8 +43,8 @@ impl PrefixCache {
         }
     }
 
-    /// A step has computed the next tokens of a live sequence: makes a checkpoint if it is where
-    /// one was asked for.
+    /// Makes a checkpoint of a running sequence if one was requested at its position. Called after
+    /// a step has computed its next tokens.
     pub(crate) fn reached(
         &mut self,
         backend: &mut dyn Backend,
@@ -55,7 +56,8 @@ impl PrefixCache {
         }
     }
 
-    /// Keeps of a sequence that is about to lose its slot what others can go on from.
+    /// Saves the cells and the checkpoint of a sequence that is about to lose its slot, for others
+    /// to continue from.
     pub(super) fn keep_for_checkpoints(
         &mut self,
         backend: &mut dyn Backend,
@@ -73,7 +75,7 @@ impl PrefixCache {
         if cells.computed >= self.tree.checkpoint_of(id, cells.computed) + WORTHWHILE {
             self.make_checkpoint(backend, id, cells);
         }
-        // Cells without a checkpoint behind them would be of no use.
+        // Cells behind the last checkpoint would be useless.
         let end = self.tree.checkpoint_of(id, cells.computed);
         let saved = self.tree.saved_of(id);
         if end > saved && self.saves {
@@ -98,7 +100,7 @@ impl PrefixCache {
         }
     }
 
-    /// Drops checkpoints that were not used for longest until the rest takes no more than this.
+    /// Drops the least recently used checkpoints until the rest takes at most this many bytes.
     pub(super) fn drop_checkpoints_to(&mut self, bytes: u64) {
         while self.tree.checkpoint_bytes() > bytes {
             self.tree.drop_checkpoint();

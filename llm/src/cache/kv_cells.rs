@@ -1,4 +1,4 @@
-//! What the prefix cache knows of the sequences that live in the KV cache.
+//! Cells of the sequences that live in the KV cache, as the prefix cache sees them.
 
 use smallvec::SmallVec;
 
@@ -6,7 +6,7 @@ use super::{Held, Progress, ShareGroup, WORTHWHILE};
 use crate::backend::Slot;
 use crate::protocol::{SequenceId, Token};
 
-/// What a sequence has in the KV cache.
+/// The slot and cells of a sequence in the KV cache.
 #[derive(Debug, Default)]
 pub(crate) struct KvCells {
     pub(super) slot: Option<Slot>,
@@ -15,10 +15,10 @@ pub(crate) struct KvCells {
     stops: Stops,
 }
 
-/// Most checkpoints that are asked for at once: each ends a step, and copies a state.
+/// Maximum number of checkpoints requested at a time. Each ends a step and copies a state.
 const MAX_STOPS: usize = 8;
 
-/// Numbers of tokens, in order, behind which a checkpoint is to be made; at most [`MAX_STOPS`].
+/// Numbers of tokens behind which a checkpoint is requested, in order; at most [`MAX_STOPS`].
 pub(crate) type Stops = SmallVec<[u32; 4]>;
 
 impl KvCells {
@@ -30,23 +30,23 @@ impl KvCells {
         }
     }
 
-    /// Where they are; a sequence that waits has no slot.
+    /// The slot of the cells; `None` for a waiting sequence.
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.slot
     }
 
-    /// So many of the sequence's first tokens have theirs: none without a slot.
+    /// Number of the sequence's first tokens that have cells; 0 without a slot.
     pub(crate) fn computed(&self) -> u32 {
         self.computed
     }
 
-    /// The backend has moved them.
+    /// Changes the slot after the backend has moved the cells.
     pub(crate) fn moved_to(&mut self, slot: Slot) {
         self.slot = Some(slot);
     }
 
-    /// Asks for a checkpoint behind so many of the sequence's tokens, or a little before, where one
-    /// was asked for already.
+    /// Requests a checkpoint behind the first `at` tokens. Does nothing if one is requested a
+    /// little before.
     pub(crate) fn stop_at(&mut self, at: u32) {
         let index = self.stops.partition_point(|stop| *stop <= at);
         let before = index.checked_sub(1).map(|index| self.stops[index]);
@@ -56,12 +56,12 @@ impl KvCells {
         }
     }
 
-    /// All checkpoints that are asked for.
+    /// The checkpoints that are requested.
     pub(crate) fn stops(&self) -> &Stops {
         &self.stops
     }
 
-    /// Where the next one is to be made. No step goes beyond it.
+    /// Number of tokens behind which the next checkpoint is made. No step goes beyond it.
     pub(crate) fn next_stop(&self) -> Option<u32> {
         self.stops
             .iter()
@@ -69,8 +69,7 @@ impl KvCells {
             .find(|stop| *stop > self.computed)
     }
 
-    /// Forgets what was asked for as far as the sequence is now. Says whether it is where one is to
-    /// be made.
+    /// Drops the requests up to the current position. Returns true if one is exactly there.
     pub(super) fn pass_stops(&mut self) -> bool {
         let is_there = self.stops.contains(&self.computed);
         self.stops.retain(|stop| *stop > self.computed);
@@ -88,22 +87,22 @@ pub(crate) struct Newcomer<'a> {
     pub(crate) id: SequenceId,
     pub(crate) group: &'a ShareGroup,
     pub(crate) tokens: &'a [Token],
-    /// The first tokens, whose cells may come from others.
+    /// The first tokens, whose cells may come from other sequences.
     pub(crate) shareable: &'a [Token],
-    /// Checkpoints that others wait for.
+    /// Checkpoints that other sequences wait for.
     pub(crate) stops: &'a Stops,
-    /// Tokens before the last turn of its prompt.
+    /// Number of tokens before the last turn of its prompt, if known.
     pub(crate) last_turn: Option<u32>,
-    /// Whether it was never admitted before.
+    /// True if it was never admitted before.
     pub(crate) is_new: bool,
 }
 
 /// The sequences that live in the KV cache.
 pub(crate) trait Residents {
-    /// How far one of them is; nothing for one that is gone.
+    /// Progress of a sequence; the default if it is gone.
     fn progress(&self, id: SequenceId) -> Progress;
 
-    /// What one of them has.
+    /// The cells of a sequence, which must be in the KV cache.
     fn cells(&self, id: SequenceId) -> &KvCells;
 }
 

@@ -18,11 +18,11 @@ pub use prefix_cache::{CheckpointStatus, PrefixStatus};
 pub(crate) use reuse::{Offer, WORTHWHILE, without_part_of_tile};
 pub(crate) use tree::{Found, PrefixTree, Progress};
 
-/// Sequences share cells only with those of the same group.
+/// A group of sequences that may share cells with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ShareGroup {
-    /// Other weights make other cells of the same tokens.
+    /// LoRA adapter. Different weights make different cells for the same tokens.
     pub(crate) adapter: Option<Adapter>,
-    /// Clients that must not learn what others asked.
+    /// Separates clients that must not learn the requests of others.
     pub(crate) salt: Arc<str>,
 }

@@ -1,11 +1,11 @@
-//! The prefix cache: what a sequence reuses from others when it is admitted, and what is kept of it
-//! when it ends.
+//! The prefix cache: reuses cells of other sequences on admission, and keeps cells of sequences
+//! that end.
 //!
 //! Cells of a live sequence are shared (unified KV cache) or copied (per-sequence KV cache). Cells
 //! of an ended sequence go to host memory, and are copied back for another sequence with the same
-//! prefix. While a sequence computes the prefix of a waiting one, the waiting one is deferred, so
-//! many prompts that arrive at once with a common prefix compute it once. Some models need more
-//! than cells for that: see [`checkpoints`](super::checkpoints).
+//! prefix. If a running sequence is about to compute the prefix of a waiting one, the waiting one
+//! is deferred. So many prompts with a common prefix that arrive at once compute it only once. Some
+//! models need more than cells for that: see [`checkpoints`](super::checkpoints).
 
 use std::ops::Range;
 use std::time::Instant;
@@ -20,22 +20,22 @@ use crate::protocol::{SequenceId, Token};
 use crate::room;
 use crate::spec::LlmEngineSpec;
 
-/// The KV cells of all sequences, and the cells that finished ones left.
+/// Accounts of the KV cells of all sequences, and the saved cells of finished ones.
 #[derive(Debug)]
 pub(crate) struct PrefixCache {
     pub(super) tree: PrefixTree,
     book: CellBook,
-    /// Cells the backend proved able to hold, at most all that it has.
+    /// Number of cells that the backend proved able to hold, at most all that it has.
     usable: u32,
-    /// Whether sequences take anything over.
+    /// True if sequences reuse prefixes of others.
     pub(super) is_on: bool,
-    /// Whether that takes checkpoints.
+    /// True if reuse needs checkpoints.
     pub(super) by_checkpoints: bool,
-    /// Most bytes of saved cells.
+    /// Maximum size of saved cells, in bytes.
     pub(super) host_limit: u64,
-    /// Most bytes of checkpoints.
+    /// Maximum size of checkpoints, in bytes.
     pub(super) checkpoint_limit: u64,
-    /// Whether the backend saves and restores; false after it first refused.
+    /// True if the backend saves and restores cells; false after its first refusal.
     pub(super) saves: bool,
     layout: KvLayout,
     queries: u64,
@@ -54,23 +54,23 @@ pub struct PrefixStatus {
     pub hits: u64,
     /// Tokens of finished sequences whose cells are kept in host memory.
     pub tokens: u64,
-    /// Bytes of these cells.
+    /// Size of these cells in host memory, in bytes.
     pub bytes: u64,
     /// Tokens whose cells were dropped from host memory to keep its limit.
     pub evicted: u64,
-    /// Checkpoints in host memory, which models with recurrent layers or sliding windows need
-    /// beside cells.
+    /// Checkpoints in host memory. Models with recurrent layers or sliding windows need them
+    /// besides cells.
     pub checkpoints: CheckpointStatus,
 }
 
-/// Checkpoints of a prefix cache.
+/// Figures of the checkpoints of a prefix cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckpointStatus {
-    /// Their number.
+    /// Number of checkpoints in host memory.
     pub count: u64,
-    /// Their bytes.
+    /// Size of these checkpoints, in bytes.
     pub bytes: u64,
-    /// Number of sequences that went on from one.
+    /// Number of sequences that continued from a checkpoint.
     pub hits: u64,
     /// Number of checkpoints that were dropped to keep their limit.
     pub dropped: u64,
@@ -87,7 +87,7 @@ impl PrefixCache {
         };
         if spec.prefix_caching && capacity.reuse == Reuse::Never {
             tracing::warn!(
-                "the state of the model's sequences cannot be taken apart: every prompt is computed from its beginning"
+                "the sequence state of this model has an unknown form: no prompts are reused"
             );
         }
         let is_on = spec.prefix_caching && can_reuse;
@@ -110,7 +110,7 @@ impl PrefixCache {
         }
     }
 
-    /// Whether sequences take anything over from others.
+    /// Returns true if sequences reuse prefixes of others.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on
     }
@@ -131,29 +131,29 @@ impl PrefixCache {
         }
     }
 
-    /// Cells that hold a token.
+    /// Number of cells that hold a token, shared ones counted once.
     pub(crate) fn used_cells(&self) -> u32 {
         self.book.used()
     }
 
-    /// Cells that no sequence has.
+    /// Number of cells that no sequence has.
     pub(crate) fn free_cells(&self) -> u32 {
         self.usable.saturating_sub(self.book.used())
     }
 
-    /// Cells that become free if a sequence gives up what it has.
+    /// Number of cells that become free if a sequence frees its cells.
     pub(crate) fn owned(&self, cells: &KvCells) -> u32 {
         self.book.owned(&cells.held)
     }
 
-    /// A step has computed the next tokens of a sequence.
+    /// Adds the cells of tokens that a step has computed to a sequence.
     pub(crate) fn grow(&mut self, cells: &mut KvCells, tokens: u32) {
         self.book.grow(&mut cells.held, tokens);
         cells.computed += tokens;
     }
 
-    /// Gives up the cells of a sequence behind its first `kept`, which drafts that were not
-    /// accepted have left.
+    /// Frees the cells of a sequence behind its first `kept`: those of drafts that were not
+    /// accepted.
     pub(crate) fn cut(&mut self, backend: &mut dyn Backend, cells: &mut KvCells, kept: u32) {
         if let Some(slot) = cells.slot
             && cells.computed > kept
@@ -164,7 +164,7 @@ impl PrefixCache {
         }
     }
 
-    /// The backend ran out of cells for this batch: caps planning at what it has held.
+    /// Lowers the number of usable cells after the backend had too few for this batch.
     pub(crate) fn ran_out(&mut self, batch: u32) {
         let tried = self.book.used() + batch;
         tracing::warn!(
@@ -175,7 +175,7 @@ impl PrefixCache {
         self.usable = self.usable.min(tried - 1);
     }
 
-    /// What a sequence that begins like this could reuse; the engine is about to decide on it.
+    /// Looks up the reusable prefix of a waiting sequence, and marks it as used.
     pub(crate) fn offer(
         &mut self,
         group: &ShareGroup,
@@ -186,7 +186,7 @@ impl PrefixCache {
         self.worth(&found, tokens)
     }
 
-    /// The part of a match of these tokens that is worth reusing.
+    /// Returns the part of a match that is worth reusing.
     fn worth(&self, found: &Found, tokens: &[Token]) -> Offer {
         if !self.by_checkpoints {
             Offer::of(&found.of_whole_tiles(tokens), self.layout, self.saves)
@@ -197,8 +197,8 @@ impl PrefixCache {
         }
     }
 
-    /// How many tokens a prompt would reuse if it were admitted now, and the new cells that these
-    /// would take.
+    /// Returns the number of tokens that a prompt would reuse if it were admitted now, and the
+    /// number of new cells for them.
     pub(crate) fn would_take_over(
         &self,
         group: &ShareGroup,
@@ -208,7 +208,7 @@ impl PrefixCache {
         if !self.is_on {
             return (0, 0);
         }
-        // The last token is computed in any case, as in `Sequence::shareable`.
+        // The last token is always computed, as in `Sequence::shareable`.
         let shareable = &prompt[..prompt.len() - 1];
         let found = self
             .tree
@@ -217,8 +217,8 @@ impl PrefixCache {
         (offer.tokens, offer.cells)
     }
 
-    /// Gives a sequence that gets this slot what others have of its beginning. `room` cells are
-    /// free for copies.
+    /// Admits a sequence to a slot, with the reusable cells of its prefix. `room` cells are free
+    /// for copies.
     pub(crate) fn admit(
         &mut self,
         backend: &mut dyn Backend,
@@ -261,7 +261,7 @@ impl PrefixCache {
         cells
     }
 
-    /// Copies saved cells in behind those of a live sequence, which become cells of both.
+    /// Shares the cells of a live sequence, and restores saved cells behind them.
     fn take_from_pool(
         &mut self,
         backend: &mut dyn Backend,
@@ -284,7 +284,7 @@ impl PrefixCache {
         }
     }
 
-    /// Copies saved cells in, after saving those of a live sequence if it has more.
+    /// Restores saved cells, after saving the cells of a live sequence that has more of them.
     fn take_copy(
         &mut self,
         backend: &mut dyn Backend,
@@ -306,8 +306,8 @@ impl PrefixCache {
         self.evict_to(self.host_limit);
     }
 
-    /// Copies saved cells into the newcomer's slot, with the checkpoint behind them if it takes
-    /// one.
+    /// Restores saved cells in the new sequence's slot, and the checkpoint behind them if one is
+    /// needed. Returns false if the backend refuses.
     fn restore(
         &mut self,
         backend: &mut dyn Backend,
@@ -337,13 +337,13 @@ impl PrefixCache {
         }
     }
 
-    /// The text of a live sequence has gone on.
+    /// Adds the new tokens of a live sequence to the tree.
     pub(crate) fn extend(&mut self, id: SequenceId, tokens: &[Token]) {
         self.tree.extend(id, tokens);
     }
 
-    /// Saves the cells of a sequence that is about to lose its slot, as far as they are not saved
-    /// yet.
+    /// Saves the cells of a sequence that is about to lose its slot, except those that are saved
+    /// already.
     pub(crate) fn keep(&mut self, backend: &mut dyn Backend, id: SequenceId, cells: &KvCells) {
         let Some(slot) = cells.slot.filter(|_| self.host_limit > 0) else {
             return;
@@ -365,7 +365,7 @@ impl PrefixCache {
         self.evict_to(self.host_limit);
     }
 
-    /// Takes all cells away from a sequence. Returns the slot that it had.
+    /// Frees all cells of a sequence. Returns its former slot.
     pub(crate) fn release(
         &mut self,
         backend: &mut dyn Backend,
@@ -383,13 +383,13 @@ impl PrefixCache {
         slot
     }
 
-    /// All sequences are gone.
+    /// Forgets the cells of all sequences, after the backend has cleared them.
     pub(crate) fn release_all(&mut self) {
         self.book = CellBook::default();
     }
 
-    /// Saves what is not saved yet of a live sequence's first cells. Says whether the backend
-    /// could.
+    /// Saves the first `end` cells of a live sequence, except those that are saved already. Returns
+    /// false if the backend refuses.
     pub(super) fn save(
         &mut self,
         backend: &mut dyn Backend,
@@ -413,21 +413,21 @@ impl PrefixCache {
         }
     }
 
-    /// Remembers that the backend does not save, after saying so.
+    /// Stops saving for good, with a warning.
     pub(super) fn give_up(&mut self, error: &SaveError) {
         tracing::warn!(%error, "finished prompts are not kept: the backend cannot copy their cells");
         self.saves = false;
         self.host_limit = 0;
     }
 
-    /// Drops what was not used for longest until the rest takes no more than this.
+    /// Drops the least recently used cells until the rest takes at most this many bytes.
     pub(super) fn evict_to(&mut self, bytes: u64) {
         while self.tree.saved_bytes() > bytes {
             self.evicted += self.tree.evict();
         }
     }
 
-    /// Drops all that is in host memory.
+    /// Drops everything in host memory.
     pub(crate) fn shrink(&mut self) {
         self.evict_to(0);
         self.drop_checkpoints_to(0);

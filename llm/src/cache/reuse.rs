@@ -4,22 +4,22 @@ use super::Found;
 use crate::backend::KvLayout;
 use crate::protocol::{SequenceId, Token};
 
-/// Fewer tokens are not worth the bookkeeping of sharing, saving or waiting for them.
+/// Minimum number of tokens that are worth sharing, saving or waiting for.
 pub(crate) const WORTHWHILE: u32 = 16;
 
-/// What a sequence could reuse if it were admitted now.
+/// The prefix that a sequence would reuse if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// Tokens in all.
+    /// Number of reusable tokens.
     pub(crate) tokens: u32,
-    /// Of these, the first ones come from this live sequence.
+    /// The live sequence that provides the first of these tokens, and their number.
     pub(crate) live: Option<(SequenceId, u32)>,
-    /// New cells they take.
+    /// Number of new cells that the prefix takes.
     pub(crate) cells: u32,
-    /// Whether much more will be there soon.
+    /// True if much more will be reusable soon.
     pub(crate) grows: bool,
-    /// The live sequence that will have more there, if it makes a checkpoint behind so many of its
-    /// tokens.
+    /// The live sequence that could provide more, and the number of its tokens behind which it must
+    /// make a checkpoint for that.
     pub(crate) stop: Option<(SequenceId, u32)>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn without_part_of_tile(tokens: &[Token], count: u32) -> u32 {
 }
 
 impl Found {
-    /// What there is of these tokens without parts of tiles, whose cells are not divided.
+    /// Shortens the match to whole tiles: cells of a tile are not divided.
     pub(crate) fn of_whole_tiles(self, tokens: &[Token]) -> Self {
         Self {
             saved: without_part_of_tile(tokens, self.saved),
@@ -49,13 +49,13 @@ impl Found {
 }
 
 impl Offer {
-    /// What is worth taking over of what was found, where the backend has this layout, and can save
-    /// and restore cells or not.
+    /// Chooses the part of a match that is worth reusing, by the backend's layout and its ability
+    /// to save and restore cells.
     pub(crate) fn of(found: &Found, layout: KvLayout, can_save: bool) -> Self {
         let saved = if can_save { found.saved } else { 0 };
         let live_tokens = found.live.map_or(0, |(_, tokens)| tokens);
         let mut offer = match layout {
-            // What is shared takes no cells: copies only continue it.
+            // Shared cells take no new ones: copies only continue them.
             KvLayout::Unified => {
                 let live = found.live.filter(|(_, tokens)| *tokens >= WORTHWHILE);
                 let shared = live.map_or(0, |(_, tokens)| tokens);
@@ -85,8 +85,8 @@ impl Offer {
         offer
     }
 
-    /// What is worth taking over where sequences go on from checkpoints: copies of cells, in either
-    /// layout.
+    /// Chooses the part of a match that is worth reusing if sequences continue from checkpoints:
+    /// copies of cells, in both layouts.
     pub(crate) fn of_checkpoints(found: &Found) -> Self {
         let at = found.checkpoint;
         let tokens = if at >= WORTHWHILE { at } else { 0 };

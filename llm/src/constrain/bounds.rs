@@ -1,11 +1,11 @@
-//! Bounds on what a constraint takes to compile, found before, because nothing can interrupt
-//! llguidance: what is combined of several expressions has as many cases as the product of theirs,
-//! and it looks at all of them in one step.
+//! Limits on the cost of compiling a constraint, checked in advance, because llguidance cannot be
+//! interrupted. A combination of several expressions has as many cases as the product of their
+//! cases, and llguidance visits all of them in one step.
 //!
-//! The cases of an expression are counted by its alternatives and repetitions. Measured with a
-//! vocabulary of bytes: of expressions of 5 cases each that all hold for one text, 8 took 10 ms of
-//! a core and 1 MiB, 12 took 0.7 s and 80 MiB, and 16 had taken 7 s and 400 MiB when they were
-//! given up. 128 patterns of names took 0.2 s, 128 tools of 30 properties each 0.4 s and 50 MiB.
+//! The cases of an expression are estimated by its alternatives and repetitions. Measured with a
+//! vocabulary of bytes: of expressions of 5 cases each that all apply to one text, 8 took 10 ms of
+//! a core and 1 MiB, and 12 took 0.7 s and 80 MiB. 16 had taken 7 s and 400 MiB when they were
+//! stopped. 128 patterns of names took 0.2 s, 128 tools of 30 properties each 0.4 s and 50 MiB.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -14,39 +14,39 @@ use serde_json::{Map, Value};
 
 use super::compiler::ConstraintError;
 
-/// Maximum number of cases of the expressions that hold for one text.
+/// Maximum number of cases of the expressions that apply to one text.
 const MOST_CASES: u64 = 400_000;
-/// Maximum number of cases of names: the square of the cases of the patterns of an object, which
-/// are compared in pairs, again for each part that it is made of.
+/// Maximum number of cases of names: the square of the cases of an object's patterns. They are
+/// compared in pairs, again for each part of the object.
 const MOST_NAME_CASES: u64 = 1 << 18;
 /// Maximum size of a pattern, a name or a literal text, in bytes.
 const LONGEST_TEXT: usize = 16 << 10;
-/// The cases of a format, and of a length.
+/// Number of cases of a format; the next constant is that of a length.
 const FORMAT_CASES: u64 = 8;
 const LENGTH_CASES: u64 = 2;
-/// Names of properties that are told apart; with more, all are taken for one.
+/// Maximum number of property names that are distinguished; with more, all are treated as one.
 const MOST_NAMES: usize = 256;
-/// Keywords of what a value contains whatever its name.
+/// Keywords of contained values that apply to every name.
 const CONTAINED: [&str; 3] = ["items", "prefixItems", "additionalProperties"];
 
-/// The cases of an expression.
+/// Estimates the cases of an expression.
 fn cases(expression: &str) -> u64 {
     let is_branch = |byte: &u8| b"|*+?{".contains(byte);
     1 + expression.bytes().filter(is_branch).count() as u64
 }
 
-/// Holds a text within the limit.
+/// Refuses a text that is longer than the limit.
 pub(super) fn check_length(text: &str, what: &str) -> Result<(), ConstraintError> {
     if text.len() <= LONGEST_TEXT {
         return Ok(());
     }
     let bytes = text.len();
     Err(ConstraintError(format!(
-        "{what} has {bytes} bytes, and can have {LONGEST_TEXT}"
+        "{what} has {bytes} bytes, expected at most {LONGEST_TEXT}"
     )))
 }
 
-/// Checks a schema that is [prepared](super::schema) so far.
+/// Checks a schema after its references are resolved and its keywords rewritten.
 pub(super) fn check_schema(schema: &Value) -> Result<(), ConstraintError> {
     let mut walk = Walk {
         root: schema,
@@ -59,13 +59,13 @@ pub(super) fn check_schema(schema: &Value) -> Result<(), ConstraintError> {
     let in_all = walk.names.saturating_pow(2).saturating_mul(walk.parts);
     if walk.names_of_objects.max(in_all) > MOST_NAME_CASES {
         return Err(ConstraintError(
-            "there are too many `patternProperties` to compare each with all others: use fewer, or simpler ones".to_owned(),
+            "too many `patternProperties` to compare each with all others: use fewer, or simpler ones".to_owned(),
         ));
     }
     Ok(())
 }
 
-/// Checks expressions of Lark that hold for one text.
+/// Checks Lark expressions that all apply to one text.
 pub(super) fn check_all(expressions: &[String]) -> Result<(), ConstraintError> {
     let mut all = 1_u64;
     for expression in expressions {
@@ -75,13 +75,13 @@ pub(super) fn check_all(expressions: &[String]) -> Result<(), ConstraintError> {
     }
     if all > MOST_CASES {
         return Err(ConstraintError(
-            "too many patterns, formats and lengths hold for one text together: describe it by one `pattern`".to_owned(),
+            "too many patterns, formats and lengths apply to one text: combine them in one `pattern`".to_owned(),
         ));
     }
     Ok(())
 }
 
-/// Checks a grammar of Lark, whose `&` combine expressions.
+/// Checks a Lark grammar, in which `&` combines expressions.
 pub(super) fn check_lark(text: &str) -> Result<(), ConstraintError> {
     let mut combined = 0_u32;
     let mut chars = text.char_indices().peekable();
@@ -112,11 +112,12 @@ pub(super) fn check_lark(text: &str) -> Result<(), ConstraintError> {
     Ok(())
 }
 
-/// The cases of a value, and of what it contains.
+/// Estimated cases of a value and of its contained values.
 #[derive(Clone)]
 struct Cases<'a> {
     own: u64,
-    /// Of properties by name, and of everything contained whatever its name.
+    /// Cases of properties by name; the next field has the cases of everything contained under any
+    /// name.
     names: HashMap<&'a str, u64>,
     any: u64,
 }
@@ -155,7 +156,7 @@ impl Cases<'_> {
 
 struct Walk<'a> {
     root: &'a Value,
-    /// Cases of the schemas that references name; `None` while one is being counted.
+    /// Cases of referenced schemas; `None` while one is being counted.
     targets: HashMap<&'a str, Option<Rc<Cases<'a>>>>,
     names: u64,
     names_of_objects: u64,
@@ -197,13 +198,13 @@ impl<'a> Walk<'a> {
         }
         if cases.most() > MOST_CASES {
             return Err(ConstraintError(
-                "too many patterns, formats and lengths hold for one value together: describe it by one `pattern`".to_owned(),
+                "too many patterns, formats and lengths apply to one value: combine them in one `pattern`".to_owned(),
             ));
         }
         Ok(cases)
     }
 
-    /// Counts the keywords on values that are texts.
+    /// Counts the cases of keywords for strings.
     fn texts(keywords: &Map<String, Value>, own: &mut Cases<'a>) -> Result<(), ConstraintError> {
         if let Some(Value::String(pattern)) = keywords.get("pattern") {
             check_length(pattern, "a `pattern`")?;
@@ -260,8 +261,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Returns the target of a reference within the schema; `None` of others, which the compiler
-    /// refuses, and of one that refers to itself.
+    /// Returns the cases of a reference's target within the schema. `None` for other references,
+    /// which the compiler refuses, and for one that refers to itself.
     fn target(&mut self, reference: &'a str) -> Result<Option<Rc<Cases<'a>>>, ConstraintError> {
         if let Some(known) = self.targets.get(reference) {
             return Ok(known.clone());

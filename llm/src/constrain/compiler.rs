@@ -1,4 +1,4 @@
-//! Compiles constraints for a model's vocabulary, and remembers the last ones.
+//! Compilation of constraints for a model's vocabulary, with a cache of the latest ones.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,60 +22,60 @@ use crate::model::vocab::Vocab;
 use crate::protocol::Tenant;
 use crate::room::{self, Cache, OutOfMemory};
 
-/// Compiled constraints that are remembered: clients send the same few again and again.
+/// Maximum number of cached constraints: clients send the same few again and again.
 const REMEMBERED: usize = 64;
-/// Most bytes of these, as estimated.
+/// Maximum size of the cache, as estimated, in bytes.
 const REMEMBERED_BYTES: u64 = 64 << 20;
-/// Most states of a lexer, of a kilobyte or two. Each sequence has its own.
+/// Maximum number of states of a lexer, of a kilobyte or two each. Each sequence has its own lexer.
 const MAX_LEXER_STATES: usize = 32 << 10;
-/// Most items of a parser, for one byte and for one mask: ambiguous grammars have more with every
-/// byte, and the time that others wait for grows with their square. Some 170 alternatives of a
-/// schema take as many as a byte can have.
+/// Maximum number of items of a parser, for one byte and for one mask. Ambiguous grammars have more
+/// with every byte, and the time that others wait grows with their square. Some 170 alternatives of
+/// a schema reach the limit for a byte.
 const MAX_ITEMS_OF_A_BYTE: usize = 1_200;
 const MAX_ITEMS: usize = 5_000;
-/// Most work of a lexer for one mask, and to begin with.
+/// Maximum work of a lexer for one mask; the next constant is for its start.
 const LEXER_FUEL: u64 = 100_000;
 const FIRST_LEXER_FUEL: u64 = 500_000;
-/// Most bytes of a constraint, as JSON.
+/// Maximum size of a constraint as JSON, in bytes.
 const LONGEST: usize = 1 << 20;
-/// The stack that it is compiled on: llguidance recurses along lists of properties and rules. Only
-/// what is touched takes memory, but all of it is address space.
+/// Size of the stack for compiling. llguidance recurses along lists of properties and rules. Only
+/// touched pages take memory, but all of it takes address space.
 const MIN_STACK_BYTES: usize = 8 << 20;
 const MAX_STACK_BYTES: usize = 256 << 20;
 const STACK_BYTES_OF_EACH: usize = 1024;
-/// An estimate of what a compiled constraint takes: with every one, for each byte of it as JSON,
-/// and for what the lexer worked out.
+/// Estimated memory of a compiled constraint: a fixed part, a part per byte of its JSON, and a part
+/// per unit of the lexer's work.
 const KEPT_BYTES: u64 = 256 << 10;
 const BYTES_OF_EACH: u64 = 64;
 const BYTES_OF_COST: u64 = 64;
 
-/// A constraint that was compiled for a model's vocabulary. Copies share it.
+/// A constraint compiled for a model's vocabulary. Clones share the data.
 #[derive(Clone)]
 pub struct CompiledConstraint(Arc<Compiled>);
 
 struct Compiled {
-    /// Before the first token.
+    /// State before the first token.
     matcher: Mutex<Matcher>,
-    /// What it was compiled for.
+    /// Vocabulary that it was compiled for.
     vocabulary: Arc<Vocabulary>,
-    /// Whether numbers of JSON are in it.
+    /// True if it contains JSON numbers.
     has_numbers: bool,
     bytes: u64,
 }
 
 impl CompiledConstraint {
-    /// What follows one sequence.
+    /// Creates the state of one sequence under this constraint.
     pub(crate) fn matching(&self) -> Matching {
         let vocabulary = self.0.has_numbers.then(|| Arc::clone(&self.0.vocabulary));
         Matching::new(self.matcher(), vocabulary.map(Numbers::new))
     }
 
-    /// What follows a text of this constraint that is known without its tokens.
+    /// Creates the state of a text under this constraint whose tokens are unknown.
     pub fn text(&self) -> ConstrainedText {
         ConstrainedText::new(self.matcher(), Arc::clone(&self.0.vocabulary))
     }
 
-    /// The memory that it takes, and again for each sequence that follows it, as estimated.
+    /// Estimated memory of the constraint in bytes, and again of each sequence under it.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.bytes
     }
@@ -93,36 +93,36 @@ impl fmt::Debug for CompiledConstraint {
     }
 }
 
-/// Why a constraint cannot be compiled.
+/// Reason why a constraint is invalid or too complex.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ConstraintError(pub String);
 
-/// Why there is no compiled constraint.
+/// Reason why there is no compiled constraint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompileError {
-    /// It cannot be compiled.
+    /// The constraint is invalid or too complex.
     #[error(transparent)]
     Constraint(#[from] ConstraintError),
-    /// It takes longer than it may.
+    /// Compiling takes longer than this limit.
     #[error("takes longer than {} s to compile: make it smaller or simpler", .0.as_secs())]
     TooLong(Duration),
-    /// There is no memory for it now.
+    /// There is too little free memory.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// It cannot be compiled now.
+    /// Too many other constraints are being compiled.
     #[error("{0}: try again later")]
     Busy(String),
-    /// The system has no memory for its thread now.
+    /// The system has too little memory for a thread.
     #[error("{0}: try again later")]
     NoThread(String),
 }
 
-/// The compiler of a model, made when its first constraint is compiled.
+/// The compiler of a model, created when its first constraint is compiled.
 pub(crate) type LazyCompiler = Arc<OnceLock<Result<Compiler, ConstraintError>>>;
 
-/// Compiles a constraint, unless it was compiled before, on a thread that tenants take turns at.
-/// `tell` gets the outcome; it is called at once where nothing is left to do.
+/// Compiles a constraint, unless it is cached, on a thread that tenants share in turns. `tell`
+/// receives the outcome. It is called at once, and `None` is returned, if the constraint is cached.
 pub(crate) fn start(
     lazy: &LazyCompiler,
     vocab: &Arc<dyn Vocab>,
@@ -139,7 +139,7 @@ pub(crate) fn start(
         return Ok(None);
     }
     if key.len() > LONGEST {
-        let message = format!("it has {} bytes, and can have {LONGEST}", key.len());
+        let message = format!("it has {} bytes, expected at most {LONGEST}", key.len());
         return Err(ConstraintError(message).into());
     }
     let stack = MIN_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
@@ -170,14 +170,14 @@ fn given_up<T>(why: GivenUp) -> Result<T, CompileError> {
     })
 }
 
-/// Compiles for one vocabulary.
+/// Compiles constraints for one vocabulary.
 pub(crate) struct Compiler {
     factory: ParserFactory,
     vocabulary: Arc<Vocabulary>,
     remembered: Arc<Remembered>,
 }
 
-/// Constraints as JSON, the one that was asked for last at the end.
+/// Constraints by their JSON, least recently used first.
 #[derive(Default)]
 struct Remembered(Mutex<VecDeque<(String, CompiledConstraint)>>);
 
@@ -188,7 +188,7 @@ impl Cache for Remembered {
 }
 
 impl Compiler {
-    /// Takes a second for a large vocabulary.
+    /// Creates a compiler. Takes a second for a large vocabulary.
     pub(crate) fn new(vocab: Arc<dyn Vocab>) -> Result<Self, ConstraintError> {
         let vocabulary = Arc::new(Vocabulary::new(vocab));
         let tokens: TokEnv = vocabulary.clone();
@@ -213,7 +213,7 @@ impl Compiler {
         })
     }
 
-    /// Compiles a constraint of so many bytes as JSON, which its key is.
+    /// Compiles a constraint, unless it is cached. `key` is its JSON.
     fn compile(&self, constraint: &Constraint, key: String) -> Outcome {
         if let Some(compiled) = self.recall(&key) {
             return Ok(compiled);
@@ -245,18 +245,15 @@ impl Compiler {
             ConstraintError(match (dead, constraint) {
                 (Dead::Whole, _) => NOTHING.to_owned(),
                 (Dead::Rule(rule), Constraint::Lark(_)) => {
-                    format!(
-                        "no text can match the rule `{rule}`, which leads to nothing but itself"
-                    )
+                    format!("no text can match the rule `{rule}`, because it only leads to itself")
                 }
                 (Dead::Rule(_), _) => {
-                    "a part of it leads to nothing but itself, so that no text can match that"
-                        .to_owned()
+                    "a part of it only leads to itself, so no text can match it".to_owned()
                 }
             })
         })?;
         let mut matcher = Matcher::new(Ok(parser));
-        // What else matches nothing is only found out here.
+        // Other grammars without any matching text are only found here.
         matcher.compute_mask().map_err(refused)?;
         let cost = matcher
             .last_step_stats()
@@ -269,7 +266,7 @@ impl Compiler {
         })))
     }
 
-    /// Whether a constraint was compiled here.
+    /// Returns true if a constraint was compiled by this compiler.
     pub(crate) fn made(&self, constraint: &CompiledConstraint) -> bool {
         Arc::ptr_eq(&constraint.0.vocabulary, &self.vocabulary)
     }

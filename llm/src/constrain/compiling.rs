@@ -1,7 +1,7 @@
-//! Threads that compile constraints, of all engines of the process. Tenants take turns, and a
-//! compile that goes on past the deadline is given up. Nothing can interrupt it, so its thread is
-//! left behind until it ends. No other compile of its tenant begins until then, and none at all
-//! while as many are left as may be.
+//! Threads that compile constraints, common to all engines of the process. Tenants take turns. A
+//! compile beyond the deadline is abandoned: it cannot be interrupted, so its thread runs on until
+//! it ends. Until then, no other compile of its tenant begins, and none at all if the maximum
+//! number is abandoned.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,35 +13,35 @@ use std::time::{Duration, Instant};
 use super::compiler::{CompileError, CompiledConstraint};
 use crate::protocol::Tenant;
 
-/// Maximum number of compiles at a time, each of another tenant, with those that are left behind.
+/// Maximum number of concurrent compiles, each of another tenant, including abandoned ones.
 const MOST_RUNNING: usize = 2;
 /// Maximum number of waiting compiles per tenant.
 const MOST_WAITING: usize = 512;
-/// The time that a compile has.
+/// Maximum duration of a compile.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(super) type Outcome = Result<CompiledConstraint, CompileError>;
 type Work<T> = Box<dyn FnOnce() -> T + Send>;
 type Tell<T> = Box<dyn FnOnce(Result<T, GivenUp>) + Send>;
 
-/// The compiles of the process.
+/// The compiles of all engines of the process.
 pub(super) static COMPILES: LazyLock<Arc<Turns<Outcome>>> =
     LazyLock::new(|| Arc::new(Turns::new(DEADLINE)));
 
-/// Reason for which a compile has no outcome.
+/// Reason why a compile has no outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GivenUp {
-    /// It takes longer than that.
+    /// The compile exceeded this deadline.
     TooLong(Duration),
-    /// It panicked.
+    /// The compile panicked; the constraint is refused.
     Panicked,
-    /// It cannot begin now.
+    /// The compile cannot begin now, for this reason.
     Refused(String),
-    /// The system has no memory for its thread.
+    /// The system has too little memory for a thread.
     NoThread(String),
 }
 
-/// Work in turns.
+/// A queue of work in which tenants take turns.
 pub(super) struct Turns<T> {
     deadline: Duration,
     state: Mutex<State<T>>,
@@ -51,9 +51,9 @@ struct State<T> {
     next: u64,
     threads: usize,
     running: Vec<(u64, Option<Tenant>, Instant)>,
-    /// The first of a tenant that has none running is next.
+    /// Waiting jobs. The first of a tenant without a running job is next.
     waiting: VecDeque<Job<T>>,
-    /// Given up, and not ended.
+    /// Abandoned jobs that have not ended.
     left: Vec<(u64, Option<Tenant>)>,
 }
 
@@ -72,13 +72,13 @@ impl<T> State<T> {
             && !running.any(|(_, other, _)| *other == tenant)
     }
 
-    /// Returns true if none of a tenant can begin until overdue ones have ended.
+    /// Returns true if no job of a tenant can begin until abandoned ones have ended.
     fn is_full(&self, tenant: Option<Tenant>) -> bool {
         let mut left = self.left.iter();
         self.left.len() >= MOST_RUNNING || left.any(|(_, other)| *other == tenant)
     }
 
-    /// The job whose turn it is; the others of its tenant are behind those of all others then.
+    /// Takes the next job. Further jobs of its tenant move behind those of all others.
     fn take(&mut self) -> Option<Job<T>> {
         let next = |job: &Job<T>| self.may_run(job.tenant);
         let job = self.waiting.iter().position(next)?;
@@ -106,8 +106,8 @@ impl<T: Send + 'static> Turns<T> {
         }
     }
 
-    /// Does work on a stack of so many bytes when its turn has come. Dropping what it returns takes
-    /// it out of the queue.
+    /// Queues work, which runs on a stack of `stack` bytes. Dropping the returned place removes it
+    /// from the queue.
     pub(super) fn submit(
         self: &Arc<Self>,
         tenant: Option<Tenant>,
@@ -121,7 +121,7 @@ impl<T: Send + 'static> Turns<T> {
         }
         let own = state.waiting.iter().filter(|job| job.tenant == tenant);
         if own.count() >= MOST_WAITING {
-            let why = format!("{MOST_WAITING} constraints wait to be compiled, as many as may");
+            let why = format!("{MOST_WAITING} constraints are waiting to be compiled, the maximum");
             return Err(GivenUp::Refused(why));
         }
         let id = state.next;
@@ -186,7 +186,7 @@ impl<T: Send + 'static> Turns<T> {
         thread
             .spawn(move || {
                 let _ends = ends;
-                // Nobody has it where it was given up.
+                // There is no receiver if the job was abandoned.
                 drop(done.send(work()));
             })
             .map_err(|error| no_thread(&error))?;
@@ -196,7 +196,7 @@ impl<T: Send + 'static> Turns<T> {
             Err(RecvTimeoutError::Timeout) => {}
         }
         let mut state = self.lock();
-        // It may have ended in between.
+        // The job may have ended in between.
         match outcome.try_recv() {
             Ok(outcome) => Ok(outcome),
             Err(mpsc::TryRecvError::Disconnected) => Err(GivenUp::Panicked),
@@ -215,7 +215,7 @@ impl<T> Turns<T> {
     }
 }
 
-/// Says of a thread that it has ended.
+/// Notes the end of an abandoned thread when it is dropped.
 struct Ends<T> {
     turns: Arc<Turns<T>>,
     id: u64,
@@ -228,15 +228,15 @@ impl<T> Drop for Ends<T> {
 }
 
 fn full() -> GivenUp {
-    let why = "as many constraints that took too long are still being compiled as may";
+    let why = "too many constraints beyond their time limit are still being compiled";
     GivenUp::Refused(why.to_owned())
 }
 
 fn no_thread(error: &std::io::Error) -> GivenUp {
-    GivenUp::NoThread(format!("there is no thread to compile it on: {error}"))
+    GivenUp::NoThread(format!("no thread to compile it on: {error}"))
 }
 
-/// A place in the turns.
+/// Place of a job in the queue.
 pub(super) struct Place<T> {
     turns: Arc<Turns<T>>,
     id: u64,
@@ -276,11 +276,11 @@ enum Standing {
     Ended,
 }
 
-/// A constraint that is compiled. Dropping it gives up what has not begun.
+/// A constraint that is being compiled. Dropping it cancels a compile that has not begun.
 pub struct Compiling(pub(super) Arc<Place<Outcome>>);
 
 impl Compiling {
-    /// Says how far it has come, in words that can follow "waits for".
+    /// Returns a function that describes the progress, in words that can follow "waits for".
     pub fn watch(&self) -> impl Fn() -> String + Send + 'static {
         let place = Arc::downgrade(&self.0);
         move || match place.upgrade().map(|place| place.standing()) {

@@ -3,62 +3,63 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// What a generated text has to match from its first character to its last.
+/// Condition that a generated text must match from its first character to its last.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Constraint {
     /// JSON that validates against this schema.
     JsonSchema(Value),
-    /// Nothing: a text cannot be held to what was asked, for this reason, which a compile gives.
+    /// No text. The constraint could not be expressed, for this reason, which compiling returns as
+    /// an error.
     Refused(String),
-    /// Any JSON object.
+    /// Any JSON object, with any properties.
     JsonObject,
     /// This regular expression, in the syntax of the crate `regex`.
     Regex(String),
-    /// One of these strings.
+    /// Exactly one of these strings.
     Choice(Vec<String>),
     /// A grammar in GBNF, the notation of llama.cpp. It begins with the rule `root`.
     Gbnf(String),
     /// A grammar in the Lark dialect of llguidance. It begins with the rule `start`.
     Lark(String),
-    /// Any one of these.
+    /// A match of any one of these.
     AnyOf(Vec<Constraint>),
-    /// These, one after the other.
+    /// Matches of these, one after the other.
     Sequence(Vec<Constraint>),
-    /// This or nothing.
+    /// A match of this, or nothing.
     Optional(Box<Constraint>),
-    /// One of these or more.
+    /// One or more matches, with separators between them.
     Repeated {
-        /// What comes once or more.
+        /// The part that occurs at least once.
         each: Box<Constraint>,
-        /// What stands between two of them.
+        /// The part between two repetitions.
         separator: Box<Constraint>,
     },
-    /// This text.
+    /// Exactly this text, as it is.
     Text(String),
-    /// The special token that is spelled like this, or the text where the vocabulary has none.
+    /// The special token with this spelling, or the text if the vocabulary has no such token.
     Mark(String),
-    /// A text, up to the first such mark and with it.
+    /// A text that ends with the first occurrence of a mark.
     TextUpTo {
-        /// Expressions in the Lark dialect of llguidance, all of which the text before the end
-        /// matches; any text does if there are none.
+        /// Lark expressions of llguidance, all of which the text before the end must match. If
+        /// empty, any text does.
         text: Vec<String>,
-        /// The mark, and white space before it that belongs to it.
+        /// The mark, with white space before it that is part of it.
         end: String,
     },
-    /// Any text in which something follows wherever one of these marks comes: each mark, and what
-    /// follows it. No mark is in another one.
+    /// Any text, in which each of these marks must be followed by a match of its constraint. No
+    /// mark may contain another one.
     TextWith(Vec<(String, Constraint)>),
-    /// Reasoning of any length, and then this.
+    /// Reasoning of any length, followed by a match.
     AfterReasoning {
-        /// How the reasoning is told apart.
+        /// Marks at the start and the end of the reasoning.
         marks: ReasoningMarks,
-        /// What the text behind it has to match.
+        /// Constraint on the text after the reasoning.
         then: Box<Constraint>,
     },
 }
 
 impl Constraint {
-    /// Any one of these; the only one, if there is one.
+    /// Creates a choice between constraints; a single one is returned as it is.
     pub fn any_of(constraints: impl IntoIterator<Item = Constraint>) -> Self {
         let mut constraints: Vec<_> = constraints.into_iter().collect();
         match constraints.pop() {
@@ -70,7 +71,7 @@ impl Constraint {
         }
     }
 
-    /// Any text, up to the first such mark and with it.
+    /// Creates a constraint for any text that ends with the first occurrence of this mark.
     pub fn text_up_to(mark: &str) -> Self {
         Self::TextUpTo {
             text: Vec::new(),
@@ -78,7 +79,7 @@ impl Constraint {
         }
     }
 
-    /// Whether there is JSON in it whose numbers nobody wrote a grammar for.
+    /// Returns true if it contains JSON whose numbers have no explicit grammar.
     pub(super) fn has_json(&self) -> bool {
         match self {
             Self::JsonSchema(_) | Self::JsonObject => true,
@@ -99,14 +100,14 @@ impl Constraint {
     }
 }
 
-/// What reasoning begins and ends with.
+/// Marks around reasoning in a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReasoningMarks {
-    /// What it begins with, such as `<think>`.
+    /// Mark at the start, such as `<think>`.
     pub begin: String,
-    /// What it ends with, such as `</think>`.
+    /// Mark at the end, such as `</think>`.
     pub end: String,
-    /// Whether the prompt ends inside of the reasoning, so that the text has its end, not its
-    /// beginning. Otherwise the text may do without reasoning.
+    /// True if the prompt ends inside the reasoning: the text then has only the end mark. Otherwise
+    /// the text may have no reasoning.
     pub is_open: bool,
 }

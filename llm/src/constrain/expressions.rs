@@ -1,21 +1,21 @@
-//! Bounds the memory that the regular expressions of a grammar take to begin with, found before,
-//! because nothing can interrupt llguidance at it.
+//! Limits on the initial memory of a grammar's regular expressions, checked in advance, because
+//! llguidance cannot be interrupted.
 //!
-//! It follows an expression by its derivatives, which are alternatives: one for each of its parts
-//! that the text can go on in. Where many parts in a row may be left out, each of them has as many
-//! alternatives as there are parts behind it, and each letter that `\w` begins with in UTF-8 has
-//! alternatives of its own. 20,000 times `\w?` would take 50 GB.
+//! llguidance follows an expression by its derivatives, which are alternatives: one for each part
+//! with which the text can continue. In a row of optional parts, each part has as many alternatives
+//! as there are parts behind it, and each letter that `\w` begins with in UTF-8 has its own. 20,000
+//! times `\w?` would take 50 GB.
 
 use llguidance::derivre::ExprRef;
 use llguidance::derivre::raw::ExprSet;
 
 use super::compiler::ConstraintError;
 
-/// Maximum number of alternatives of all derivatives together, of a few bytes each: 2,800 parts in a
-/// row of one letter that may be left out, or 350 of any letter.
+/// Maximum number of alternatives of all derivatives together, of a few bytes each: 2,800 optional
+/// parts of one letter in a row, or 350 of any letter.
 const MOST_ALTERNATIVES: u64 = 4 << 20;
 
-/// Checks the expressions of a grammar, with all that they consist of.
+/// Checks the expressions of a grammar, with all their parts.
 pub(super) fn check(expressions: &ExprSet) -> Result<(), ConstraintError> {
     let mut samples = ExprSet::new(256);
     let [one, other] = [b'a', b'b'].map(|byte| {
@@ -26,7 +26,7 @@ pub(super) fn check(expressions: &ExprSet) -> Result<(), ConstraintError> {
     let concatenated = samples.get_tag(concatenated);
     let literal = samples.mk_byte_literal(b"ab");
     let literal = samples.get_tag(literal);
-    // The alternatives of each; parts come before what they are parts of.
+    // Number of alternatives of each expression; parts precede the expressions that contain them.
     let mut alternatives = vec![0_u64];
     let mut total = 0_u64;
     for number in 1..expressions.len() {
@@ -49,6 +49,6 @@ pub(super) fn check(expressions: &ExprSet) -> Result<(), ConstraintError> {
         return Ok(());
     }
     Err(ConstraintError(
-        "too many parts in a row of a regular expression may be left out: use fewer, or one that repeats, as in `x{0,9}`".to_owned(),
+        "too many optional parts in a row in a regular expression: use fewer, or a repetition such as `x{0,9}`".to_owned(),
     ))
 }

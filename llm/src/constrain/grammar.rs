@@ -1,4 +1,4 @@
-//! Writes a constraint as grammars of llguidance, the first of which refers to the others.
+//! Translates a constraint to grammars of llguidance; the first one refers to the others.
 
 use llguidance::api::{GrammarWithLexer, TopLevelGrammar};
 use serde_json::{Value, json};
@@ -9,25 +9,25 @@ use super::schema::{self, Notation};
 use super::vocabulary::{Piece, Vocabulary};
 use super::{bounds, gbnf};
 
-/// Most bytes of a regular expression. What is optional in it is tried in all combinations, so time
-/// grows with the square.
+/// Maximum size of a regular expression, in bytes. Its optional parts are tried in all
+/// combinations, so time grows with the square.
 const LONGEST_REGEX: usize = 16 << 10;
-/// Most bytes of a grammar.
+/// Maximum size of a grammar, in bytes.
 const LONGEST_GRAMMAR: usize = 64 << 10;
-/// Levels of what is composed that are written within one rule, since Lark nests only so deep.
+/// Maximum nesting of composed parts within one rule, because Lark limits nesting.
 const LEVELS_OF_RULE: usize = 6;
 const ANY_TEXT: &str = "/(?s:.*)/";
-/// White space that may stand between reasoning and what follows it.
+/// White space that may be between reasoning and the text after it.
 const GAP: &str = r"/[ \t\r\n]{0,8}/";
 
-/// The grammar of a constraint.
+/// Translates a constraint to a grammar.
 pub(super) fn write(
     constraint: &Constraint,
     vocabulary: &Vocabulary,
 ) -> Result<TopLevelGrammar, ConstraintError> {
     let mut grammars = Vec::new();
     add(constraint, vocabulary, &mut grammars)?;
-    // It was added last, and the first one is where a text begins.
+    // The constraint itself was added last, and a text begins with the first grammar.
     grammars.reverse();
     Ok(TopLevelGrammar {
         grammars,
@@ -35,7 +35,7 @@ pub(super) fn write(
     })
 }
 
-/// Adds what a constraint consists of, itself last; returns its name.
+/// Adds the grammars of a constraint, its own last; returns the name of that one.
 fn add(
     constraint: &Constraint,
     vocabulary: &Vocabulary,
@@ -89,8 +89,9 @@ fn from_schema(schema: Notation) -> GrammarWithLexer {
     }
 }
 
-/// A constraint within a rule of Lark. What is composed of others is written out, so that texts
-/// that begin alike are told apart where they differ; the rules that it needs are added to `rules`.
+/// Translates a constraint to an expression within a Lark rule. Composed constraints are written in
+/// place, so that texts with the same beginning are distinguished where they differ. Additional
+/// rules are added to `rules`.
 fn expression(
     constraint: &Constraint,
     vocabulary: &Vocabulary,
@@ -113,7 +114,7 @@ fn expression(
     };
     match constraint {
         Constraint::AnyOf(constraints) if constraints.is_empty() => Err(ConstraintError(
-            "there is nothing to choose from".to_owned(),
+            "the list of choices has no entry".to_owned(),
         )),
         Constraint::AnyOf(constraints) => each(constraints, " | "),
         Constraint::Sequence(constraints) if constraints.is_empty() => Ok("\"\"".to_owned()),
@@ -127,7 +128,7 @@ fn expression(
         } => {
             let one = each(std::slice::from_ref(one), "")?;
             let separator = each(std::slice::from_ref(separator), "")?;
-            // Written once, so that what it refers to is there once.
+            // A separate rule, so that everything it refers to is written only once.
             let name = format!("each{}", rules.len());
             rules.push(format!("{name}: {one}"));
             Ok(format!("({name} ({separator} {name})*)"))
@@ -185,8 +186,8 @@ fn expression(
     }
 }
 
-/// A mark as Lark has it: its control tokens and what is between them, or the text where the
-/// vocabulary has none.
+/// Writes a mark in Lark: its control tokens and the text between them, or only text if the
+/// vocabulary has no such tokens.
 fn mark_of(mark: &str, vocabulary: &Vocabulary) -> String {
     match divided(mark, vocabulary) {
         Some(("", control)) => control,
@@ -195,7 +196,7 @@ fn mark_of(mark: &str, vocabulary: &Vocabulary) -> String {
     }
 }
 
-/// An expression of Lark with a text behind it.
+/// Appends a text to a Lark expression.
 fn ended(expression: &str, text: &str) -> String {
     match text {
         "" => expression.to_owned(),
@@ -203,8 +204,8 @@ fn ended(expression: &str, text: &str) -> String {
     }
 }
 
-/// Divides a mark before its first control token, and writes the rest as Lark has it; none where
-/// the vocabulary has no control token in it.
+/// Divides a mark before its first control token, and writes the rest in Lark; `None` if the
+/// vocabulary has no control token in it.
 fn divided<'a>(mark: &'a str, vocabulary: &Vocabulary) -> Option<(&'a str, String)> {
     let pieces = vocabulary.pieces(mark);
     let is_control = |piece: &Piece| matches!(piece, Piece::Control(_));
@@ -217,21 +218,21 @@ fn divided<'a>(mark: &'a str, vocabulary: &Vocabulary) -> Option<(&'a str, Strin
     Some((before, spelled(&pieces[first..])))
 }
 
-/// The text, if it is no longer than that.
+/// Returns the text, or an error if it is longer than `longest` bytes.
 fn within<'a>(text: &'a str, longest: usize, what: &str) -> Result<&'a str, ConstraintError> {
     if text.len() <= longest {
         return Ok(text);
     }
     let bytes = text.len();
     Err(ConstraintError(format!(
-        "{what} has {bytes} bytes, and can have {longest}"
+        "{what} has {bytes} bytes, expected at most {longest}"
     )))
 }
 
-/// Marker before a schema in a grammar of Lark.
+/// Keyword before a schema in a Lark grammar.
 const SCHEMA: &str = "%json";
 
-/// A grammar of Lark with its schemas [prepared](schema::prepare_within).
+/// Replaces the schemas of a Lark grammar by [prepared](schema::prepare_within) ones.
 fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
     let mut held = String::with_capacity(text.len());
     let mut rest = text;
@@ -239,7 +240,7 @@ fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
         let (before, after) = rest.split_at(at + SCHEMA.len());
         rest = after;
         let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
-        // What is no JSON is no schema; that is for the compiler to say.
+        // Text that is not JSON is not a schema; the compiler reports it.
         let Some(Ok(schema)) = values.next() else {
             held.push_str(before);
             continue;
@@ -256,16 +257,17 @@ fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
     Ok(held)
 }
 
-/// One token that matches any of the strings, so that none hides another that it begins.
+/// Writes one terminal that matches any of the strings, so that no string hides a longer one with
+/// the same beginning.
 fn choice(choices: &[String]) -> Result<String, ConstraintError> {
     if choices.is_empty() {
         return Err(ConstraintError(
-            "there is nothing to choose from".to_owned(),
+            "the list of choices has no entry".to_owned(),
         ));
     }
     choices
         .iter()
-        .try_for_each(|choice| bounds::check_length(choice, "a text to choose from"))?;
+        .try_for_each(|choice| bounds::check_length(choice, "a choice"))?;
     let choices: Vec<String> = choices.iter().map(|choice| quoted(choice)).collect();
     Ok(format!("start: CHOICE\nCHOICE: {}", choices.join(" | ")))
 }
@@ -280,7 +282,7 @@ fn after_reasoning(
         vocabulary.pieces(&marks.end),
     );
     let (reasoning, rule) = match end.split_first() {
-        None => return Err(ConstraintError("reasoning has no end".to_owned())),
+        None => return Err(ConstraintError("the reasoning has no end mark".to_owned())),
         // Text has no control tokens, so the first one ends it.
         Some((Piece::Control(_), _)) => (
             format!("REASONING {}", spelled(&end)),
@@ -299,7 +301,7 @@ fn after_reasoning(
     Ok(format!("start: {reasoning} @{then}\n{rule}"))
 }
 
-/// Pieces as Lark has them.
+/// Writes pieces in Lark.
 fn spelled(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Control(token) => format!("<[{token}]>"),
@@ -308,17 +310,17 @@ fn spelled(pieces: &[Piece]) -> String {
     pieces.iter().map(piece).collect::<Vec<_>>().join(" ")
 }
 
-/// A string of Lark.
+/// Writes a string literal of Lark.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A regular expression of Lark that matches this text.
+/// Writes a Lark regular expression that matches exactly this text.
 pub(super) fn literal_regex(text: &str) -> String {
     text.chars().map(regex_char).collect()
 }
 
-/// A character in a regular expression of Lark, also within brackets.
+/// Writes a character for a Lark regular expression, valid inside brackets, too.
 pub(super) fn regex_char(c: char) -> String {
     format!(r"\x{{{:X}}}", u32::from(c))
 }

@@ -1,4 +1,4 @@
-//! A sequence that follows its constraint.
+//! State of a sequence under its constraint.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,24 +9,24 @@ use smallvec::SmallVec;
 use super::numbers::Numbers;
 use crate::protocol::{Token, TokenSet};
 
-/// What a failure says that llguidance did not foresee.
+/// Failure message after a panic of llguidance.
 const PANICKED: &str = "the matcher panicked";
 
-/// How a text came to its end under a constraint.
+/// Way in which a text ended under a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Its last token completed it: nothing can follow.
+    /// The last token completed the text: nothing can follow.
     Complete,
-    /// Its last token ends it, and is not part of it.
+    /// The last token is an end token, which is not part of the text.
     EndToken,
 }
 
-/// Where a sequence is in its constraint.
+/// Position of a sequence in its constraint.
 pub(crate) struct Matching {
     matcher: Matcher,
-    /// The digits of its end, where they must not go on for ever.
+    /// The digits at the end of the text, if their number must be limited.
     numbers: Option<Numbers>,
-    /// The tokens that the next row can give, and the rows of the drafts behind it.
+    /// Masks of the next row and of the rows of the drafts behind it.
     masks: SmallVec<[SimpleVob; 1]>,
     ending: Option<Ending>,
     failure: Option<String>,
@@ -43,9 +43,8 @@ impl Matching {
         }
     }
 
-    /// Works out what the next rows can give: that of the last token, and those of the drafts. Stop
-    /// tokens can end the text where an end token can, but not in the first `end_banned_for` of the
-    /// rows.
+    /// Computes the masks of the next rows: that of the last token, and those of the drafts. Stop
+    /// tokens are allowed where an end token is, but not in the first `end_banned_for` rows.
     pub(crate) fn prepare(
         &mut self,
         drafts: &[Token],
@@ -116,8 +115,8 @@ impl Matching {
         Ok(())
     }
 
-    /// The tokens that a row can give, a bit each; `ahead` rows behind that of the last token.
-    /// `None` if it is not known, because following the constraint failed.
+    /// Returns the mask of the row that is `ahead` rows behind that of the last token, with a bit
+    /// per token. `None` if following the constraint failed.
     pub(crate) fn mask(&self, ahead: usize) -> Option<&[u32]> {
         if self.failure.is_some() {
             return None;
@@ -125,8 +124,8 @@ impl Matching {
         Some(self.masks.get(ahead)?.as_slice())
     }
 
-    /// Follows a token that was chosen. `is_end` says that it is an end token, and `is_stop` that
-    /// it ends the text where the text may end, and is a part of it elsewhere.
+    /// Follows a chosen token. `is_end` marks an end token. `is_stop` marks a token that ends the
+    /// text where the text may end, and is part of it elsewhere.
     pub(crate) fn accept(&mut self, token: Token, is_end: bool, is_stop: bool) {
         match catch_unwind(AssertUnwindSafe(|| self.consume(token, is_end, is_stop))) {
             Ok(Ok(ending)) => self.ending = ending,
@@ -157,12 +156,12 @@ impl Matching {
         })
     }
 
-    /// Forgets what the rows can give, once they have given it.
+    /// Drops the masks after their rows were used.
     pub(crate) fn forget_masks(&mut self) {
         self.masks.clear();
     }
 
-    /// How many of these tokens can follow.
+    /// Number of these tokens, from the first, that can follow.
     pub(crate) fn valid(&mut self, tokens: &[Token]) -> usize {
         if self.failure.is_some() || self.ending.is_some() {
             return 0;
@@ -172,30 +171,31 @@ impl Matching {
         self.matcher.validate_tokens(&tokens).unwrap_or(0)
     }
 
-    /// How the text ended, once it has.
+    /// Returns how the text ended; `None` before its end.
     pub(crate) fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
-    /// Why the constraint could not be followed any further.
+    /// Returns the reason why the constraint could not be followed further.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 }
 
-/// The message for what llguidance did not foresee.
-pub(super) const FAILED: &str = "it is more than the compiler can take: make it smaller or simpler";
-/// The message where nothing matches.
+/// Message for errors that llguidance did not foresee.
+pub(super) const FAILED: &str = "it is too complex for the compiler: make it smaller or simpler";
+/// Message for a constraint without any matching text.
 pub(super) const NOTHING: &str = "no text can match";
-/// The message for more symbols, or a larger lexer, than llguidance takes.
+/// Message for more symbols, or a larger lexer, than llguidance supports.
 const TOO_LARGE: &str =
     "it is too large as a whole: use fewer or simpler tools, properties, alternatives or rules";
-/// The message for expressions that take too much work.
+/// Message for expressions that take too much work.
 const TOO_COMPLEX: &str =
-    "its patterns take too much work: use fewer, or with fewer repetitions and alternatives";
-/// The message where more can come next than the parser takes.
-const TOO_MANY_WAYS: &str = "there are too many ways to go on at one place: use fewer alternatives there, or fewer properties that may be left out";
-/// Words in messages of llguidance, which are for those who work on it, and what they mean.
+    "its patterns are too complex: use fewer, or ones with fewer repetitions and alternatives";
+/// Message for more alternatives at one place than the parser supports.
+const TOO_MANY_WAYS: &str =
+    "too many alternatives at one place: use fewer there, or fewer optional properties";
+/// Parts of llguidance's internal messages, with their meaning for users.
 const MEANINGS: [(&str, &str); 14] = [
     ("symbols.len()", TOO_LARGE),
     ("CSymIdx", TOO_LARGE),
@@ -216,7 +216,7 @@ const MEANINGS: [(&str, &str); 14] = [
     ("panic: ", FAILED),
 ];
 
-/// The message of an error of llguidance without what is only for those who work on it.
+/// Converts an error of llguidance into a message for users.
 pub(super) fn readable(error: impl std::fmt::Display) -> String {
     let message = error.to_string();
     let mut meanings = MEANINGS.iter();

@@ -1,15 +1,16 @@
-//! Constrained generation: a text that has to match a JSON schema, a regular expression, a list of
+//! Constrained generation: a text that must match a JSON schema, a regular expression, a list of
 //! choices or a grammar.
 //!
 //! A [`Constraint`] is compiled once, by [`LlmEngine::compile`](crate::LlmEngine::compile) on a
-//! thread of [`compiling`], which tenants take turns at: [`grammar`] writes it as a grammar of llguidance ([`schema`] and [`gbnf`] read
-//! what that does not take as it is), and [`compiler`] compiles that for the model's
-//! [`vocabulary`]. Each sequence then follows a copy of its own ([`matching`]), which says for
-//! every next token which ones are allowed. It works that out while the backend computes the
-//! token's logits.
+//! thread of [`compiling`], which tenants use in turns. [`grammar`] translates it to a grammar of
+//! llguidance ([`schema`] and [`gbnf`] translate what llguidance does not support directly), and
+//! [`compiler`] compiles that for the model's [`vocabulary`]. Each sequence then follows its own
+//! copy ([`matching`]), which returns the allowed tokens for every next token. It computes them
+//! while the backend computes the token's logits.
 //!
-//! What cannot be compiled is an error before the first token. What can be compiled and proves too
-//! complex later ends the sequence with an error. There is no way from a constraint to a free text.
+//! A constraint that cannot be compiled is an error before the first token. A constraint that
+//! proves too complex later ends the sequence with an error. A constrained text never becomes a
+//! free one.
 
 mod bounds;
 mod compiler;

@@ -1,7 +1,7 @@
-//! Bounds the length of JSON numbers. A JSON grammar allows any number of digits, and a model could
-//! repeat them forever, in one third for example. [`schema`](super::schema) bounds integers; this
-//! is for other numbers: after many digits in a row, no further digit is allowed where the number
-//! can end.
+//! Limits on the length of JSON numbers. A JSON grammar allows any number of digits, and a model
+//! could repeat them forever, in one third for example. [`schema`](super::schema) limits integers.
+//! This module limits other numbers: after many digits in a row, no further digit is allowed where
+//! the number can end.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use llguidance::toktrie::{SimpleVob, TokTrie, TokenId};
 
 use super::vocabulary::Vocabulary;
 
-/// Digits that can stand in a row: more than any 64-bit integer or floating-point number has that
-/// means something.
+/// Maximum number of digits in a row: more than the significant digits of any 64-bit integer or
+/// floating-point number.
 const LONGEST: usize = 20;
-/// Digits of an exponent: floating-point numbers have no more.
+/// Maximum number of digits in an exponent: floating-point numbers have no more.
 const LONGEST_EXPONENT: usize = 3;
 
-/// What tells a number from what else has digits, of one vocabulary.
+/// Tokens of one vocabulary that distinguish numbers from other text with digits.
 pub(super) struct Numerals {
     /// The tokens that begin with a digit.
     digits: SimpleVob,
-    /// Tokens that can follow digits in a string, and never in a number.
+    /// Tokens that can follow digits in a string, but never in a number.
     of_strings: Vec<TokenId>,
 }
 
@@ -40,12 +40,12 @@ impl Numerals {
     }
 }
 
-/// The digits that a text ends with.
+/// The digits at the end of a text.
 #[derive(Clone)]
 pub(super) struct Numbers {
     vocabulary: Arc<Vocabulary>,
     row: usize,
-    /// What stands before them.
+    /// The two bytes before them.
     before: [u8; 2],
 }
 
@@ -73,7 +73,7 @@ impl Numbers {
         }
     }
 
-    /// Takes the digits out of what can follow, if a number is long enough and can end.
+    /// Removes digits from the mask if the number is long enough and can end.
     pub(super) fn bound(&self, mask: &mut SimpleVob) {
         let longest = match self.before {
             [_, b'e' | b'E'] | [b'e' | b'E', b'+' | b'-'] => LONGEST_EXPONENT,

@@ -1,5 +1,5 @@
-//! Finds the rules of a grammar that no text can begin with, because they lead to nothing but
-//! themselves: a text that has come to one cannot go on.
+//! Search for rules of a grammar that no text can begin to match, because they lead only to
+//! themselves: a text that reaches one cannot continue.
 
 use llguidance::earley::{CGrammar, CSymIdx};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -7,21 +7,21 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Part of a grammar that no text can match.
 #[derive(Debug)]
 pub(super) enum Dead {
-    /// All of it.
+    /// The whole grammar.
     Whole,
-    /// A rule that a text can come to.
+    /// A rule that a text can reach.
     Rule(String),
 }
 
-/// Checks that texts can go on wherever they come to.
+/// Checks that a text can continue wherever it gets.
 pub(super) fn check(grammar: &CGrammar) -> Result<(), Dead> {
-    // Rules with conditions hold sometimes, which is for the matcher to find out.
+    // Rules with conditions apply only sometimes, which only the matcher can tell.
     if grammar.parametric() {
         return Ok(());
     }
     let start = grammar.start();
     let mut rules: Vec<&[CSymIdx]> = Vec::new();
-    // What begins with a symbol.
+    // Rules by the symbol that they begin with.
     let mut begun: FxHashMap<CSymIdx, Vec<CSymIdx>> = FxHashMap::default();
     let mut known = FxHashSet::from_iter([start]);
     let mut left = vec![start];
@@ -48,7 +48,7 @@ pub(super) fn check(grammar: &CGrammar) -> Result<(), Dead> {
     if !alive.contains(&start) {
         return Err(Dead::Whole);
     }
-    // Where nothing stands before it, no text comes to it.
+    // A text cannot reach a rule that has nothing before it.
     let dead = rules.iter().find_map(|parts| {
         let at = parts.iter().position(|part| !alive.contains(part))?;
         (at > 0).then(|| parts[at])

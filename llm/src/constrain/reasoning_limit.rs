@@ -7,11 +7,11 @@ use crate::constrain::ReasoningMarks;
 use crate::model::vocab::{TokenizeError, Vocab};
 use crate::protocol::Token;
 
-/// What may stand before the mark that reasoning begins with: white space.
+/// Maximum white space before the mark at the start of reasoning, in bytes.
 const LONGEST_GAP: usize = 16;
 
-/// The most tokens that a generation may think for. When they are spent, the tokens that end the
-/// reasoning are forced, and the generation goes on with the answer.
+/// Maximum number of tokens for a generation's reasoning. After them, the tokens that end the
+/// reasoning are forced, and the generation continues with the answer.
 #[derive(Clone)]
 pub struct ReasoningLimit {
     vocab: Arc<dyn Vocab>,
@@ -21,11 +21,11 @@ pub struct ReasoningLimit {
 }
 
 impl ReasoningLimit {
-    /// A limit of so many `tokens` between the marks, for a model with this vocabulary. `closing`
+    /// Creates a limit of `tokens` between the marks, for a model with this vocabulary. `closing`
     /// is the text that ends the reasoning.
     ///
     /// # Errors
-    /// [`TokenizeError`] if that text is larger than the tokenizer can take.
+    /// [`TokenizeError`] if `closing` is larger than the tokenizer can take.
     pub fn new(
         vocab: Arc<dyn Vocab>,
         marks: ReasoningMarks,
@@ -51,23 +51,23 @@ impl fmt::Debug for ReasoningLimit {
     }
 }
 
-/// Follows the reasoning of one sequence.
+/// State of the reasoning of one sequence.
 pub(crate) struct Reasoning {
     limit: ReasoningLimit,
     place: Place,
-    /// The text since the last mark.
+    /// Text since the last mark.
     text: Vec<u8>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// Where reasoning can begin.
+    /// Before the start of reasoning, which may still come.
     Before,
     Inside {
-        /// Tokens it may still have.
+        /// Number of tokens that are left.
         left: u32,
     },
-    /// So many closing tokens were forced.
+    /// After the limit; holds the number of forced closing tokens.
     Closing(usize),
     Behind,
 }
@@ -87,7 +87,7 @@ impl Reasoning {
         .closed_if_spent()
     }
 
-    /// The token that has to come next, if one has to.
+    /// Returns the token that is forced next; `None` if the choice is free.
     pub(crate) fn forced(&self) -> Option<Token> {
         match self.place {
             Place::Closing(forced) => self.limit.closing.get(forced).copied(),
@@ -95,7 +95,7 @@ impl Reasoning {
         }
     }
 
-    /// Takes in the next token of the text.
+    /// Records the next token of the text.
     pub(crate) fn accept(&mut self, token: Token) {
         let marks = &self.limit.marks;
         self.place = match self.place {
@@ -117,7 +117,7 @@ impl Reasoning {
                 if contains(&self.text, &marks.end) {
                     Place::Behind
                 } else {
-                    // A mark can begin in what is left and end in what comes.
+                    // A mark can begin in the kept text and end in the next token.
                     let old = self.text.len().saturating_sub(marks.end.len());
                     self.text.drain(..old);
                     Place::Inside {

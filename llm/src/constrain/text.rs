@@ -1,4 +1,4 @@
-//! Follows a constraint by the bytes of a text, whatever its tokens are.
+//! State of a text under a constraint, by its bytes instead of its tokens.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use llguidance::toktrie::TokenizerEnv;
 
 use super::vocabulary::Vocabulary;
 
-/// A text under a constraint, as far as it has come.
+/// A text under a constraint, up to some point.
 #[derive(Clone)]
 pub struct ConstrainedText {
-    /// None once the text is no beginning of one that matches, or it is not known.
+    /// `None` once the text cannot match any more, or if that is unknown.
     matcher: Option<Matcher>,
     vocabulary: Arc<Vocabulary>,
 }
@@ -23,7 +23,7 @@ impl ConstrainedText {
         }
     }
 
-    /// Adds to the text.
+    /// Appends to the text.
     pub fn push(&mut self, text: &str) {
         let tokens = self.vocabulary.tok_trie().greedy_tokenize(text.as_bytes());
         let Some(matcher) = &mut self.matcher else {
@@ -34,7 +34,7 @@ impl ConstrainedText {
         }
     }
 
-    /// Whether the text may end here, so that it matches.
+    /// Returns true if the text matches the constraint as it is.
     pub fn can_end(&mut self) -> bool {
         let matcher = self.matcher.as_mut();
         matcher.is_some_and(|matcher| matcher.is_accepting().unwrap_or(false))

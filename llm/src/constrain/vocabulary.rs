@@ -1,4 +1,4 @@
-//! A model's vocabulary as llguidance reads it: the bytes of all tokens in a trie.
+//! A model's vocabulary in the form that llguidance needs: a trie of the bytes of all tokens.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,20 +8,20 @@ use super::numbers::Numerals;
 use crate::model::vocab::Vocab;
 use crate::protocol::Token;
 
-/// Text that a tokenizer for plain text gives back as it is.
+/// Text that a tokenizer for plain text reproduces exactly.
 const PROBE: &str = "{\"name\": [1, true]}";
 
-/// The tokens of a model, by their bytes.
+/// Tokens of a model, by their bytes.
 pub(super) struct Vocabulary {
     vocab: Arc<dyn Vocab>,
     trie: TokTrie,
     is_canonical: bool,
-    /// Found when the first number is long.
+    /// Computed when the first long number occurs.
     numerals: OnceLock<Numerals>,
 }
 
 impl Vocabulary {
-    /// Takes a second for a large vocabulary.
+    /// Creates the trie. Takes a second for a large vocabulary.
     pub(super) fn new(vocab: Arc<dyn Vocab>) -> Self {
         let mut ends = Vec::new();
         let words: Vec<Vec<u8>> = (0..vocab.n_vocab() as Token)
@@ -54,25 +54,26 @@ impl Vocabulary {
         vocabulary
     }
 
-    /// The bytes of a token.
+    /// Returns the bytes of a token.
     pub(super) fn bytes(&self, token: TokenId) -> &[u8] {
         self.trie.token(token)
     }
 
-    /// The tokens that numbers are told by.
+    /// Returns the tokens by which numbers are recognized.
     pub(super) fn numerals(&self) -> &Numerals {
         self.numerals.get_or_init(|| Numerals::new(&self.trie))
     }
 
-    /// The tokens of a text, if they spell it: some tokenizers put a space before it.
+    /// Tokenizes a text. `None` if the tokens do not spell it exactly: some tokenizers put a space
+    /// before it.
     fn tokens(&self, text: &str) -> Option<Vec<TokenId>> {
         let tokens = self.vocab.tokenize(text, false, false).ok()?;
         let tokens: Vec<TokenId> = tokens.into_iter().map(|token| token as TokenId).collect();
         (self.trie.decode(&tokens) == text.as_bytes()).then_some(tokens)
     }
 
-    /// A text of prompts in pieces: the control tokens that are spelled in it, and what is between
-    /// them.
+    /// Divides a text of prompts into the control tokens that are spelled in it, and the text
+    /// between them.
     pub(super) fn pieces(&self, text: &str) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for token in self.vocab.tokenize(text, false, true).unwrap_or_default() {
@@ -90,12 +91,12 @@ impl Vocabulary {
     }
 }
 
-/// A part of a text of prompts.
+/// A piece of a prompt's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// A token that no text matches.
+    /// A control token, which no text matches.
     Control(Token),
-    /// Plain text.
+    /// Plain text between control tokens.
     Text(String),
 }
 

@@ -1,18 +1,18 @@
-//! Chooses the texts of the next batch: a pure function of the requests in order.
+//! Choice of the texts for the next batch: a pure function of the requests in order.
 
 use std::collections::VecDeque;
 
 use crate::backend::interface::EmbeddingCapacity;
 
-/// A request as far as batching is concerned.
+/// The texts of a request that are not computed yet.
 pub(super) trait Texts {
-    /// Tokens of its text `nth` from the next one on; `None` if it has no more.
+    /// Number of tokens of the `nth` text from the next one on; `None` if there are no more texts.
     fn tokens(&self, nth: usize) -> Option<usize>;
 }
 
-/// Fills `batch` with how many texts of each request to compute next, by the request's place in the
-/// queue. The first request gives the first text, whatever its length; then each gives one in turn,
-/// while they fit.
+/// Fills `batch` with the number of texts to compute next, for each request by its place in the
+/// queue. The first request gives the first text, whatever its length. Then each request gives one
+/// text in turn, while they fit.
 pub(super) fn fill<T: Texts>(
     capacity: &EmbeddingCapacity,
     queue: &VecDeque<T>,

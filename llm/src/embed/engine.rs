@@ -1,5 +1,5 @@
-//! The embedding engine as the rest of the program sees it: load, submit, status. The work happens
-//! on its thread, in `step`.
+//! The embedding engine's interface to the rest of the program: load, submit, status. The work
+//! happens on its thread, in `step`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,12 +39,12 @@ pub struct EmbeddingEngine {
 /// The receiver of the vectors of a request's texts.
 pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
 
-/// What the engine thread publishes.
+/// State that the engine thread publishes.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Shared with the thread's end, which comes after all else.
+    /// Liveness of the thread, also shared with the guard that reports its end.
     pub(super) pulse: Arc<Pulse>,
-    /// Of requests that have not ended.
+    /// Places of requests that have not ended.
     pub(super) places: Places,
     pub(super) measured: Recorders,
 }
@@ -52,28 +52,28 @@ pub(super) struct Shared {
 /// Present state of an embedding engine, and its counts since it was loaded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EmbeddingStatus {
-    /// The model's name.
+    /// Model name, from its file.
     #[serde(skip)]
     pub model: String,
-    /// Requests that have not ended.
+    /// Number of requests that have not ended.
     pub requests: u32,
-    /// How often a request was refused because too many waited.
+    /// Number of requests refused because too many waited.
     pub refused: u64,
-    /// Steps computed.
+    /// Number of computed steps.
     pub steps: u64,
-    /// Texts computed.
+    /// Number of computed texts.
     pub texts: f64,
-    /// Tokens of these texts.
+    /// Number of tokens in these texts.
     pub tokens: f64,
-    /// Steps that failed or panicked.
+    /// Number of steps that failed or panicked.
     pub failed_steps: u64,
     /// Time that the engine has had work without making progress; zero while it is idle.
     #[serde(rename = "stalled_seconds", serialize_with = "whole_seconds")]
     pub stalled_for: Duration,
-    /// Whether there is nothing to compute.
+    /// True if there is nothing to compute.
     #[serde(skip)]
     pub idle: bool,
-    /// Whether the engine's thread has ended.
+    /// True if the engine's thread has ended.
     pub stopped: bool,
 }
 
@@ -92,11 +92,10 @@ impl EmbeddingEngine {
         })
     }
 
-    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine
-    /// thread.
+    /// Starts an engine on the caller's backend. `open` creates it on the engine thread.
     ///
     /// # Errors
-    /// Whatever `open` returns, and [`LoadError::Spec`] for values out of range.
+    /// Errors of `open`, and [`LoadError::Spec`] for values out of range.
     pub fn with_backend<B, F>(spec: EmbeddingSpec, open: F) -> Result<Self, LoadError>
     where
         B: EmbeddingBackend,
@@ -158,12 +157,11 @@ impl EmbeddingEngine {
         })
     }
 
-    /// Adds a request. Its sink is called once; dropping the handle before that cancels the
-    /// request, and then it may never be.
+    /// Adds a request. Its sink is called once. Dropping the handle before that cancels the
+    /// request, and the sink may never be called.
     ///
     /// # Errors
-    /// [`EmbeddingRefusal`] for a request that cannot be computed, or not now because too many
-    /// wait.
+    /// [`EmbeddingRefusal`] for a request that can never be computed, or if too many wait now.
     pub fn submit(&self, request: EmbeddingRequest) -> Result<EmbeddingHandle, EmbeddingRefusal> {
         self.check(&request)?;
         let entered = self.shared.places.enter(self.spec.max_waiting, None);
@@ -197,28 +195,28 @@ impl EmbeddingEngine {
         })
     }
 
-    /// Gives up the engine's thread, as [`LlmEngine::abandon`](crate::LlmEngine) does.
+    /// Abandons the engine's thread, as [`LlmEngine::abandon`](crate::LlmEngine) does.
     pub(crate) fn abandon(&self, why: &EmbeddingError) {
         for receiver in self.worker.abandon(why) {
             receiver.tell(Err(why.clone()));
         }
     }
 
-    /// What shows whether the engine is alive.
+    /// Liveness of the engine's thread.
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
         self.worker.pulse()
     }
 
-    /// The spec the engine was loaded from.
+    /// The spec that the engine was loaded from.
     pub(crate) fn spec(&self) -> &EmbeddingSpec {
         &self.spec
     }
 
-    /// Loads the model again, for an engine in the place of this one.
+    /// Loads the model again, to replace this engine.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if the file has become one of another vocabulary or width,
-    /// which is not what sessions know.
+    /// As [`load`](Self::load). Also if the file now has another vocabulary or vector width,
+    /// because sessions rely on the old ones.
     pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
         let next = Self::load(self.spec.clone())?;
         let mut difference = vocab::difference(&*self.vocab, &*next.vocab);
@@ -229,7 +227,7 @@ impl EmbeddingEngine {
         Ok(next)
     }
 
-    /// Whether a request would be taken now, before its texts are made tokens.
+    /// Checks that a request would be accepted now, before its texts are tokenized.
     ///
     /// # Errors
     /// [`EmbeddingRefusal::QueueFull`] if too many wait.
@@ -278,42 +276,42 @@ impl EmbeddingEngine {
         Ok(())
     }
 
-    /// The model's vocabulary.
+    /// The vocabulary, which stays valid after the engine is dropped.
     pub fn vocab(&self) -> &Arc<dyn Vocab> {
         &self.vocab
     }
 
-    /// How a query and a document become one text for a model that ranks.
+    /// Form in which a ranking model receives a query and a document as one text.
     pub fn pairs(&self) -> &PairForm {
         &self.pairs
     }
 
-    /// Most tokens of a text.
+    /// Maximum number of tokens of a text.
     pub fn context_length(&self) -> usize {
         self.capacity.context_length as usize
     }
 
-    /// Numbers that come out for a text.
+    /// Numbers in the result of each text.
     pub fn width(&self) -> usize {
         self.capacity.width as usize
     }
 
-    /// The values it runs with.
+    /// Effective values of the engine.
     pub fn info(&self) -> &EmbeddingInfo {
         &self.info
     }
 
-    /// The files that it was loaded from.
+    /// Files that the engine was loaded from.
     pub fn files(&self) -> &ModelFiles {
         &self.files
     }
 
-    /// What the engine has measured since it was loaded.
+    /// Measurements since the engine was loaded.
     pub fn measurements(&self) -> EmbeddingMeasurements {
         self.shared.measured.read()
     }
 
-    /// What the engine is doing now.
+    /// Present state of the engine.
     pub fn status(&self) -> EmbeddingStatus {
         let (shared, measured) = (&self.shared, self.measurements());
         EmbeddingStatus {

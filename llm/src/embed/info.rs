@@ -13,27 +13,27 @@ use crate::spec::Pooling;
 /// The effective values of an embedding engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EmbeddingInfo {
-    /// The model's name.
+    /// Model name, from its file.
     pub model: String,
-    /// The model's file.
+    /// Path of the model file.
     pub path: PathBuf,
-    /// Most tokens of a text.
+    /// Maximum number of tokens of a text.
     pub context_length: u32,
-    /// Tokens of a step of several texts.
+    /// Maximum number of tokens in a step of several texts.
     pub max_num_batched_tokens: u32,
-    /// Numbers of a vector, or scores of a pair.
+    /// Length of a vector, or number of scores of a pair.
     pub dimensions: u32,
-    /// How they come about.
+    /// Rule that makes one vector from the vectors of all tokens.
     pub pooling: Pooling,
-    /// Most requests at the same time.
+    /// Maximum number of requests at the same time.
     pub max_waiting: u32,
-    /// What the backend says of itself.
+    /// Devices, weights and threads, reported by the backend.
     #[serde(flatten)]
     pub backend: BackendInfo,
 }
 
 impl EmbeddingInfo {
-    /// Logs what was chosen, as an engine that generates does.
+    /// Logs the chosen values, as an engine that generates does.
     pub(super) fn log(&self) {
         let weights = self.backend.weights.as_ref();
         tracing::info!(
@@ -54,7 +54,7 @@ impl EmbeddingInfo {
     }
 }
 
-/// One line for each concern.
+/// Formats one line for each concern.
 impl fmt::Display for EmbeddingInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "model     {} ({})", self.model, self.path.display())?;
@@ -83,22 +83,22 @@ impl fmt::Display for EmbeddingInfo {
     }
 }
 
-/// What an embedding engine has measured since it was loaded.
+/// Measurements of an embedding engine since it was loaded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingMeasurements {
     /// Seconds from a request's submission to its result.
     pub request_seconds: Histogram,
-    /// Seconds of a step.
+    /// Duration of steps, in seconds.
     pub step_seconds: Histogram,
-    /// Tokens of a step.
+    /// Number of tokens per step.
     pub step_tokens: Histogram,
-    /// Texts of a step.
+    /// Number of texts per step.
     pub step_texts: Histogram,
-    /// Requests that ended, by why: `done`, `error` or `cancelled`.
+    /// Number of ended requests, by outcome: `done`, `error` or `cancelled`.
     pub finished: [(&'static str, u64); 3],
 }
 
-/// Where the engine thread writes its measurements.
+/// Recorders of measurements, written by the engine thread.
 #[derive(Debug)]
 pub(super) struct Recorders {
     request: Recorder,

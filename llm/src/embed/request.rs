@@ -1,8 +1,8 @@
-//! What goes into an embedding engine and comes out of it.
+//! Requests to an embedding engine, and their results.
 
 use crate::protocol::{GenerationError, Tenant, Token};
 
-/// The vectors of a request's texts in order, or why there are none.
+/// The vectors of a request's texts in order, or the cause of the failure.
 pub type EmbeddingOutcome = Result<Vec<Vec<f32>>, EmbeddingError>;
 
 /// The receiver of a request's outcome.
@@ -12,14 +12,14 @@ pub type EmbeddingSink = Box<dyn FnOnce(EmbeddingOutcome) + Send>;
 pub struct EmbeddingRequest {
     /// The texts, each with at least one token.
     pub texts: Vec<Vec<Token>>,
-    /// Tenant of the request, where tenants are told apart.
+    /// Tenant of the request, if tenants are distinguished.
     pub tenant: Option<Tenant>,
     /// Called once, on the engine's thread or that of its supervisor, so it must not block.
     pub sink: EmbeddingSink,
 }
 
 impl EmbeddingRequest {
-    /// A request whose result goes to `sink`.
+    /// Creates a request whose result goes to `sink`.
     pub fn new(
         texts: Vec<Vec<Token>>,
         sink: impl FnOnce(EmbeddingOutcome) + Send + 'static,
@@ -40,16 +40,16 @@ impl std::fmt::Debug for EmbeddingRequest {
     }
 }
 
-/// Why a request that was taken has no result.
+/// Failure of a request that had been accepted.
 pub type EmbeddingError = GenerationError;
 
-/// Why a request was not taken.
+/// Refusal of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddingRefusal {
-    /// There is no text.
-    #[error("there is no text")]
+    /// The request has no texts.
+    #[error("the request has no texts")]
     NoText,
-    /// A text has no token.
+    /// A text has no tokens.
     #[error("text {index} has no tokens")]
     EmptyText {
         /// Its index in the request.
@@ -60,9 +60,9 @@ pub enum EmbeddingRefusal {
     TextTooLong {
         /// Its index in the request.
         index: usize,
-        /// Its tokens.
+        /// Number of tokens in the text.
         n_tokens: usize,
-        /// Most tokens of a text.
+        /// Maximum number of tokens of a text.
         limit: usize,
     },
     /// A token is not in the vocabulary.
@@ -72,25 +72,25 @@ pub enum EmbeddingRefusal {
     InvalidToken {
         /// The text's index in the request.
         index: usize,
-        /// The token.
+        /// The invalid token id.
         token: Token,
-        /// Its index in the text.
+        /// Index of the token in the text.
         position: usize,
-        /// Tokens in the vocabulary.
+        /// Size of the vocabulary, in tokens.
         n_vocab: usize,
     },
-    /// Too many requests wait already; trying again later can help.
+    /// Too many requests wait already; a later attempt may succeed.
     #[error("{waiting} requests are waiting, and the queue holds {limit}")]
     QueueFull {
-        /// Requests that wait.
+        /// Number of waiting requests.
         waiting: usize,
-        /// The queue's bound.
+        /// Maximum number of waiting requests.
         limit: usize,
     },
     /// The engine's thread has ended.
     #[error("the engine has stopped")]
     Stopped,
-    /// The engine was given up; another one may be there soon.
+    /// The engine failed; it may be replaced soon.
     #[error(transparent)]
     Failed(EmbeddingError),
 }

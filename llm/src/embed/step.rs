@@ -1,5 +1,5 @@
-//! The engine thread: takes requests in, computes a batch, hands out the results of those that are
-//! complete.
+//! The engine thread: receives requests, computes a batch, and delivers the results of complete
+//! requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Job {
     pub(super) submitted: Instant,
     /// Number of texts computed so far, for observers.
     pub(super) computed: Arc<AtomicUsize>,
-    /// The numbers of the texts computed so far, which are the first ones.
+    /// Results of the texts computed so far, in order.
     pub(super) results: Vec<Vec<f32>>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Core<'a> {
         let failed = match outcome {
             Ok(Ok(())) if self.numbers.len() == expected => None,
             Ok(Ok(())) => Some(format!(
-                "{} numbers came out, and {expected} were expected",
+                "the model returned {} numbers, expected {expected}",
                 self.numbers.len()
             )),
             Ok(Err(message)) => Some(message),
@@ -101,7 +101,7 @@ impl<'a> Core<'a> {
         self.shared.pulse.beat(false);
     }
 
-    /// Gives each request of the batch its numbers. The first one then queues up again.
+    /// Appends its results to each request of the batch. The first request then queues up again.
     fn commit(&mut self, width: usize) {
         let mut rows = self.numbers.chunks_exact(width);
         for (job, texts) in self.queue.iter_mut().zip(&self.batch) {
@@ -119,14 +119,15 @@ impl<'a> Core<'a> {
             } else {
                 Err(EmbeddingError {
                     kind: ErrorKind::Internal,
-                    message: "the model computed no number (NaN) for a text".to_owned(),
+                    message: "the model computed NaN for a text".to_owned(),
                 })
             };
             self.end_job(&job, outcome);
         }
     }
 
-    /// Puts a request behind those of its tenant, and before what other tenants have more of.
+    /// Inserts a request behind others of its tenant, and before requests of tenants that have more
+    /// in the queue, by their weights.
     fn queue_up(&mut self, job: Job) {
         let Some(tenant) = job.tenant else {
             return self.queue.push_back(job);
@@ -145,7 +146,7 @@ impl<'a> Core<'a> {
         self.queue.insert(place, job);
     }
 
-    /// Ends the requests of a batch that failed, and no others.
+    /// Ends the requests of a failed batch, and no others.
     fn fail(&mut self, message: &str) {
         tracing::error!(%message, "a batch of texts could not be computed");
         self.shared.measured.failed_steps.add(1);

@@ -1,9 +1,9 @@
-//! The adapters of the sequences of a step, for the status.
+//! Adapters of the sequences of a step, for the status.
 
 use super::sequence::Sequence;
 use crate::spec::AdapterSpec;
 
-/// The adapters of sequences, a bit for each; those behind the 64th are not told.
+/// Returns a bit for each adapter of the sequences; adapters behind the 64th are omitted.
 pub(super) fn bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) -> u64 {
     let adapters = sequences.filter_map(|sequence| sequence.group.adapter);
     adapters
@@ -11,7 +11,7 @@ pub(super) fn bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) -> u64 {
         .fold(0, |bits, adapter| bits | 1 << adapter.0)
 }
 
-/// The names of the adapters whose bits are set.
+/// Returns the names of the adapters whose bits are set.
 pub(super) fn names(bits: u64, adapters: &[AdapterSpec]) -> Vec<String> {
     let set = |index: &usize| *index < u64::BITS as usize && bits & (1 << index) != 0;
     (0..adapters.len())

@@ -1,4 +1,4 @@
-//! Admission and preemption: carries out the plan, in all parts of the engine that hold a sequence.
+//! Admission and preemption: applies the plan to all parts of the engine that hold a sequence.
 
 use super::sequence::Sequence;
 use super::step::Core;
@@ -14,7 +14,7 @@ impl Core<'_> {
         let tokens: u32 = plan.work.iter().map(|work| work.tokens + work.drafts).sum();
         for id in &plan.admit {
             let pending = self.admit(*id, tokens);
-            // Preemptions may have saved more than the plan knew of.
+            // Preemption may have saved more cells than the plan knew.
             for work in plan.work.iter_mut().filter(|work| work.id == *id) {
                 work.tokens = work.tokens.min(pending);
             }
@@ -25,8 +25,9 @@ impl Core<'_> {
         }
     }
 
-    /// Gives a waiting sequence a slot, and what others have of its beginning, where the step needs
-    /// cells for so many tokens. Returns how many of its own are left to compute.
+    /// Admits a waiting sequence to a slot, with the reusable cells of its prefix. The step needs
+    /// cells for `step_tokens` tokens. Returns the number of tokens that the sequence has left to
+    /// compute.
     fn admit(&mut self, id: SequenceId, step_tokens: u32) -> u32 {
         let now = self.backend.now();
         let mut sequence = self
@@ -48,7 +49,7 @@ impl Core<'_> {
         pending
     }
 
-    /// Takes the slot of a running sequence away, and sends it back to the queue.
+    /// Frees the slot of a running sequence and returns it to the queue.
     pub(super) fn preempt(&mut self, id: SequenceId) {
         let sequence = self
             .slots
@@ -59,7 +60,7 @@ impl Core<'_> {
         self.requeue(sequence);
     }
 
-    /// Sends a sequence back to the queue without its cells.
+    /// Returns a sequence to the queue without its cells.
     pub(super) fn requeue(&mut self, mut sequence: Sequence) {
         self.release(&mut sequence);
         sequence.moments.slot_wait.begin(self.backend.now());
@@ -67,7 +68,7 @@ impl Core<'_> {
         self.shared.published().preemptions += 1;
     }
 
-    /// Takes slot and cells away from a sequence.
+    /// Frees the slot and the cells of a sequence.
     pub(super) fn release(&mut self, sequence: &mut Sequence) {
         let (id, cells) = (sequence.id, &mut sequence.cells);
         if let Some(slot) = self.prefixes.release(self.backend, id, cells) {
@@ -76,7 +77,8 @@ impl Core<'_> {
         self.drafts.forget(id);
     }
 
-    /// Lets a sequence go, wherever it is, and keeps its cells for others. False if there is none.
+    /// Removes a sequence, wherever it is, and saves its cells for others. Returns false if there
+    /// is none.
     pub(super) fn remove(&mut self, id: SequenceId) -> bool {
         let Some(mut sequence) = self.slots.take(id) else {
             return self.queue.take(id, self.backend.now()).is_some();

@@ -1,4 +1,4 @@
-//! Makes the batch of a step from the plan, and computes it.
+//! Building the batch of a step from the plan, and computing it.
 
 use super::sequence::Sequence;
 use super::slots::Slots;
@@ -8,7 +8,8 @@ use crate::schedule::{Plan, Work};
 use crate::speculate::Drafting;
 use crate::vision::PlacedTile;
 
-/// Most bytes of logits of prompt tokens in a step, which llama.cpp keeps room for from then on.
+/// Maximum size of the logits of prompt tokens in a step, in bytes. Once used, llama.cpp keeps this
+/// memory.
 const PROMPT_ROWS_BYTES: usize = 64 << 20;
 
 /// The batch of a step. Its memory is reused from step to step.
@@ -16,9 +17,9 @@ const PROMPT_ROWS_BYTES: usize = 64 << 20;
 pub(super) struct Batch {
     tokens: Vec<BatchToken>,
     images: Vec<ImageWork>,
-    /// Whose tokens ask for hidden states, and at which positions.
+    /// Sequences and positions of the tokens that ask for hidden states.
     hidden: Vec<(SequenceId, u32)>,
-    /// How many of the tokens are drafts.
+    /// Number of drafts among the tokens.
     drafted: u32,
     by_slot: Vec<(Slot, Work)>,
 }
@@ -33,7 +34,7 @@ struct ImageWork {
 }
 
 impl Batch {
-    /// How many positions the step computes: tokens and those of images.
+    /// Number of positions that the step computes: tokens and positions of images.
     pub(super) fn len(&self) -> usize {
         let images = self.images.iter().map(|image| image.positions as usize);
         self.tokens.len() + images.sum::<usize>()
@@ -43,19 +44,18 @@ impl Batch {
         &self.tokens
     }
 
-    /// How many of the tokens are drafts.
+    /// Number of drafts among the tokens.
     pub(super) fn drafted(&self) -> u32 {
         self.drafted
     }
 
-    /// Whose tokens ask for hidden states, and at which positions, in the batch's order.
+    /// Sequences and positions of the tokens that ask for hidden states, in the batch's order.
     pub(super) fn hidden(&self) -> &[(SequenceId, u32)] {
         &self.hidden
     }
 
-    /// Fills the batch in the order of slots: a backend whose sequences have streams of their own
-    /// computes neighboring slots together, and reads the weights once more for each gap or step
-    /// back.
+    /// Fills the batch in the order of slots. A backend with per-sequence streams computes
+    /// neighboring slots together, and reads the weights once more for each gap or step back.
     pub(super) fn fill(
         &mut self,
         plan: &mut Plan,
@@ -126,9 +126,8 @@ impl Batch {
         plan.work.extend(self.by_slot.iter().map(|(_, work)| *work));
     }
 
-    /// Decodes the batch, and works out beside it which tokens the sequences with a constraint can
-    /// get from it. What a constraint allows next depends on the tokens alone, not on their logits,
-    /// so other threads find it out meanwhile.
+    /// Decodes the batch. Meanwhile, other threads compute the token masks for the next tokens of
+    /// constrained sequences. They depend on the tokens alone, not on their logits.
     pub(super) fn decode(
         &self,
         backend: &mut dyn Backend,
@@ -153,7 +152,7 @@ impl Batch {
         })
     }
 
-    /// Computes images and then tokens, whose logits are read.
+    /// Computes images first, then tokens, whose logits are read.
     fn compute(&self, backend: &mut dyn Backend) -> Result<(), DecodeError> {
         if self.images.is_empty() {
             return backend.decode(&self.tokens);
@@ -176,7 +175,7 @@ impl Batch {
             computed = backend.decode(&self.tokens);
         }
         if computed == Err(DecodeError::NoCells) {
-            // The step is made again as a whole.
+            // The whole step is repeated.
             let is_inside = |image: &BatchImage<'_>| image.offset > 0;
             if backend.capacity().reuse != Reuse::Cells || images.iter().any(is_inside) {
                 let message = "the KV cache has too few free cells for images and tokens";
@@ -190,7 +189,7 @@ impl Batch {
     }
 }
 
-/// Shortens prompts in the plan to where checkpoints are to be made.
+/// Shortens prompts in the plan to the positions of requested checkpoints.
 fn limit_to_stops(plan: &mut Plan, slots: &Slots) {
     for work in &mut plan.work {
         let cells = &slots.working(work).cells;
@@ -202,8 +201,8 @@ fn limit_to_stops(plan: &mut Plan, slots: &Slots) {
     }
 }
 
-/// Shortens prompts in the plan to where images begin and end. A part of a tile that looks ahead
-/// waits for a step that is planned with all of it.
+/// Shortens prompts in the plan to the boundaries of images. A tile that looks ahead waits for a
+/// step that is planned with all of it.
 fn limit_to_borders(plan: &mut Plan, slots: &Slots) {
     for work in &mut plan.work {
         let sequence = slots.working(work);
@@ -220,8 +219,8 @@ fn limit_to_borders(plan: &mut Plan, slots: &Slots) {
     plan.work.retain(|work| work.tokens > 0);
 }
 
-/// Shortens prompts in the plan whose tokens' logits are asked for, to as many as there is memory
-/// for in a step.
+/// Shortens prompts in the plan whose logits are requested, to the number of rows that a step has
+/// memory for.
 fn limit_prompt_rows(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
     let row_bytes = n_vocab * size_of::<f32>();
     let mut left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
@@ -235,8 +234,8 @@ fn limit_prompt_rows(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
         if rows == 0 {
             continue;
         }
-        // Rows are asked for from some position on to the last but one, so those that are too many
-        // are at the end.
+        // Rows are requested from some position on to the last but one, so the excess is at the
+        // end.
         let mut tokens = work.tokens;
         if rows > left {
             let before = (first..first + work.tokens).take_while(|position| !wanted(position));

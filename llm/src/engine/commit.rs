@@ -7,7 +7,7 @@ use super::step::Core;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError};
 
 impl Core<'_> {
-    /// Books the batch's cells and hands out what was sampled.
+    /// Records the cells of the batch and delivers the sampled tokens.
     pub(super) fn commit(&mut self) {
         let mut prompt_tokens = 0;
         for work in &self.plan.work {
@@ -26,8 +26,8 @@ impl Core<'_> {
         status.accepted_tokens += u64::from(accepted);
     }
 
-    /// Hands out what was sampled, and lets go the sequences that end with it. Returns how many
-    /// tokens and accepted drafts these were.
+    /// Delivers the sampled tokens, and removes the sequences that end with them. Returns the
+    /// number of tokens and of accepted drafts.
     fn put_out(&mut self) -> (u32, u32) {
         let now = self.backend.now();
         let (mut generated, mut accepted) = (0, 0);
@@ -66,8 +66,9 @@ impl Core<'_> {
         (generated, accepted)
     }
 
-    /// The backend has fewer free cells than it should: plan with what it has shown to hold, which
-    /// leaves drafts out first. If only one sequence holds cells, it can never go on.
+    /// Lowers the number of usable cells and plans again, after the backend had fewer free cells
+    /// than expected. Drafts are omitted first. If only one sequence holds cells, it ends with an
+    /// error, because it can never continue.
     pub(super) fn retry_with_fewer_cells(&mut self) {
         self.prefixes.ran_out(self.batch.len() as u32);
         if self.batch.drafted() > 0 {
@@ -84,8 +85,8 @@ impl Core<'_> {
         }
     }
 
-    /// Ends the sequences of the batch. The cache's content is lost with the step, so the others
-    /// are computed again.
+    /// Ends the sequences of the batch with an error. The content of the cache is lost, so the
+    /// other sequences are computed again.
     pub(super) fn fail_batch(&mut self, kind: ErrorKind, message: &str) {
         tracing::error!(
             step = self.slots.step(),

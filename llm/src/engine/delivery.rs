@@ -2,13 +2,13 @@
 //! delay a step.
 //!
 //! If steps are shorter than its [`pause`], it delivers the outputs of several steps at once.
-//! Receivers run on the CPUs that compute. If they interrupt every step of two milliseconds, all of
-//! its threads wait for the interrupted one. An urgent output is delivered at once, with earlier
-//! ones of the same sequence, but without those of other sequences.
+//! Receivers run on the CPUs that compute. If receivers interrupted every step of two milliseconds,
+//! all threads of the step would wait for the interrupted one. An urgent output is delivered at
+//! once, with earlier ones of the same sequence, but without those of other sequences.
 //!
-//! A condition variable wakes the thread. A receiver of crossbeam's yields its CPU several times
-//! before it sleeps; if the threads of a step hold every CPU, each yield waits for them, and the
-//! 99th percentile of the time between two tokens was a quarter longer.
+//! A condition variable wakes the thread. A crossbeam receiver yields its CPU several times before
+//! it sleeps. If the threads of a step hold every CPU, each yield waits for them: the 99th
+//! percentile of the time between two tokens was a quarter longer.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -18,20 +18,20 @@ use super::sequence::Sequence;
 use crate::protocol::{FinishReason, SequenceId, StepOutput, StepSink};
 use crate::worker::catch;
 
-/// Outputs that are not urgent are delivered this long after the previous ones: less than a frame
-/// of a screen at 60 Hz.
+/// Interval between deliveries of outputs that are not urgent: less than a frame of a screen at 60
+/// Hz.
 const SPACING: Duration = Duration::from_millis(15);
-/// What it takes a processor to wake a receiver that others have run since, and to let it write to
-/// its socket.
+/// Processor time to wake a receiver whose cache content is gone, and to let it write to its
+/// socket.
 const WAKING: Duration = Duration::from_micros(20);
-/// One part in so many of all processors' time may go to waking receivers.
+/// Inverse of the share of all processors' time that may be spent on waking receivers.
 const WAKING_SHARE: u32 = 20;
-/// A sequence with so much credit left needs its receivers to return some, or it will sit out
+/// Credit at or below which a sequence needs its receivers to return some, or it will sit out
 /// steps.
 const LOW_CREDIT: u32 = 4;
 
-/// How long outputs that are not urgent may wait, for this number of outputs in a step and this
-/// number of processors.
+/// Returns the time that outputs may wait if they are not urgent, by the number of outputs in a
+/// step and the number of processors.
 pub(super) fn pause(outputs: usize, processors: usize) -> Duration {
     let waking = WAKING * WAKING_SHARE * outputs as u32 / processors.max(1) as u32;
     waking.max(SPACING)
@@ -52,25 +52,25 @@ impl Delivery {
     }
 }
 
-/// Outputs in order.
+/// Outputs that are delivered together, in order.
 #[derive(Default)]
 struct Outputs {
     all: Vec<Delivery>,
-    /// The sequences whose outputs are waited for.
+    /// The sequences with an urgent output.
     urgent: Vec<SequenceId>,
-    /// The most outputs of one step.
+    /// Maximum number of outputs in one step.
     most: usize,
 }
 
-/// The engine thread's end.
+/// The engine thread's side of the delivery.
 pub(super) struct Outbox {
     mailbox: Arc<Mailbox>,
     /// Outputs of the step that is being computed.
     current: Outputs,
 }
 
-/// What waits for the delivery thread. It needs no bound: a sequence produces at most as many
-/// outputs as it has credit, or tokens.
+/// Outputs that wait for the delivery thread. No bound is needed: a sequence produces at most as
+/// many outputs as it has credit, or tokens.
 #[derive(Default)]
 struct Mailbox {
     content: Mutex<Content>,
@@ -80,10 +80,10 @@ struct Mailbox {
 #[derive(Default)]
 struct Content {
     outputs: Outputs,
-    /// Whether the delivery thread sleeps until there is an output.
+    /// True if the delivery thread sleeps until there is an output.
     idle: bool,
     closed: bool,
-    /// The delivery thread has ended.
+    /// True if the delivery thread has ended.
     ended: bool,
 }
 
@@ -93,8 +93,8 @@ impl Mailbox {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves to `held` what waits, once one of it is urgent, or `due` has come and there is
-    /// something; false when nothing will come any more.
+    /// Moves the waiting outputs to `held`. Waits until one of them is urgent, or until `due` has
+    /// passed and there is one. Returns false once nothing more will come.
     fn take(&self, held: &mut Outputs, due: Instant) -> bool {
         let content = self.lock();
         let wait = due.saturating_duration_since(Instant::now());
@@ -118,7 +118,7 @@ impl Mailbox {
     }
 }
 
-/// Says that the delivery thread has ended, however it does.
+/// Marks the delivery thread as ended when it is dropped.
 struct End<'a>(&'a Mailbox);
 
 impl Drop for End<'_> {
@@ -128,21 +128,21 @@ impl Drop for End<'_> {
 }
 
 impl Outputs {
-    /// Appends all that `other` has.
+    /// Appends all outputs of `other`.
     fn take_in(&mut self, other: &mut Self) {
         self.all.append(&mut other.all);
         self.urgent.append(&mut other.urgent);
         self.most = self.most.max(std::mem::take(&mut other.most));
     }
 
-    /// Hands over all of them.
+    /// Hands over all outputs.
     fn hand_over(&mut self) {
         self.all.drain(..).for_each(Delivery::hand_over);
         self.urgent.clear();
         self.most = 0;
     }
 
-    /// Hands over those of the sequences that have an urgent one.
+    /// Hands over the outputs of the sequences that have an urgent one.
     fn hand_over_urgent(&mut self) {
         self.urgent.sort_unstable();
         let urgent = |delivery: &mut Delivery| self.urgent.binary_search(&delivery.from).is_ok();
@@ -155,8 +155,8 @@ impl Outputs {
 
 impl Outbox {
     /// Starts the delivery thread; it ends when the outbox is dropped and everything is delivered.
-    /// Outputs that are not urgent wait for as long as `pause` says for the most outputs that a
-    /// step had.
+    /// `pause` gives the time that outputs may wait if they are not urgent, by the maximum number
+    /// of outputs in a step.
     pub(super) fn start(
         name: &str,
         pause: impl Fn(usize) -> Duration + Send + 'static,
@@ -185,8 +185,8 @@ impl Outbox {
         })
     }
 
-    /// Adds an output of a sequence with so much credit left, to be handed over with those of the
-    /// same step.
+    /// Adds an output of a sequence with this much credit left. It is handed over with the others
+    /// of the step.
     pub(super) fn push(
         &mut self,
         from: SequenceId,
@@ -207,7 +207,7 @@ impl Outbox {
         self.push(sequence.id, sequence.sink, output, 0);
     }
 
-    /// Hands over the outputs that were added, if any, all at once.
+    /// Hands over the added outputs at once, if there are any.
     pub(super) fn flush(&mut self) {
         if self.current.all.is_empty() {
             return;
@@ -220,7 +220,7 @@ impl Outbox {
             self.mailbox.changed.notify_one();
         }
         drop(content);
-        // The engine cannot go on without it, and dies of this panic.
+        // The engine cannot continue without it, and ends with this panic.
         assert!(!ended, "the thread that delivers has ended");
     }
 }

@@ -1,19 +1,19 @@
-//! How sequences enter the queue, and which are refused. Places are counted, and are reserved
-//! before the work that leads to a submission: a request takes its place, then makes its prompt, so
-//! that nothing is computed for a request that is refused.
+//! Admission of sequences to the queue. Places are counted, and are reserved before the work that
+//! leads to a submission: a request takes its place first and makes its prompt then, so nothing is
+//! computed for a refused request.
 
 use super::{Entry, LlmEngine};
 use crate::protocol::{SubmitError, Tenant};
 use crate::worker::{Full, QueuePlace};
 
 impl LlmEngine {
-    /// Takes a place in the queue for a request with this priority, before its prompt is made. A
-    /// tenant has at most as many as it leaves to others.
+    /// Reserves a place in the queue for a request with this priority, before its prompt is made. A
+    /// tenant gets only as many places as it leaves to others.
     ///
     /// # Errors
-    /// [`SubmitError::QueueFull`] if none is left, [`SubmitError::ShareTaken`] if none is for the
-    /// tenant, [`SubmitError::QueuedTokens`] if the prompts that wait have too many tokens, and
-    /// [`SubmitError::InvalidParameter`] for a priority out of its range.
+    /// [`SubmitError::QueueFull`] if the queue is full, [`SubmitError::ShareTaken`] if the tenant's
+    /// share is used up, [`SubmitError::QueuedTokens`] if the waiting prompts have too many tokens,
+    /// and [`SubmitError::InvalidParameter`] for a priority out of its range.
     pub fn reserve(
         &self,
         priority: i32,
@@ -31,18 +31,18 @@ impl LlmEngine {
         place.map_err(|full| self.full(full))
     }
 
-    /// Most sequences that a request that comes now may have in the queue at the same time: as many
-    /// as can run, and at most half of the places that are left, so that no request fills the
-    /// queue, nor do a few of them. Further ones are submitted with [`Entry::Follows`], each when
-    /// one before it has had its first output.
+    /// Maximum number of sequences that a new request may have in the queue at the same time: as
+    /// many as can run, and at most half of the free places, so that a few requests cannot fill the
+    /// queue. Further sequences are submitted with [`Entry::Follows`], each when an earlier one has
+    /// had its first output.
     pub fn places_of_a_request(&self) -> usize {
         let taken = self.shared.places.taken();
         let left = self.spec.max_waiting.saturating_sub(taken);
         (left / 2).clamp(1, self.capacity.max_sequences) as usize
     }
 
-    /// Counts a sequence in, with the tokens of its prompt. At most one follows each that is
-    /// admitted, so the queue is never longer than `max_waiting` and `max_num_seqs` together.
+    /// Counts a sequence in, with the tokens of its prompt. At most one sequence follows each
+    /// admitted one, so the queue is never longer than `max_waiting` plus `max_num_seqs`.
     pub(super) fn enter(
         &self,
         entry: &Entry,
@@ -68,7 +68,7 @@ impl LlmEngine {
         })
     }
 
-    /// Counts a sequence out.
+    /// Counts a sequence out, with the tokens of its prompt.
     pub(super) fn leave(&self, tenant: Option<Tenant>, tokens: u64) {
         self.shared.places.leave(tenant);
         self.shared.places.remove_tokens(tokens);
@@ -93,7 +93,8 @@ impl LlmEngine {
     /// Checks that a request may have this priority.
     ///
     /// # Errors
-    /// A priority outside of `min_priority` to `max_priority` of the spec.
+    /// [`SubmitError::InvalidParameter`] for a priority outside `min_priority` to `max_priority` of
+    /// the spec.
     pub fn check_priority(&self, priority: i32) -> Result<(), SubmitError> {
         let (min, max) = (self.spec.min_priority, self.spec.max_priority);
         if (min..=max).contains(&priority) {

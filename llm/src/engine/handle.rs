@@ -1,4 +1,4 @@
-//! The engine as the rest of the program sees it: load, look, drop.
+//! The LLM engine's interface to the rest of the program: load, inspect, drop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct LlmEngine {
     vision: Option<Vision>,
     pub(super) shared: Arc<Shared>,
     pub(super) worker: Worker<Order, Waiting>,
-    /// Here for as long as the engine is.
+    /// Kept alive as long as the engine.
     _prefixes: Arc<dyn Cache>,
 }
 
@@ -53,11 +53,10 @@ impl LlmEngine {
         Self::start(spec, files, move |serve| load::open(&to_open, serve))
     }
 
-    /// Starts an engine on a backend of the caller's own, which `open` creates on the engine
-    /// thread.
+    /// Starts an engine on the caller's backend. `open` creates it on the engine thread.
     ///
     /// # Errors
-    /// Whatever `open` returns, and [`LoadError::Spec`] for values out of range.
+    /// Errors of `open`, and [`LoadError::Spec`] for values out of range.
     pub fn with_backend<B, F>(spec: LlmEngineSpec, open: F) -> Result<Self, LoadError>
     where
         B: Backend,
@@ -75,8 +74,8 @@ impl LlmEngine {
         })
     }
 
-    /// As [`with_backend`](Self::with_backend), with a second backend that drafts. Its vocabulary
-    /// has to be that of the first.
+    /// Starts an engine as [`with_backend`](Self::with_backend) does, with a second backend that
+    /// drafts. Both must have the same vocabulary.
     ///
     /// # Errors
     /// Those of [`with_backend`](Self::with_backend).
@@ -126,7 +125,7 @@ impl LlmEngine {
                     let capacity = backend.capacity();
                     let backend_info = backend.info();
                     let draft_info = draft.as_deref().map(|draft| draft_info(&spec, draft));
-                    // As long as this call, not as long as the backend.
+                    // Borrowed for this call, not for the lifetime of the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
                     ready.is((to_sessions, capacity, backend_info, draft_info, projector));
@@ -182,7 +181,7 @@ impl LlmEngine {
         })
     }
 
-    /// Abandons the engine's thread, which is dead or hangs: waiting requests get the reason, and
+    /// Abandons the engine's thread, which is dead or hangs. Waiting requests end with `why`, and
     /// later outputs of the thread are ignored.
     pub(crate) fn abandon(&self, why: &GenerationError) {
         let finish = FinishReason::Error(why.clone());
@@ -198,56 +197,56 @@ impl LlmEngine {
         }
     }
 
-    /// What shows whether the engine is alive.
+    /// Liveness of the engine's thread.
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
         self.worker.pulse()
     }
 
-    /// Loads the model again, for an engine in the place of this one.
+    /// Loads the model again, to replace this engine.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and if the file has become one of another vocabulary, which is not
-    /// what sessions know.
+    /// As [`load`](Self::load). Also if the file now has another vocabulary, because sessions rely
+    /// on the old one.
     pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
         let mut next = Self::load(self.spec.clone())?;
         let difference = vocab::difference(&*self.vocab, &*next.vocab);
         vocab::check_loaded_again(&self.spec.model, difference)?;
-        // Constraints that were compiled hold for the same vocabulary.
+        // Compiled constraints stay valid for the same vocabulary.
         next.compiler = Arc::clone(&self.compiler);
         Ok(next)
     }
 
-    /// What reads images and sounds for the model; `None` if it takes neither.
+    /// The encoder of images and sounds; `None` if the model takes neither.
     pub fn vision(&self) -> Option<&Vision> {
         self.vision.as_ref()
     }
 
-    /// The model's vocabulary, shared with every session.
+    /// The vocabulary, shared with every session.
     pub fn vocab(&self) -> Arc<dyn Vocab> {
         Arc::clone(&self.vocab)
     }
 
-    /// The spec the engine was loaded from.
+    /// The spec that the engine was loaded from.
     pub fn spec(&self) -> &LlmEngineSpec {
         &self.spec
     }
 
-    /// The files that it was loaded from.
+    /// Files that the engine was loaded from.
     pub fn files(&self) -> &ModelFiles {
         &self.files
     }
 
-    /// The values it runs with.
+    /// Effective values of the engine.
     pub fn info(&self) -> &LlmEngineInfo {
         &self.info
     }
 
-    /// Most tokens of a sequence, prompt and generated together.
+    /// Maximum number of tokens of a sequence, prompt and generated together.
     pub fn context_length(&self) -> usize {
         self.capacity.cells_per_sequence as usize
     }
 
-    /// What the engine has measured since it was loaded.
+    /// Measurements since the engine was loaded.
     pub fn measurements(&self) -> Measurements {
         self.shared.measured.read()
     }
@@ -257,7 +256,7 @@ impl LlmEngine {
         self.shared.standings.running()
     }
 
-    /// What the engine is doing now.
+    /// Present state of the engine.
     pub fn status(&self) -> LlmEngineStatus {
         let model = self.vocab.model_name().to_owned();
         let images = self.vision.as_ref().map(Vision::status);
@@ -270,7 +269,7 @@ impl LlmEngine {
     }
 }
 
-/// What a draft model runs with, or the MTP layers of the model.
+/// Effective values of a draft model, or of the model's MTP layers.
 fn draft_info(spec: &LlmEngineSpec, backend: &dyn Backend) -> DraftInfo {
     let capacity = backend.capacity();
     let mtp = spec.draft.is_none() && backend.hidden_width() > 0;

@@ -1,5 +1,5 @@
-//! The LLM engine: one thread that computes the sequences of all requests on one model. Its loop is in
-//! [`step`]; [`handle`] and [`submit`] are what the rest of the program sees of it.
+//! The LLM engine: one thread that computes the sequences of all requests on one model. Its loop is
+//! in [`step`]; [`handle`] and [`submit`] are its interface to the rest of the program.
 
 mod adapters;
 mod apply_plan;

@@ -1,4 +1,4 @@
-//! What sessions tell the engine thread, and who waits for it.
+//! Messages of sessions to the engine thread, and receivers that wait for it.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::protocol::SequenceId;
 use crate::room::Cache;
 use crate::worker::{Command, OutputReceiver, Waiter};
 
-/// What sessions tell the engine thread. These are bounded: submissions by `max_waiting` and
-/// `max_num_seqs`, grants by one for each delivered output, and a session asks about each of its
+/// Messages of sessions to the engine thread. Their number is bounded: submissions by `max_waiting`
+/// and `max_num_seqs`, grants by one for each delivered output. A session asks about each of its
 /// prompts once, and for memory a few times.
 pub(super) enum Order {
     Generate(Box<Sequence>),
     Grant(SequenceId, u32),
     Preview(Box<Question>),
-    /// Memory is short: what finished sequences left goes.
+    /// Drops the saved cells and checkpoints of finished sequences, because memory is short.
     Shrink,
 }
 
-/// The prefix cache of an engine, as what asks for memory sees it.
+/// An engine's prefix cache, which can be asked to free memory.
 pub(super) struct SavedPrefixes(pub(super) Sender<Command<Order>>);
 
 impl Cache for SavedPrefixes {
     fn shrink(&self) {
-        // Fails only when the engine has stopped, and its cache with it.
+        // Fails only if the engine has stopped, and its cache with it.
         self.0.send(Command::Order(Order::Shrink)).ok();
     }
 }

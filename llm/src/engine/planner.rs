@@ -1,5 +1,5 @@
-//! Plans the next step: gives the scheduler the sequences, and the prefixes that they could reuse
-//! from each other.
+//! Planning of the next step: passes the sequences to the scheduler, with the prefixes that they
+//! could reuse from each other.
 
 use super::queue::Queue;
 use super::sequence::Sequence;
@@ -18,7 +18,7 @@ pub(super) struct Planner {
     turns: Turns,
     running: Vec<Row>,
     waiting: Vec<Row>,
-    /// All that waited and could run, in the order in which they get slots.
+    /// All waiting sequences that could run, in the order in which they get slots.
     order: Vec<SequenceId>,
 }
 
@@ -37,7 +37,7 @@ impl Planner {
         }
     }
 
-    /// Puts the next step into `plan`, where the last one was.
+    /// Plans the next step. `plan` holds the last one, and is replaced.
     pub(super) fn plan(
         &mut self,
         queue: &mut Queue,
@@ -77,8 +77,8 @@ impl Planner {
         }
     }
 
-    /// Returns the sequences that wait once a plan is carried out, in the order in which they get
-    /// slots: those that were preempted, and those that could not run, come last.
+    /// Returns the sequences that wait after a plan is applied, in the order in which they get
+    /// slots. Preempted sequences, and those that could not run, come last.
     pub(super) fn waiting<'a>(
         &'a self,
         plan: &'a Plan,
@@ -92,9 +92,10 @@ impl Planner {
         ordered.chain(preempted).copied().chain(paused)
     }
 
-    /// Completes the rows of waiting sequences with the prefixes that they could reuse.
+    /// Adds to the rows of waiting sequences the prefixes that they could reuse.
     fn offer_prefixes(&mut self, queue: &Queue, slots: &mut Slots, prefixes: &mut PrefixCache) {
-        // Without a free slot, only an owner that has none gets one, from an owner of several.
+        // Without a free slot, a sequence gets one only if its owner has none and another owner has
+        // several.
         let is_full = !slots.has_free() && !self.running.iter().any(Row::is_spare);
         if !prefixes.is_on() || is_full {
             return;
@@ -116,9 +117,9 @@ impl Planner {
         }
     }
 
-    /// Defers those of the planned admissions that begin like another one of them, so that only one
-    /// computes what they share. Says whether there were any, and so whether the plan has to be
-    /// made again.
+    /// Defers planned admissions whose prompt begins like that of another one, so that only one
+    /// computes the common part. Returns true if there were any, so that the plan must be made
+    /// again.
     fn defer_followers(
         &mut self,
         queue: &mut Queue,
@@ -139,7 +140,7 @@ impl Planner {
             let tokens = sequence.shareable();
             let leader = leaders.iter().find_map(|(leader, computed)| {
                 let alike = common(&leader.tokens, tokens);
-                // A leader that begins behind a place makes no checkpoint there.
+                // A leader that begins behind a position makes no checkpoint there.
                 let leads = !by_checkpoints || *computed < alike;
                 let follows = leader.group == sequence.group && alike >= row.computed + WORTHWHILE;
                 (leads && follows).then_some((leader.id, alike))

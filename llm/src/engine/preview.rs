@@ -1,5 +1,5 @@
-//! Estimates what a prompt would take if admitted now. The engine's thread answers, because only it
-//! knows the prefix tree. Nothing is reserved or marked as used.
+//! Estimates of a prompt's cost if it were admitted now. The engine's thread answers, because only
+//! it has the prefix tree. Nothing is reserved or marked as used.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use crate::cache::{PrefixCache, ShareGroup};
 use crate::protocol::Token;
 use crate::worker::{Seat, Waiter, stopped};
 
-/// What a prompt would take if it were admitted now.
+/// Cost of a prompt if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PromptPreview {
-    /// Tokens of the prompt.
+    /// Number of tokens in the prompt.
     pub prompt_tokens: u32,
-    /// Of these, the first ones that would be reused from other sequences instead of computed.
+    /// Number of these tokens, from the first, that would be reused from other sequences.
     pub cached_tokens: u32,
-    /// KV cells the prompt would take. Cells shared with a running sequence take none.
+    /// Number of KV cells that the prompt would take. Cells shared with a running sequence take
+    /// none.
     pub cells: u32,
 }
 
@@ -36,7 +37,7 @@ impl Drop for Question {
 }
 
 impl Question {
-    /// Answers with what the prompt would take beside the sequences that run.
+    /// Answers with the cost of the prompt beside the running sequences.
     pub(super) fn answer(&self, prefixes: &PrefixCache, slots: &Slots) {
         let prompt_tokens = self.prompt.len() as u32;
         let (cached_tokens, copied) = prefixes.would_take_over(&self.group, &self.prompt, slots);

@@ -1,4 +1,4 @@
-//! The sequences that wait for a slot: in which order, and for how long at most.
+//! The sequences that wait for a slot: their order and their maximum waiting time.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::schedule::Row;
 use crate::schedule::turns::{Owner, queue_again};
 use crate::spec::LlmEngineSpec;
 
-/// The sequences that wait.
+/// The sequences that wait for a slot.
 pub(super) struct Queue {
     shared: Arc<Shared>,
-    /// In order of arrival.
+    /// Sequences in order of arrival.
     waiting: VecDeque<Sequence>,
-    /// How long a sequence may wait for its first admission; `None` is for ever.
+    /// Maximum time until a sequence's first admission; `None` for no limit.
     timeout: Option<Duration>,
-    /// Owners of which a sequence has left its slot since the last plan.
+    /// Owners of sequences that left a slot since the last plan.
     left: FxHashSet<Owner>,
     drain: Drain,
 }
@@ -49,13 +49,13 @@ impl Queue {
         preempted.map(|sequence| sequence.id)
     }
 
-    /// Puts a sequence where its arrival says, which is the end for a new one.
+    /// Inserts a sequence by its arrival, which is the end for a new one.
     pub(super) fn enqueue(&mut self, sequence: Sequence) {
         let index = self.waiting.partition_point(|other| other.id < sequence.id);
         self.waiting.insert(index, sequence);
     }
 
-    /// In order of arrival.
+    /// Returns the waiting sequences in order of arrival.
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Sequence> {
         self.waiting.iter()
     }
@@ -69,7 +69,7 @@ impl Queue {
         self.waiting.get_mut(index)
     }
 
-    /// Takes a sequence out, to be admitted or to end.
+    /// Removes a sequence, to be admitted or to end.
     pub(super) fn take(&mut self, id: SequenceId, now: Instant) -> Option<Sequence> {
         let index = self.index(id)?;
         let mut sequence = self.waiting.remove(index)?;
@@ -82,22 +82,22 @@ impl Queue {
         index.ok()
     }
 
-    /// A sequence of this owner has left its slot.
+    /// Notes that a sequence of this owner has left its slot.
     pub(super) fn has_left(&mut self, owner: Owner) {
         self.left.insert(owner);
         self.drain.freed(self.shared.now());
     }
 
-    /// The time for each slot that becomes free while sequences wait, where there are so many; zero
-    /// while none wait.
+    /// Average time until one of `slots` slots becomes free while sequences wait; zero while none
+    /// wait.
     pub(super) fn pace(&mut self, slots: u32) -> Duration {
         let now = self.shared.now();
         self.drain.observe(!self.waiting.is_empty(), now);
         self.drain.pace(slots, now)
     }
 
-    /// Fills `rows` with the sequences that could run. Those of owners that have left a slot are
-    /// behind who came meanwhile.
+    /// Fills `rows` with the sequences that could run. Sequences of owners that left a slot rank
+    /// behind those that came meanwhile.
     pub(super) fn fill_rows(&mut self, rows: &mut Vec<Row>) {
         if !self.left.is_empty() {
             let now = self.shared.now();
@@ -113,13 +113,14 @@ impl Queue {
         rows.extend(all.filter(|row| row.has_credit));
     }
 
-    /// When a sequence will have waited too long, if one can.
+    /// Returns the moment at which a sequence reaches its maximum waiting time; `None` if none can.
     pub(super) fn due(&self) -> Option<Instant> {
         let bound = self.timeout?;
         Some(self.longest_waiting()?.submitted + bound)
     }
 
-    /// Ends the sequences that have waited too long while so many were running.
+    /// Ends the sequences that have waited too long. `running` is the number of running sequences,
+    /// for the message.
     pub(super) fn expire(&mut self, now: Instant, running: usize, outbox: &mut Outbox) {
         let Some(bound) = self.timeout else {
             return;
@@ -128,7 +129,7 @@ impl Queue {
             && now.saturating_duration_since(sequence.submitted) >= bound
         {
             let message = format!(
-                "no place in the batches for {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",
+                "no slot became free within {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",
                 self.waiting.len()
             );
             let finish = FinishReason::Error(GenerationError {
@@ -143,12 +144,12 @@ impl Queue {
         outbox.flush();
     }
 
-    /// The sequence that waits for longest of those that never had a slot.
+    /// Returns the longest-waiting sequence that never had a slot.
     fn longest_waiting(&self) -> Option<&Sequence> {
         self.waiting.iter().find(|sequence| !sequence.was_admitted)
     }
 
-    /// Ends all of them.
+    /// Ends all waiting sequences.
     pub(super) fn end(&mut self, finish: &FinishReason, now: Instant, outbox: &mut Outbox) {
         for mut sequence in self.waiting.drain(..) {
             leave(&self.shared, &mut sequence, now);
@@ -157,8 +158,8 @@ impl Queue {
     }
 }
 
-/// Ends the wait of a sequence, and gives back what it has of the bounds of the queue, unless it has
-/// had a slot before.
+/// Ends the wait of a sequence. If it never had a slot, also frees its place and its tokens in the
+/// queue's limits.
 fn leave(shared: &Shared, sequence: &mut Sequence, now: Instant) {
     sequence.moments.slot_wait.end(now);
     if !sequence.was_admitted {

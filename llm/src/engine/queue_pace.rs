@@ -1,23 +1,23 @@
-//! How fast the queue drains, as an estimate for clients that find it full.
+//! Estimated pace of the queue, for clients that find it full.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// As many ends as the pace is measured over; a queue's length is some multiple of the slots, and
-/// older ends say little of what runs now.
+/// Number of freed slots that the pace is measured over. A queue's length is some multiple of the
+/// slots, and older events say little about the present.
 const MAX_ENDS: usize = 64;
 
-/// The moments at which slots became free while sequences waited for them, in microseconds.
+/// Times at which slots became free while sequences waited, in microseconds.
 #[derive(Debug, Default)]
 pub(super) struct Drain {
-    /// Since when sequences have been waiting.
+    /// Time since which sequences have been waiting.
     since: Option<i64>,
-    /// The latest ends, in order.
+    /// Latest times at which slots became free, in order.
     ends: VecDeque<i64>,
 }
 
 impl Drain {
-    /// Says whether sequences wait. Where none do, what was measured is forgotten.
+    /// Notes whether sequences wait. If none do, the measurements are dropped.
     pub(super) fn observe(&mut self, waiting: bool, now: i64) {
         if waiting {
             self.since.get_or_insert(now);
@@ -26,7 +26,7 @@ impl Drain {
         }
     }
 
-    /// A sequence has left its slot.
+    /// Notes that a sequence has left its slot.
     pub(super) fn freed(&mut self, now: i64) {
         if self.since.is_none() {
             return;
@@ -37,8 +37,8 @@ impl Drain {
         }
     }
 
-    /// The time for each slot that becomes free. Before the first has, the least that it can be, as
-    /// all of `slots` have been taken since then.
+    /// Average time until a slot becomes free. Before the first one has, a lower bound: the elapsed
+    /// time divided by `slots`.
     pub(super) fn pace(&self, slots: u32, now: i64) -> Duration {
         let Some(since) = self.since else {
             return Duration::ZERO;

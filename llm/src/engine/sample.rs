@@ -14,15 +14,15 @@ use crate::sampler::{self, Sampled, Scratch};
 use crate::schedule::Work;
 use crate::speculate::Drafting;
 
-/// Logits that one thread looks at by itself: to meet the others takes as long as looking at some
-/// ten thousand, longer where one has gone to sleep.
+/// Number of logits per thread. Synchronizing with other threads takes as long as scanning some ten
+/// thousand logits, and longer if one of them sleeps.
 const GRAIN: usize = 75_000;
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Samples, and keeps what was sampled until the step is committed.
+/// Samples tokens, and keeps the samples until the step is committed.
 pub(super) struct Sampling {
     end_tokens: Vec<Token>,
     samples: Vec<(SequenceId, Option<Sampled>)>,
@@ -38,8 +38,8 @@ impl Sampling {
         }
     }
 
-    /// What was sampled in the step, sequence by sequence: `None` stands for logits that no token
-    /// could be taken from.
+    /// Takes the samples of the step, sequence by sequence. `None` means that no token could be
+    /// chosen from the logits.
     pub(super) fn take(&mut self) -> impl Iterator<Item = (SequenceId, Option<Sampled>)> {
         self.samples.drain(..)
     }
@@ -56,7 +56,7 @@ impl Sampling {
         let mut tokens = batch.tokens();
         let mut rows = 0;
         for work in works {
-            // Nothing follows from positions of images yet.
+            // Positions of images have no next token yet.
             if slots.working(work).tile().is_some() {
                 continue;
             }
@@ -97,7 +97,7 @@ impl Sampling {
     }
 }
 
-/// What sampling reads.
+/// Inputs of sampling that are the same for all sequences.
 struct Logits<'a> {
     rows: &'a [f32],
     n_vocab: usize,
@@ -105,7 +105,7 @@ struct Logits<'a> {
 }
 
 impl Logits<'_> {
-    /// How many logits sampling these sequences looks at.
+    /// Number of logits scanned to sample these sequences.
     fn looks(&self, sequences: &[Sequence]) -> usize {
         let passes = |sequence: &Sequence| {
             let masking = usize::from(sequence.is_constrained());
@@ -115,12 +115,12 @@ impl Logits<'_> {
         self.n_vocab * sequences.iter().map(passes).sum::<usize>()
     }
 
-    /// The logits of a row.
+    /// Returns the logits of a row.
     fn row(&self, row: usize) -> &[f32] {
         &self.rows[row * self.n_vocab..][..self.n_vocab]
     }
 
-    /// Finds the log probabilities of prompt tokens that the step has rows for.
+    /// Computes the log probabilities of the prompt tokens that the step has rows for.
     fn find_prompt_logprobs(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
         let rows = std::mem::take(&mut sequence.prompt_rows);
         let Some(wanted) = &mut sequence.prompt_logprobs else {
@@ -135,16 +135,15 @@ impl Logits<'_> {
         }
     }
 
-    /// Samples each row with the state that the rows before it left, as long as the drafts prove
-    /// right.
+    /// Samples each row with the state after the rows before it, as long as the drafts are right.
     fn sample_one(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
         self.find_prompt_logprobs(sequence, scratch);
         for (ahead, row) in (0..).zip(std::mem::take(&mut sequence.rows)) {
             let sampled = sequence.choose(self.row(row), ahead, self.end_tokens, scratch);
             let token = sampled.as_ref().map(|sampled| sampled.token);
             sequence.sampled.push(sampled);
-            // The next row is that of a draft: its logits count only if the draft is what was
-            // sampled.
+            // The next row belongs to a draft: its logits count only if the draft equals the
+            // sample.
             let drafted = sequence.drafts().get(ahead as usize).copied();
             if token != drafted || sequence.has_matched() {
                 return;

@@ -1,4 +1,4 @@
-//! One generation inside the engine: its tokens, its cells, its credit and how it ends.
+//! One generation inside the engine: its tokens, its cells, its credit and its end.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,56 +27,56 @@ use crate::worker::OutputReceiver;
 /// A sequence from its submission to its end.
 pub(crate) struct Sequence {
     pub(crate) id: SequenceId,
-    /// Whose it is.
+    /// Request that the sequence belongs to.
     pub(crate) request: RequestId,
-    /// For whom.
+    /// Tenant of the request, if tenants are distinguished.
     pub(crate) tenant: Option<Tenant>,
-    /// See [`Row::rank`].
+    /// Position in the fair order, as in [`Row::rank`].
     pub(crate) rank: i64,
-    /// See [`Row::queued`].
+    /// Time of queueing, as in [`Row::queued`].
     pub(crate) queued: i64,
-    /// Priority as a head start in microseconds.
+    /// Priority, converted to a head start in microseconds.
     pub(crate) head_start: i64,
     pub(crate) submitted: Instant,
-    /// Prompt and generated tokens.
+    /// Tokens of the prompt, followed by the generated ones.
     pub(crate) tokens: Vec<Token>,
     /// The tiles of images in the prompt, in order.
     tiles: Arc<[PlacedTile]>,
-    /// Tokens before the last turn of the prompt.
+    /// Number of tokens before the last turn of the prompt, if known.
     last_turn: Option<u32>,
     pub(crate) cells: KvCells,
     /// Shares cells with sequences of the same group only, and computes with its adapter.
     pub(crate) group: ShareGroup,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
-    /// Present if the request has a constraint.
+    /// State of the constraint; `None` if the request has none.
     pub(super) matching: Option<Box<Matching>>,
-    /// Present if the request limits reasoning.
+    /// State of the limit on reasoning; `None` if the request has none.
     pub(super) reasoning: Option<Box<Reasoning>>,
-    /// Present if the request asked for it.
+    /// Drafting of the sequence; `None` if the request did not ask for it.
     pub(crate) speculation: Option<Box<Speculation>>,
-    /// The rows of logits that the step computed for it: of its last token and of its drafts. Empty
-    /// between steps.
-    pub(crate) rows: Range<usize>,
-    /// The rows of prompt tokens whose successors' log probabilities are asked for, before those.
+    /// Rows of logits that the step computed for the sequence: of its last token and of its drafts.
     /// Empty between steps.
+    pub(crate) rows: Range<usize>,
+    /// Rows of prompt tokens whose successors' log probabilities are requested; they precede
+    /// `rows`. Empty between steps.
     pub(crate) prompt_rows: Range<usize>,
-    /// Present as long as log probabilities of the prompt are to be found.
+    /// Log probabilities of the prompt, as long as some are missing.
     pub(crate) prompt_logprobs: Option<PromptLogprobs>,
-    /// What was chosen from `rows`; `None` if no logit was finite.
+    /// Tokens chosen from `rows`; `None` if no logit was finite.
     pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
-    /// Whether it was admitted before, so that it no longer counts against the bound of the queue.
+    /// True if it was admitted before. Then it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
     /// Called when it is admitted for the first time, or ends before.
     pub(crate) on_admission: Option<OnAdmission>,
     pub(crate) sink: Arc<OutputReceiver>,
     pub(crate) moments: Moments,
     pub(super) prompt_tokens: u32,
-    /// Those of them that are positions of sounds.
+    /// Number of prompt tokens that are positions of sounds.
     sound_tokens: u32,
-    /// Tokens of the prompt that were reused when it was first admitted.
+    /// Number of prompt tokens that were reused when it was first admitted.
     cached_tokens: u32,
-    /// Most tokens, prompt and generated.
+    /// Maximum number of tokens, prompt and generated.
     pub(super) token_limit: u32,
     pub(super) min_tokens: u32,
     pub(super) stop_tokens: TokenSet,
@@ -85,11 +85,11 @@ pub(crate) struct Sequence {
     pub(super) credits: u32,
 }
 
-/// The log probabilities of a prompt's tokens, as far as they are known.
+/// The log probabilities of a prompt's tokens that are known so far.
 pub(crate) struct PromptLogprobs {
-    /// How many of the most likely tokens are told of.
+    /// Number of most likely tokens to report.
     pub(crate) top: usize,
-    /// Of the second token, and those after it.
+    /// Log probabilities from the second token on.
     pub(crate) found: Vec<TokenLogprob>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct PromptLogprobs {
 pub(super) const UNLIMITED: u32 = u32::MAX;
 
 impl Sequence {
-    /// A sequence whose prompt leaves room for at least one token of the `context`.
+    /// Creates a sequence whose prompt leaves room for at least one token of the `context`.
     pub(crate) fn new(
         id: SequenceId,
         (rank, head_start): (i64, i64),
@@ -107,7 +107,7 @@ impl Sequence {
         vocab: &Arc<dyn Vocab>,
     ) -> Self {
         let prompt_tokens = request.prompt.len() as u32;
-        // What was said in tokens, which is what repetitions are looked for in.
+        // The text tokens of the prompt, in which repetitions are looked for.
         let mut text = Cow::Borrowed(&request.prompt);
         if !request.tiles.is_empty() {
             text.to_mut().retain(|token| vocab.contains(*token));
@@ -166,7 +166,7 @@ impl Sequence {
         }
     }
 
-    /// Whose turns it takes.
+    /// Owner in the fair order: the tenant, or the request if there is none.
     pub(crate) fn owner(&self) -> Owner {
         self.tenant
             .map_or(Owner::Request(self.request), Owner::Tenant)
@@ -194,28 +194,28 @@ impl Sequence {
         }
     }
 
-    /// Whether a step that computes the token at this position has to give its logits: they choose
-    /// the next token, or tell how likely the prompt's next token was.
+    /// Returns true if a step that computes the token at this position must return its logits. They
+    /// choose the next token, or give the log probability of the prompt's next token.
     pub(crate) fn wants_row(&self, position: u32) -> bool {
         position + 1 >= self.tokens.len() as u32 || self.wants_prompt_row(position)
     }
 
-    /// Whether the row tells how likely the prompt's next token was, and that is not known.
+    /// Returns true if the logits give a log probability of the prompt that is still missing.
     pub(crate) fn wants_prompt_row(&self, position: u32) -> bool {
         let found = |wanted: &PromptLogprobs| wanted.found.len() as u32;
         let unknown = self.prompt_logprobs.as_ref().map(found);
         position + 1 < self.prompt_tokens && unknown.is_some_and(|unknown| position >= unknown)
     }
 
-    /// The tile that the next position to compute is in, if it is in one.
+    /// Returns the tile that contains the next position to compute, if there is one.
     pub(crate) fn tile(&self) -> Option<&PlacedTile> {
         let next = self.cells.computed();
         let index = self.tiles.partition_point(|tile| tile.end() <= next);
         self.tiles.get(index).filter(|tile| tile.at() <= next)
     }
 
-    /// How many positions from this one on are computed at once or not at all: those of a tile that
-    /// looks ahead. 0 for others.
+    /// Number of positions from this one on that must be computed in one step: those of a tile that
+    /// looks ahead. 0 for all others.
     pub(crate) fn at_once(&self, next: u32) -> u32 {
         let index = self.tiles.partition_point(|tile| tile.at() < next);
         let tile = self.tiles.get(index).filter(|tile| tile.at() == next);
@@ -242,9 +242,9 @@ impl Sequence {
         })
     }
 
-    /// The first tokens, whose cells may come from other sequences. The last token is computed in
-    /// any case: its logits choose the next one. So are those whose logits tell how likely the
-    /// prompt is.
+    /// Returns the first tokens, whose cells may come from other sequences. The last token is
+    /// always computed, because its logits choose the next one. So are tokens whose logits give log
+    /// probabilities of the prompt.
     pub(crate) fn shareable(&self) -> &[Token] {
         let end = match &self.prompt_logprobs {
             Some(wanted) => wanted.found.len(),
@@ -253,12 +253,12 @@ impl Sequence {
         &self.tokens[..end]
     }
 
-    /// Outputs that are still allowed before more credit is granted.
+    /// Number of outputs that are allowed before more credit is granted.
     pub(crate) fn credits(&self) -> u32 {
         self.credits
     }
 
-    /// As the prefix cache sees it when it is admitted.
+    /// Describes the sequence to the prefix cache for its admission.
     pub(crate) fn newcomer(&self) -> Newcomer<'_> {
         Newcomer {
             id: self.id,
@@ -271,8 +271,8 @@ impl Sequence {
         }
     }
 
-    /// Takes the cells that it is admitted with. The first time, the usage remembers how much of
-    /// the prompt it need not compute.
+    /// Sets the cells of an admitted sequence. The first time, also records the number of reused
+    /// prompt tokens.
     pub(crate) fn admitted(&mut self, cells: KvCells, step: u64) {
         self.cells = cells;
         self.last_step = step;
@@ -286,7 +286,7 @@ impl Sequence {
         self.credits = self.credits.saturating_add(credits);
     }
 
-    /// Takes the `asked` rows of logits from `first` on, which the batch has for its work.
+    /// Assigns `asked` rows of logits of the batch, from `first` on, to the sequence.
     pub(crate) fn take_rows(&mut self, work: &Work, first: usize, asked: usize) {
         let reaches_end = (self.cells.computed() + work.tokens) as usize == self.tokens.len();
         let chooses = if reaches_end {
@@ -298,24 +298,25 @@ impl Sequence {
         self.rows = self.prompt_rows.end..first + asked;
     }
 
-    /// Whether the batch has logits of it.
+    /// Returns true if the batch has logits for the sequence.
     pub(crate) fn has_rows(&self) -> bool {
         !self.rows.is_empty() || !self.prompt_rows.is_empty()
     }
 
-    /// Whether the text has to match something.
+    /// Returns true if the text must match a constraint.
     pub(crate) fn is_constrained(&self) -> bool {
         self.matching.is_some()
     }
 
-    /// Whether MTP layers may draft from the hidden state behind the token at this position.
+    /// Returns true if MTP layers may draft from the hidden state behind the token at this
+    /// position.
     pub(crate) fn wants_hidden(&self, position: u32) -> bool {
         let speculation = self.speculation.as_ref();
         position + KEPT_HIDDEN >= self.tokens.len() as u32
             && speculation.is_some_and(|speculation| speculation.is_by_model())
     }
 
-    /// Returns its standing, if it has a slot.
+    /// Returns the sequence's standing; `None` without a slot.
     pub(super) fn standing(&self) -> Option<Standing> {
         let slot = self.cells.slot()?.0;
         let prompt = self.prompt_tokens;
@@ -333,8 +334,8 @@ impl Sequence {
         })
     }
 
-    /// Drafts that the next step could use: if it decodes, it gives one token more than it has
-    /// drafts that are accepted.
+    /// Number of drafts that the next step could use. A decoding sequence gets one token more than
+    /// its accepted drafts.
     pub(super) fn useful_drafts(&self) -> u32 {
         if self.decodes() {
             self.remaining().saturating_sub(1)
@@ -343,12 +344,12 @@ impl Sequence {
         }
     }
 
-    /// Tokens of the prompt that have no cell yet.
+    /// Number of prompt tokens that have no cell yet.
     pub(crate) fn prompt_left(&self) -> u32 {
         self.prompt_tokens.saturating_sub(self.cells.computed())
     }
 
-    /// Returns an output without a token.
+    /// Creates an output without a token.
     pub(super) fn output(&self, finish: Option<FinishReason>, now: Instant) -> StepOutput {
         StepOutput {
             tokens: Tokens::new(),
@@ -370,7 +371,7 @@ impl Sequence {
         self.moments.slot_wait.until(now)
     }
 
-    /// Counts so far.
+    /// Counts of the sequence's tokens, and its times so far.
     pub(crate) fn usage(&self, now: Instant) -> Usage {
         Usage {
             prompt_tokens: self.prompt_tokens,

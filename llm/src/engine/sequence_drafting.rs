@@ -1,4 +1,4 @@
-//! What the drafting of a step asks of a sequence.
+//! Implements the drafting interface for sequences.
 
 use super::sequence::Sequence;
 use crate::protocol::{SequenceId, Token};

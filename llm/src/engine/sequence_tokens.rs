@@ -1,4 +1,4 @@
-//! How the next tokens of a sequence are chosen and taken in.
+//! Choice of a sequence's next tokens, and their acceptance.
 
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::sampler::{Sampled, Scratch};
 use crate::speculate::Drafting;
 
 impl Sequence {
-    /// Chooses a token from a row, `ahead` rows behind that of the last token, and takes it into
-    /// the state that the next row is sampled with. `None` if there is nothing to choose.
+    /// Chooses a token from a row, `ahead` rows behind that of the last token, and updates the
+    /// state with which the next row is sampled. `None` if there is no token to choose.
     pub(crate) fn choose(
         &mut self,
         logits: &[f32],
@@ -26,7 +26,7 @@ impl Sequence {
             Some(matching) => {
                 let mask = matching.mask(ahead as usize)?;
                 allowed = Some(mask);
-                // A text that is complete ends, however short it is.
+                // A complete text ends, however short it is.
                 if bans_end && allows_others(mask, end_tokens) {
                     banned.extend_from_slice(end_tokens);
                 }
@@ -64,15 +64,15 @@ impl Sequence {
         Some(sampled)
     }
 
-    /// Whether tokens that end the text must not be chosen yet for the token that is `ahead` places
-    /// behind the next one.
+    /// Returns true if end tokens must not be chosen yet. `ahead` is the number of places behind
+    /// the next token.
     fn bans_end(&self, ahead: u32) -> bool {
-        // Nothing can follow the end of a constrained text, so ignoring the end means to put it
-        // off.
+        // Nothing can follow the end of a constrained text, so the end is postponed instead of
+        // ignored.
         self.generated() + ahead < self.min_tokens || (self.ignore_eos && self.is_constrained())
     }
 
-    /// Works out which tokens the rows of the next step can give.
+    /// Computes the token masks for the rows of the next step.
     pub(crate) fn prepare_masks(&mut self) {
         let drafts = self
             .speculation
@@ -88,16 +88,15 @@ impl Sequence {
         }
     }
 
-    /// Whether its text has come to its end under a constraint.
+    /// Returns true if its text is complete under the constraint.
     pub(crate) fn has_matched(&self) -> bool {
         self.matching
             .as_ref()
             .is_some_and(|matching| matching.ending().is_some())
     }
 
-    /// Takes in what was sampled in a step, in order, until something ends the text; spends a
-    /// credit and says what goes to the sink. `None` stands for logits that no token could be taken
-    /// from.
+    /// Accepts the samples of a step in order, until one ends the text. Spends a credit and returns
+    /// the output for the sink. `None` means that no token could be chosen from the logits.
     pub(crate) fn accept(
         &mut self,
         sampled: impl Iterator<Item = Option<Sampled>>,
@@ -120,7 +119,7 @@ impl Sequence {
                 output.finish = Some(FinishReason::Error(self.nothing_to_choose()));
                 break;
             };
-            // Under a constraint, only the last of them can be the end.
+            // Under a constraint, only the last token can be the end.
             let ending = self
                 .matching
                 .as_ref()
@@ -163,7 +162,7 @@ impl Sequence {
         output
     }
 
-    /// Why no token could be chosen.
+    /// Explains why no token could be chosen.
     fn nothing_to_choose(&self) -> GenerationError {
         let failure = self
             .matching
@@ -173,7 +172,7 @@ impl Sequence {
             Some(failure) => GenerationError {
                 kind: ErrorKind::Constraint,
                 message: format!(
-                    "the text cannot be held to its constraint any further: {failure}"
+                    "the constraint of the text cannot be enforced any further: {failure}"
                 ),
             },
             None if self.sampler.is_restricted() || !self.bad_words.is_empty() => GenerationError {
@@ -189,7 +188,7 @@ impl Sequence {
     }
 }
 
-/// Whether a mask has a bit for another token than these, which are different ones.
+/// Returns true if a mask allows a token other than these. The tokens must be distinct.
 fn allows_others(mask: &[u32], tokens: &[Token]) -> bool {
     let all: u32 = mask.iter().map(|word| word.count_ones()).sum();
     let is_set = |token: &&Token| {

@@ -1,4 +1,4 @@
-//! The sequences that run, and their slots in the backend.
+//! The running sequences, and their slots in the backend.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,25 +12,25 @@ use crate::protocol::{FinishReason, SequenceId};
 use crate::schedule::Work;
 use crate::speculate::Drafting;
 
-/// A gap between slots is closed when it is so many steps old, and only for a sequence that may run
-/// for as many.
+/// Minimum age of a gap between slots before it is closed, in steps, and minimum number of steps
+/// that the moved sequence may still run.
 const GAP_STEPS: u64 = 4;
-/// Copying that many cells takes less time than a step loses by a gap.
+/// Number of cells that are copied in less time than a step loses by a gap.
 const CELLS_A_STEP: u32 = 256;
-/// A sequence that took part in none of that many steps is not waited for.
+/// Number of steps without a part of a sequence after which it is not waited for.
 const PATIENCE_STEPS: u64 = 16;
 
-/// The sequences that run. Each holds a slot exactly while it is here.
+/// The running sequences. Each holds a slot exactly while it is here.
 pub(super) struct Slots {
-    /// In order of arrival.
+    /// Running sequences in order of arrival.
     running: Vec<Sequence>,
-    /// The lowest is taken first.
+    /// Free slots; the lowest is taken first.
     free: BinaryHeap<Reverse<Slot>>,
-    /// Steps so far.
+    /// Number of steps so far.
     step: u64,
-    /// The step before which a slot was last taken or freed.
+    /// Step before which a slot was last taken or freed.
     changed: u64,
-    /// Whether gaps between slots cost time and the backend can close them.
+    /// True if gaps between slots cost time and the backend can close them.
     closes_gaps: bool,
 }
 
@@ -47,7 +47,7 @@ impl Slots {
         }
     }
 
-    /// The number of the step that is computed, or was last.
+    /// Number of the current step, or of the last one between steps.
     pub(super) fn step(&self) -> u64 {
         self.step
     }
@@ -56,7 +56,7 @@ impl Slots {
         self.step += 1;
     }
 
-    /// All that run, in order of arrival.
+    /// Returns the running sequences in order of arrival.
     pub(super) fn running(&self) -> &[Sequence] {
         &self.running
     }
@@ -83,15 +83,15 @@ impl Slots {
         self.running.get_mut(index)
     }
 
-    /// The sequence of some work.
+    /// Returns the sequence of some work.
     ///
     /// # Panics
-    /// If it does not run.
+    /// If the sequence does not run.
     pub(super) fn working(&self, work: &Work) -> &Sequence {
         self.get(work.id).expect("only running sequences have work")
     }
 
-    /// As [`working`](Self::working).
+    /// Returns the sequence as [`working`](Self::working) does, to change it.
     pub(super) fn working_mut(&mut self, work: &Work) -> &mut Sequence {
         self.get_mut(work.id)
             .expect("only running sequences have work")
@@ -107,40 +107,40 @@ impl Slots {
         slot
     }
 
-    /// Takes back the slot of a sequence that has left.
+    /// Returns the slot of a sequence that has left.
     pub(super) fn free_slot(&mut self, slot: Slot) {
         self.free.push(Reverse(slot));
         self.changed = self.step;
     }
 
-    /// Lets a sequence run that has a slot.
+    /// Adds a sequence that has a slot.
     pub(super) fn insert(&mut self, sequence: Sequence) {
         let index = self.running.partition_point(|other| other.id < sequence.id);
         self.running.insert(index, sequence);
     }
 
-    /// Takes a sequence out. Its slot is still its own.
+    /// Removes a sequence, which keeps its slot.
     pub(super) fn take(&mut self, id: SequenceId) -> Option<Sequence> {
         let index = self.index(id).ok()?;
         Some(self.running.remove(index))
     }
 
-    /// As [`take`](Self::take), for the last one.
+    /// Removes the last sequence, as [`take`](Self::take) does.
     pub(super) fn pop(&mut self) -> Option<Sequence> {
         self.running.pop()
     }
 
-    /// Ends all of them.
+    /// Ends all running sequences.
     pub(super) fn end(&mut self, finish: &FinishReason, now: Instant, outbox: &mut Outbox) {
         for sequence in self.running.drain(..) {
             outbox.end(sequence, finish.clone(), now);
         }
     }
 
-    /// Moves the sequence in the highest slot into a free one below it, where a backend computes
-    /// neighboring slots together and reads the weights once more for each gap. A gap that a new
-    /// sequence may fill is left for a few steps; of several, one is closed in a step, so that no
-    /// step waits for many copies. Says whether it moved one.
+    /// Moves the sequence in the highest slot into a free one below it, if the backend computes
+    /// neighboring slots together and reads the weights once more for each gap. A gap is left for a
+    /// few steps, because a new sequence may fill it. At most one gap is closed in a step, so that
+    /// no step waits for many copies. Returns true if a sequence was moved.
     pub(super) fn close_gap(&mut self, backend: &mut dyn Backend) -> bool {
         let is_new = self.step < self.changed + GAP_STEPS;
         if !self.closes_gaps || is_new {

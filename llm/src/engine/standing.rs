@@ -1,5 +1,5 @@
-//! Standing of each sequence of an engine, for people who look at the wait of a request. The
-//! engine thread writes it down once in a step.
+//! Standing of each sequence of an engine, for people who inspect why a request waits. The engine
+//! thread updates it once per step.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,20 +17,20 @@ pub enum Standing {
         /// True if it had a slot before.
         preempted: bool,
     },
-    /// The tokens of its prompt are computed.
+    /// The engine computes the tokens of its prompt.
     Prefills {
-        /// Its slot.
+        /// Number of its slot, from 0.
         slot: u32,
-        /// Tokens that are computed.
+        /// Number of prompt tokens that are computed.
         computed: u32,
-        /// All of them.
+        /// Number of tokens in the prompt.
         prompt: u32,
     },
-    /// It generates.
+    /// The engine generates its tokens.
     Generates {
-        /// Its slot.
+        /// Number of its slot, from 0.
         slot: u32,
-        /// Tokens so far.
+        /// Number of tokens generated so far.
         generated: u32,
         /// Maximum number of tokens of its answer.
         limit: u32,
@@ -78,7 +78,7 @@ impl fmt::Display for Standing {
     }
 }
 
-/// 1st, 2nd, 3rd.
+/// Formats a number as 1st, 2nd, 3rd.
 struct Ordinal(usize);
 
 impl fmt::Display for Ordinal {
@@ -94,7 +94,7 @@ impl fmt::Display for Ordinal {
     }
 }
 
-/// A number with a comma before each three digits.
+/// Formats a number with a comma before each three digits.
 struct Grouped(u32);
 
 impl fmt::Display for Grouped {
@@ -106,19 +106,19 @@ impl fmt::Display for Grouped {
     }
 }
 
-/// The standings of all sequences of an engine. Bounded as its queue and its slots are.
+/// The standings of all sequences of an engine. Its size is bounded by the queue and the slots.
 #[derive(Debug, Default)]
 pub(super) struct Standings(Mutex<Content>);
 
 #[derive(Debug, Default)]
 struct Content {
-    /// In order of arrival.
+    /// Running sequences in order of arrival.
     running: Vec<(SequenceId, Standing)>,
-    /// In the order in which they get slots, as far as that is known.
+    /// Waiting sequences, in the order in which they get slots if that is known.
     waiting: Vec<SequenceId>,
-    /// The part of them that had a slot before, in order of arrival.
+    /// The waiting sequences that had a slot before, in order of arrival.
     preempted: Vec<SequenceId>,
-    /// Submitted, and not taken in by the thread.
+    /// Sequences that were submitted but not yet received by the thread.
     submitted: Vec<SequenceId>,
 }
 
@@ -143,7 +143,7 @@ impl Standings {
         })
     }
 
-    /// Returns the standings of those that have a slot.
+    /// Returns the standings of the sequences that have a slot.
     pub(super) fn running(&self) -> Vec<Standing> {
         self.lock().running.iter().map(|(_, it)| *it).collect()
     }
@@ -152,14 +152,14 @@ impl Standings {
         self.lock().submitted.push(id);
     }
 
-    /// The thread has a sequence, behind all others.
+    /// Notes that the thread has received a sequence, which is behind all others.
     pub(super) fn taken_in(&self, id: SequenceId) {
         let mut content = self.lock();
         content.submitted.retain(|other| *other != id);
         content.waiting.push(id);
     }
 
-    /// Writes down who runs, who waits, and who of these was preempted.
+    /// Replaces the running, the waiting and the preempted sequences.
     pub(super) fn set(
         &self,
         running: &[Sequence],

@@ -1,4 +1,4 @@
-//! The status of an engine: what its thread publishes, and what is read with it.
+//! The status of an engine: values published by its thread, and values read on request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,22 +14,22 @@ use crate::spec::AdapterSpec;
 use crate::vision::VisionStatus;
 use crate::worker::{Places, Pulse, whole_seconds};
 
-/// State that the engine thread shares with those who look at it.
+/// State that the engine thread shares with its readers.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Shared with the thread's end, which comes after all else.
+    /// Liveness of the thread, also shared with the guard that reports its end.
     pub(super) pulse: Arc<Pulse>,
-    /// Of the queue: taken by sequences not yet admitted for the first time, and by requests that
+    /// Places in the queue, held by sequences before their first admission, and by requests that
     /// make their prompt.
     pub(super) places: Arc<Places>,
     pub(super) standings: Standings,
-    /// The part of the status that the thread alone knows.
+    /// The part of the status that only the thread knows.
     published: Mutex<LlmEngineStatus>,
-    /// Admitted before, preempted, waiting again.
+    /// Number of waiting sequences that were preempted.
     pub(super) preempted: Counter,
-    /// For each slot that becomes free while sequences wait.
+    /// Average time until a slot becomes free while sequences wait, in microseconds.
     pub(super) freed_micros: Counter,
-    /// A bit for each adapter that running and waiting sequences have.
+    /// Bit mask of the adapters of running sequences; the next field is that of waiting ones.
     pub(super) adapters_running: Counter,
     pub(super) adapters_waiting: Counter,
     pub(super) measured: Recorders,
@@ -41,7 +41,7 @@ impl Shared {
         self.pulse.age().as_micros() as i64
     }
 
-    /// Returns what the thread publishes, to change it.
+    /// Locks the published status, to change it.
     pub(super) fn published(&self) -> MutexGuard<'_, LlmEngineStatus> {
         // No code that can panic runs under the lock.
         self.published
@@ -49,7 +49,7 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the engine of a model with this name is doing.
+    /// Returns the present state of the engine of the model with this name.
     pub(super) fn status(
         &self,
         model: String,
@@ -59,7 +59,7 @@ impl Shared {
     ) -> LlmEngineStatus {
         let preparing = self.places.preparing();
         let freed = Duration::from_micros(self.freed_micros.get());
-        // Each changes by itself, so what is read of them need not fit together.
+        // Each value changes independently, so the values read here may not fit together.
         let submitted = self.places.taken().saturating_sub(preparing);
         let waiting = submitted + self.preempted.get() as u32;
         LlmEngineStatus {
@@ -85,34 +85,34 @@ impl Shared {
 /// Present state of an engine, and its counts since it was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LlmEngineStatus {
-    /// The model's name.
+    /// Model name, from its file.
     #[serde(skip)]
     pub model: String,
-    /// Sequences that have a place in the batches.
+    /// Number of sequences that have a slot in the batches.
     pub sequences_running: u32,
-    /// Sequences that wait for one.
+    /// Number of sequences that wait for a slot.
     pub sequences_waiting: u32,
-    /// The adapters of sequences that have a place.
+    /// Names of the adapters of running sequences.
     #[serde(skip)]
     pub adapters_running: Vec<String>,
-    /// The adapters of sequences that wait for one.
+    /// Names of the adapters of waiting sequences.
     #[serde(skip)]
     pub adapters_waiting: Vec<String>,
-    /// Requests that have a place in the queue and make their prompt.
+    /// Number of requests that have a place in the queue and make their prompt.
     pub requests_preparing: u32,
-    /// About how long it takes until all that wait now have had a place in the batches, at the pace
-    /// at which places have become free since the queue began.
+    /// Estimated time until all sequences that wait now have had a slot, at the pace at which slots
+    /// became free since the queue began.
     #[serde(skip)]
     pub queue_time: Duration,
-    /// Tokens of the prompts of sequences that wait for their first place in the batches.
+    /// Number of prompt tokens of sequences that wait for their first slot.
     pub prompt_tokens_waiting: u64,
-    /// How often a request was refused because the queue was full.
+    /// Number of requests refused because the queue was full.
     pub refused: u64,
-    /// KV cells that hold a token. A cell that several sequences share counts once.
+    /// Number of KV cells that hold a token. A cell that several sequences share counts once.
     pub kv_cells_used: u32,
-    /// KV cells there are.
+    /// Number of KV cells in the cache.
     pub kv_cells_total: u32,
-    /// Most tokens of a sequence.
+    /// Maximum number of tokens of a sequence.
     #[serde(skip)]
     pub context_length: u32,
     /// Figures of the prefix cache.
@@ -120,23 +120,23 @@ pub struct LlmEngineStatus {
     /// Figures of images and sounds.
     #[serde(rename = "image_cache")]
     pub images: VisionStatus,
-    /// Steps computed.
+    /// Number of computed steps.
     pub steps: u64,
-    /// Times of steps.
+    /// Target, expected and measured times of steps.
     pub step: StepStatus,
-    /// Prompt tokens computed, those computed again after a preemption included.
+    /// Number of computed prompt tokens, including those computed again after a preemption.
     pub prompt_tokens: u64,
-    /// Tokens generated.
+    /// Number of generated tokens.
     pub generated_tokens: u64,
-    /// Drafted tokens computed to check them.
+    /// Number of drafted tokens that were computed to check them.
     pub drafted_tokens: u64,
-    /// Drafted tokens that became part of a text; they are among the generated ones.
+    /// Number of drafted tokens that became part of a text; they are also counted as generated.
     pub accepted_tokens: u64,
-    /// How often a sequence gave up its cells to be computed again.
+    /// Number of times that a sequence lost its cells and must be computed again.
     pub preemptions: u64,
-    /// How often a sequence was moved to another slot to close a gap in the batches.
+    /// Number of times that a sequence was moved to another slot to close a gap in the batches.
     pub moves: u64,
-    /// Steps that failed or panicked.
+    /// Number of steps that failed or panicked.
     pub failed_steps: u64,
     /// Time that the engine has had work without making progress; zero while it is idle.
     #[serde(rename = "stalled_seconds", serialize_with = "whole_seconds")]
@@ -151,17 +151,17 @@ pub struct LlmEngineStatus {
 /// Times of an engine's steps, in the status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StepStatus {
-    /// The time that a step beside decodes should not exceed: `target_step_ms`, or what the engine
-    /// chose for the last step.
+    /// Target time of a step that also decodes: `target_step_ms`, or the engine's choice for the
+    /// last step.
     #[serde(rename = "target_ms", serialize_with = "milliseconds")]
     pub target: Duration,
-    /// The time that the last planned step was expected to take.
+    /// Expected time of the last planned step.
     #[serde(rename = "expected_ms", serialize_with = "milliseconds")]
     pub expected: Duration,
-    /// The median time of the last 64 steps; zero before the first.
+    /// Median time of the last 64 steps; zero before the first.
     #[serde(rename = "median_ms", serialize_with = "milliseconds")]
     pub median: Duration,
-    /// Most prompt tokens that the last planned step had room for.
+    /// Maximum number of prompt tokens in the last planned step.
     pub prompt_tokens: u32,
 }
 

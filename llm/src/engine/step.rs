@@ -1,8 +1,8 @@
-//! The engine thread: take in what arrived, plan, compute, sample, commit; once per step, until
-//! told to stop.
+//! The engine thread: receive messages, plan, compute, sample, commit; once per step, until told to
+//! stop.
 //!
-//! Invariants: a sequence holds a slot exactly while it runs; the prefix cache says which cells
-//! sequences hold, shared ones counted once; what fails in a step ends the sequences of its batch
+//! Invariants: a sequence holds a slot exactly while it runs; the prefix cache accounts for the
+//! cells of all sequences, shared ones counted once; a failed step ends the sequences of its batch
 //! and no others.
 
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl<'a> Core<'a> {
         );
     }
 
-    /// Computes what is planned. What fails ends the sequences of the batch.
+    /// Computes the planned batch. A failure ends the sequences of the batch.
     fn compute(&mut self) {
         self.slots.begin_step();
         let n_vocab = self.backend.n_vocab();
@@ -210,7 +210,7 @@ impl Stepper for Core<'_> {
         true
     }
 
-    /// When a sequence will have waited too long.
+    /// Returns the moment at which a sequence reaches its maximum waiting time.
     fn due(&self) -> Option<Instant> {
         self.queue.due()
     }

@@ -1,4 +1,4 @@
-//! What the rest of the program asks of an engine: generations, and questions about prompts.
+//! Requests of the rest of the program to an engine: generations, and questions about prompts.
 
 use std::sync::{Arc, mpsc};
 
@@ -18,17 +18,17 @@ use crate::room;
 use crate::vision::{self, PlacedTile};
 use crate::worker::{Ticket, Waiter};
 
-/// About what a token of a prompt takes, in its sequence and where prefixes are looked up.
+/// Approximate memory per prompt token, in bytes, in its sequence and in the prefix tree.
 const BYTES_OF_TOKEN: u64 = 32;
 
 impl LlmEngine {
-    /// Compiles what a text has to match, for [`GenerationRequest::constraint`]. The last ones are
-    /// remembered. It takes up to a second, more the first time, so it is not for a thread that
-    /// others wait for; [`start_compile`](Self::start_compile) is.
+    /// Compiles a constraint for [`GenerationRequest::constraint`]. The latest results are cached.
+    /// Compiling takes up to a second, and more the first time, so a thread that others wait for
+    /// should call [`start_compile`](Self::start_compile) instead.
     ///
     /// # Errors
-    /// [`CompileError`] says what is wrong with the constraint, or why no text can be held to it,
-    /// or what is short.
+    /// [`CompileError`] if the constraint is invalid, if no text can be held to it, or if a
+    /// resource is exhausted.
     pub fn compile(&self, constraint: &Constraint) -> Result<CompiledConstraint, CompileError> {
         let (tell, told) = mpsc::channel();
         let tell = move |outcome| drop(tell.send(outcome));
@@ -37,12 +37,12 @@ impl LlmEngine {
             .unwrap_or_else(|_| Err(CompileError::Busy("its thread has ended".to_owned())))
     }
 
-    /// Begins to [compile](Self::compile) a constraint for a tenant. The outcome is told, at once
-    /// if the constraint was compiled before, which `None` says. Dropping what is returned before
-    /// its turn has come takes it back, and nobody is told.
+    /// Starts to [compile](Self::compile) a constraint for a tenant. `tell` receives the outcome.
+    /// If the constraint was compiled before, that happens at once, and `None` is returned.
+    /// Dropping the returned value before its turn cancels the compile, and `tell` is never called.
     ///
     /// # Errors
-    /// As those of [`compile`](Self::compile), as far as they are known at once.
+    /// Those errors of [`compile`](Self::compile) that are known at once.
     pub fn start_compile(
         &self,
         constraint: &Constraint,
@@ -56,11 +56,11 @@ impl LlmEngine {
     /// handle cancels it.
     ///
     /// # Errors
-    /// [`SubmitError`] for a request that cannot be run, or not now because too many wait.
+    /// [`SubmitError`] for a request that can never run, or if too many wait now.
     pub fn submit(&self, request: GenerationRequest) -> Result<SequenceHandle, SubmitError> {
         self.check(&request)?;
         let group = self.group(request.adapter.as_deref(), &request.cache_salt)?;
-        // Those that follow were let in with the first.
+        // Generations that follow were counted with the first.
         if !matches!(request.entry, Entry::Follows) {
             let constraint = request.constraint.as_ref();
             let constraint = constraint.map_or(0, CompiledConstraint::bytes);
@@ -98,8 +98,8 @@ impl LlmEngine {
         })
     }
 
-    /// By how many microseconds a request ranks before others of its time: a point of priority is
-    /// worth some time of waiting.
+    /// Head start of a request in microseconds: each point of priority is worth some time of
+    /// waiting.
     fn head_start(&self, priority: i32) -> i64 {
         let point = i64::from(self.spec.priority_aging_ms) * 1_000;
         point.saturating_mul(i64::from(priority))
@@ -144,14 +144,14 @@ impl LlmEngine {
         if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
             return Err(SubmitError::InvalidParameter {
                 field: "prompt_logprobs",
-                message: "cannot be asked for with images or sounds, whose positions have none"
+                message: "is not supported with images or sounds, whose positions have no log probabilities"
                     .to_owned(),
             });
         }
         self.check_prompt(&request.prompt, &request.tiles, request.max_tokens)
     }
 
-    /// Whether a prompt with these tiles can run, with this limit of its generation.
+    /// Checks that a prompt with these tiles can run, with this limit on its generation.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), for prompts that can never run.
@@ -187,7 +187,7 @@ impl LlmEngine {
                 Some(width) => {
                     format!("has embeddings of {found} numbers, and the model's have {width}")
                 }
-                None => "has embeddings, and the model takes tokens alone".to_owned(),
+                None => "has embeddings, but the model takes only tokens".to_owned(),
             };
             return Err(SubmitError::InvalidParameter {
                 field: "tiles",
@@ -198,7 +198,7 @@ impl LlmEngine {
         vision::check_prompt(prompt, tiles, self.vocab.n_vocab(), is_token)
     }
 
-    /// The group of requests with this adapter, if any, and this salt.
+    /// Returns the group of requests with this adapter, if any, and this salt.
     pub(super) fn group(
         &self,
         adapter: Option<&str>,
@@ -225,10 +225,9 @@ impl LlmEngine {
             })
     }
 
-    /// Asks what a prompt with these tiles of images would take if it were admitted now, with this
-    /// cache salt and adapter.
-    /// `answer` is called on the engine's thread, between two steps; with an error, on any thread,
-    /// if the engine fails first.
+    /// Estimates the cost of a prompt with these tiles, cache salt and adapter if it were admitted
+    /// now. `answer` is called on the engine's thread, between two steps. If the engine fails
+    /// first, it is called with an error, on any thread.
     ///
     /// # Errors
     /// As [`submit`](Self::submit), for prompts that can never run.
@@ -269,12 +268,12 @@ pub struct SequenceHandle {
 }
 
 impl SequenceHandle {
-    /// The sequence's number.
+    /// Number of the sequence, unique in the process.
     pub fn id(&self) -> SequenceId {
         SequenceId(self.ticket.number())
     }
 
-    /// Allows this many more outputs.
+    /// Allows this many more outputs to be delivered.
     pub fn grant(&self, credits: u32) {
         self.ticket.say(Order::Grant(self.id(), credits));
     }
@@ -285,7 +284,8 @@ impl SequenceHandle {
         self.shared.standings.of(self.id())
     }
 
-    /// Returns the time that the sequence is without a slot, which can be read after its end, too.
+    /// Returns the time that the sequence has no slot. It can also be read after the sequence's
+    /// end.
     pub fn slot_wait(&self) -> &Arc<SlotWait> {
         &self.slot_wait
     }

@@ -1,4 +1,4 @@
-//! How long steps take: what the cost model learns from, and what the status shows.
+//! Durations of steps: training of the cost model, and values for the status.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::schedule::cost::{CostModel, StepSize};
 use crate::schedule::pace::Pace;
 use crate::spec::LlmEngineSpec;
 
-/// Steps whose median time is shown.
+/// Number of steps whose median time is shown.
 const RECENT: usize = 64;
 
-/// The engine thread's knowledge of time.
+/// Measured and expected times of steps.
 pub(super) struct Timing {
     cost: CostModel,
     target: Option<u64>,
-    /// Microseconds of the last steps, a ring.
+    /// Durations of the last steps in microseconds, as a ring.
     recent: [u64; RECENT],
     recorded: usize,
 }
@@ -38,7 +38,7 @@ impl Timing {
         }
     }
 
-    /// Shows what is expected of the step that is about to be computed.
+    /// Publishes the expected time of the step that is about to be computed.
     pub(super) fn announce(&self, plan: &Plan, shared: &Shared) {
         let micros = |micros: f64| Duration::from_micros(micros as u64);
         let expected = micros(self.cost.micros(&plan.size));
@@ -48,7 +48,7 @@ impl Timing {
         step.prompt_tokens = plan.prompt_limit;
     }
 
-    /// Records a computed step, from the start of its decode to its last sampled token: some
+    /// Records a computed step, from the start of its decode to its last sampled token. Some
     /// backends return early, and still compute until the logits are read.
     pub(super) fn record(&mut self, size: &StepSize, time: Duration, shared: &Shared) {
         tracing::trace!(
@@ -65,7 +65,7 @@ impl Timing {
         shared.published().step.median = Duration::from_micros(self.median());
     }
 
-    /// Of at least one step.
+    /// Median of the last steps, at least one, in microseconds.
     fn median(&self) -> u64 {
         let mut recent = self.recent;
         let recorded = &mut recent[..self.recorded.min(RECENT)];

@@ -5,11 +5,11 @@ use std::thread;
 
 use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-/// Most threads that work out masks.
+/// Maximum number of threads that compute masks.
 const MAX_THREADS: usize = 8;
 
-/// Threads that work out masks with the calling one, which is one of them as long as they are
-/// there. Without work they sleep.
+/// Creates a pool of threads that compute masks, with the calling thread as one of them. Idle
+/// threads sleep.
 pub(super) fn threads(model: &str) -> Result<ThreadPool, ThreadPoolBuildError> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let model = model.to_owned();

@@ -1,5 +1,5 @@
-//! The process that tries a model: it is told what on its standard input, and says on its standard
-//! output how that went.
+//! The process that tries a model: it reads its task from standard input, and writes the verdict to
+//! standard output.
 
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::path::Path;
@@ -12,13 +12,12 @@ use crate::backend::{Bitmap, Decoded, Sound, TILE_SECONDS};
 use crate::model::vocab::{TOOL_TEMPLATE, Vocab};
 use crate::protocol::{LoadError, Token};
 
-/// A text that a tokenizer has to find its way through: letters, numbers, spaces and what is rarely
-/// in a vocabulary as a whole.
+/// Text for the tokenizer: letters, numbers, spaces and characters that are rarely in a vocabulary.
 const SAMPLE: &str = "Hello world 12\t\u{0}\u{7f}\r\n  Größe, 你好 \u{1f600}\u{200d}\u{fffd}";
-/// Tokens of it that are computed.
+/// Maximum number of its tokens that are computed.
 const TOKENS: usize = 4;
 
-/// Tries what the standard input says and ends the process.
+/// Runs the trial that standard input describes and ends the process.
 #[expect(
     clippy::print_stdout,
     reason = "the process that waits for this one reads it"
@@ -31,7 +30,7 @@ pub(super) fn answer(knowledge: Knowledge) -> ! {
     let Ok(order) = serde_json::from_str::<Order>(&order) else {
         backend::exit(2);
     };
-    // The other end stays open for as long as anybody waits.
+    // The other end stays open as long as the parent waits.
     thread::spawn(|| {
         io::stdin().lock().read_to_end(&mut Vec::new()).ok();
         backend::exit(3);
@@ -93,12 +92,12 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
     stepped
 }
 
-/// Tries the chat templates of a model, and says so, as the last that is said tells why the process
-/// ended.
+/// Tries the chat templates of a model. Logs each before, because the last line shows why the
+/// process ended.
 fn try_templates(vocab: &dyn Vocab, try_template: fn(&str)) {
     for name in [None, Some(TOOL_TEMPLATE)] {
         if let Some(source) = vocab.chat_template(name) {
-            // Whoever waits for this process reads it, or nobody does.
+            // The parent reads it, or nobody does.
             writeln!(io::stderr(), "trying the model's chat template").ok();
             try_template(source);
         }
@@ -112,7 +111,7 @@ fn of(model: &Path, stepped: Result<(), String>) -> Result<(), LoadError> {
     })
 }
 
-/// A few tokens, as those of a prompt.
+/// Returns a few tokens of a prompt, at least one.
 fn tokens(vocab: &dyn Vocab) -> Vec<Token> {
     let mut tokens = vocab.tokenize(SAMPLE, true, true).unwrap_or_default();
     tokens.retain(|token| vocab.contains(*token));
@@ -123,7 +122,7 @@ fn tokens(vocab: &dyn Vocab) -> Vec<Token> {
     tokens
 }
 
-/// Computes a prompt and a token behind it, and looks at what comes out.
+/// Computes a prompt and one more token, and checks that the results are finite.
 fn step(
     backend: &mut dyn Backend,
     tokens: &[Token],
@@ -160,8 +159,8 @@ fn step(
     Ok(())
 }
 
-/// Encodes an image that is gray all over, a tenth of a second of silence, and as much of it as a
-/// tile of sound may have, as far as they are read. Of tiles of one shape, one is encoded.
+/// Encodes a gray image, a tenth of a second of silence, and the longest possible tile of silence,
+/// as far as the projector reads them. Only one tile of each shape is encoded.
 fn encode(projector: &dyn Projector) -> Result<(), String> {
     const SIDE: u32 = 64;
     let gray = || Bitmap::new(SIDE, SIDE, vec![127; (SIDE * SIDE * 3) as usize]);
@@ -191,7 +190,7 @@ fn finite(numbers: &[f32]) -> Result<(), String> {
         Ok(())
     } else {
         Err(
-            "what it computes is no number (NaN): its weights or its metadata are damaged"
+            "its results are not a number (NaN): its weights or its metadata are damaged"
                 .to_owned(),
         )
     }

@@ -1,5 +1,5 @@
-//! Loads models: looks at the files that a spec names, tries them in a process of their own, and
-//! opens them with the backend that runs them.
+//! Loading of models: checks the files that a spec names, tries them in a separate process, and
+//! opens them with their backend.
 
 mod child;
 mod open;

@@ -1,5 +1,4 @@
-//! Opens what a spec names: looks at its files, tries its models, and picks the backend that runs
-//! them.
+//! Opening the models of a spec: checks its files, tries its models, and selects their backend.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use crate::model::files::ModelFiles;
 use crate::protocol::LoadError;
 use crate::spec::{BackendKind, EmbeddingSpec, LlmEngineSpec};
 
-/// Looks at the files of a spec, which is cheap, and then tries its models. To be called before
+/// Checks the files of a spec, which is cheap, and then tries its models. Must be called before
 /// [`open`].
 ///
 /// # Errors
@@ -35,7 +34,7 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
     Ok(files)
 }
 
-/// As [`prepare`], before [`open_embedding`].
+/// Does the same as [`prepare`], before [`open_embedding`].
 ///
 /// # Errors
 /// Those of [`prepare`].
@@ -68,7 +67,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         return Err(LoadError::Spec {
             field: "draft_models_path",
             message: format!(
-                "names `{}`, and has to name a model of the same kind as `{}`",
+                "names `{}`, expected a model of the same kind as `{}`",
                 draft.model.display(),
                 spec.model.display()
             ),
@@ -109,11 +108,11 @@ pub(crate) fn open_embedding(
     }
 }
 
-/// Looks at the headers of model files: refuses those that nothing could load, without loading one.
-/// Scripted models have none.
+/// Checks the headers of model files and refuses impossible ones, without loading a model. Scripted
+/// models have no header.
 ///
 /// # Errors
-/// [`LoadError`] for a file that cannot be read or is no model.
+/// [`LoadError`] for a file that cannot be read or is not a model.
 pub fn check_headers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), LoadError> {
     let mut of_llama = paths
         .into_iter()
@@ -130,7 +129,7 @@ pub fn check_headers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()
     })
 }
 
-/// Returns true if a file is a LoRA adapter, which belongs to a model, by its header.
+/// Returns true if a file's header is that of a LoRA adapter, which needs a model.
 pub fn is_adapter(path: &Path) -> bool {
     #[cfg(feature = "llama")]
     if BackendKind::of(path) == BackendKind::Llama {
@@ -140,10 +139,10 @@ pub fn is_adapter(path: &Path) -> bool {
     false
 }
 
-/// Reads from the header of a model file what the model is for. A scripted model generates.
+/// Reads the purpose of a model from the header of its file. A scripted model generates.
 ///
 /// # Errors
-/// [`LoadError`] for a file that cannot be read or is no model.
+/// [`LoadError`] for a file that cannot be read or is not a model.
 pub fn kind_of(path: &Path) -> Result<ModelKind, LoadError> {
     #[cfg(feature = "llama")]
     if BackendKind::of(path) == BackendKind::Llama {

@@ -1,22 +1,21 @@
-//! The spec of a trial: the same files with the same options, as far as these affect results, in
-//! little memory.
+//! The spec of a trial: the same files and the options that affect results, with little memory.
 
 use std::num::NonZero;
 use std::thread;
 
 use crate::spec::{CpuKernels, Device, DraftSpec, EmbeddingSpec, LlmEngineSpec, PluginConfig};
 
-/// Tokens of a sequence.
+/// Maximum number of tokens of a sequence.
 const CONTEXT: u32 = 256;
-/// Tokens of a step.
+/// Maximum number of tokens of a step.
 const BATCH: u32 = 8;
-/// More threads hardly shorten a step, and each takes memory.
+/// Maximum number of threads. More would hardly shorten a step, and each takes memory.
 const MAX_THREADS: u64 = 8;
-/// Weights for which another thread is worth it: to meet the others takes long where other programs
-/// compute.
+/// Size of weights per thread, in bytes. Synchronizing threads takes long if other programs
+/// compute, too.
 const BYTES_PER_THREAD: u64 = 128 << 20;
 
-/// `bytes` is the size of the files.
+/// Makes the spec of a trial; `bytes` is the size of the files.
 pub(super) fn engine(spec: &LlmEngineSpec, bytes: u64) -> LlmEngineSpec {
     LlmEngineSpec {
         backend: spec.backend,
@@ -58,7 +57,7 @@ pub(super) fn embedding(spec: &EmbeddingSpec, bytes: u64) -> EmbeddingSpec {
     }
 }
 
-/// Weights stay in the file: they are neither copied nor packed.
+/// Changes the configuration so that weights stay in the file, neither copied nor packed.
 fn config(config: &PluginConfig, bytes: u64) -> PluginConfig {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let most = MAX_THREADS.min(processors as u64);

@@ -1,10 +1,10 @@
-//! Models are tried before they are loaded, in a process of their own: what llama.cpp does not
-//! survive ends that process, and becomes a diagnostic here. The process is another one of the same
-//! program, which computes a step with a small context and ends.
+//! Trials of models in a separate process before they are loaded. If llama.cpp crashes on a model,
+//! only that process ends, and the crash becomes a diagnostic. The process runs the same program,
+//! computes a step with a small context and ends.
 //!
-//! The library cannot know whether its program may be started again. A host that allows it calls
-//! [`answer`] first thing in its `main`, and [`begin`] where models are to be tried; without that
-//! they are loaded untried.
+//! The library cannot know whether its program may be started again. A program that allows it calls
+//! [`answer`] first in its `main`, and [`begin`] before models are loaded. Otherwise models are
+//! loaded without a trial.
 
 use std::collections::HashSet;
 use std::env;
@@ -24,20 +24,20 @@ use crate::model::files::{FileState, ModelFiles};
 use crate::protocol::LoadError;
 use crate::spec::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
 
-/// What the line begins with that says how a trial went.
+/// Prefix of the output line with the verdict.
 pub(super) const VERDICT: &str = "graphmill trial: ";
-/// How long a trial may take: a disk that reads 20 MB in a second, and half a minute.
+/// Maximum duration of a trial: half a minute, plus the time of a disk that reads 20 MB per second.
 const PATIENCE: Duration = Duration::from_secs(30);
 const BYTES_PER_SECOND: u64 = 20_000_000;
-/// What is kept of what the process says: its end, as the reason comes last.
+/// Size of the end of the process's output that is kept, in bytes. The cause comes last.
 const KEPT_BYTES: usize = 16 << 10;
-/// Lines that a diagnostic quotes.
+/// Number of lines that a diagnostic quotes.
 const QUOTED_LINES: usize = 3;
 
-/// Whether models are tried.
+/// True if models are tried.
 static TRIES: AtomicBool = AtomicBool::new(false);
 
-/// What was tried and did well. An entry for each model, file and set of options that this process
+/// Successful trials. There is an entry for each model, file and set of options that this process
 /// has loaded.
 static DID_WELL: LazyLock<Mutex<HashSet<Tried>>> = LazyLock::new(Mutex::default);
 
@@ -47,40 +47,40 @@ struct Tried {
     files: Vec<FileState>,
 }
 
-/// What is tried.
+/// The subject of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) enum Task {
     Generates(LlmEngineSpec),
     Embeds(EmbeddingSpec),
-    /// A file of a format that the program knows, see [`FileTrial`].
+    /// A file in one of the formats of [`FileTrial`].
     Reads {
         format: String,
         path: PathBuf,
     },
 }
 
-/// A format of model files that this crate does not know, by its name, and what tries such a file.
-/// The error says what is wrong with it.
+/// A format of model files that this crate does not know, by its name, and a function that tries
+/// such a file. Its error says what is wrong with the file.
 pub type FileTrial = (&'static str, fn(&Path) -> Result<(), String>);
 
 /// Checks of a model that the program adds to those of this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Knowledge {
-    /// Formats of files.
+    /// File formats of the program, in addition to those of this crate.
     pub formats: &'static [FileTrial],
-    /// Compiles and renders a chat template, whatever comes of that.
+    /// Compiles and renders a chat template; the result is ignored.
     pub try_template: fn(&str),
 }
 
-/// What the process is told.
+/// The task of the process, sent to its standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) task: Task,
-    /// Bytes that it may allocate, if there is a limit.
+    /// Number of bytes that it may allocate; `None` for no limit.
     pub(super) memory: Option<u64>,
 }
 
-/// How a trial went, if the process lived to say so.
+/// Outcome of a trial, if the process lived to report it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Verdict {
     Good,
@@ -89,28 +89,27 @@ pub(super) enum Verdict {
         path: PathBuf,
         message: String,
     },
-    /// Something else than a model is wrong; loading finds it, too.
+    /// Something other than the model is wrong; loading will report it, too.
     Elsewhere,
 }
 
-/// From here on, models are tried before they are loaded. The program has to call [`answer`] when
-/// it starts.
+/// Enables trials before models are loaded. The program must call [`answer`] when it starts.
 pub fn begin() {
     TRIES.store(true, Ordering::Relaxed);
 }
 
-/// If this process was started to try a model, tries it and ends. To be called first in `main`.
+/// Runs the trial and ends, if this process was started for one. Must be called first in `main`.
 pub fn answer(knowledge: Knowledge) {
     if env::var_os(TRIAL_VARIABLE).is_some() {
         child::answer(knowledge);
     }
 }
 
-/// Tries a file of one of the formats in the [`Knowledge`] that [`answer`] is given.
+/// Tries a file of one of the formats in the [`Knowledge`] passed to [`answer`].
 ///
 /// # Errors
 /// [`LoadError::Model`] for a file that cannot be used, [`LoadError::Read`] for one that cannot be
-/// looked at.
+/// examined.
 pub fn of_file(format: &str, path: &Path) -> Result<(), LoadError> {
     let files = ModelFiles::of([path])?;
     let task = || Task::Reads {
@@ -129,7 +128,7 @@ pub(crate) fn of_engine(spec: &LlmEngineSpec, files: &ModelFiles) -> Result<(), 
     of(task, &spec.model, files)
 }
 
-/// As [`of_engine`], for a model that embeds or ranks.
+/// Tries a model that embeds or ranks, as [`of_engine`] does for others.
 ///
 /// # Errors
 /// Those of [`of_engine`].
@@ -158,12 +157,12 @@ fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(
     };
     let mut ended = run(&order, model, patience);
     if ended.as_ref().is_ok_and(Ended::was_told) {
-        // That says nothing of the model.
+        // The signal says nothing about the model.
         ended = run(&order, model, patience);
     }
     match ended {
         Err(error) => {
-            tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: there is no process for it");
+            tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: no process could be started");
             return Ok(());
         }
         Ok(Ended {
@@ -192,10 +191,10 @@ fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(
     Ok(())
 }
 
-/// What a trial may allocate: most of what there is, so that a model that wants more than the
-/// machine has ends the trial.
+/// Returns the memory limit of a trial in bytes: most of the available memory, so that a model that
+/// needs more than the machine has ends the trial.
 fn memory() -> Option<u64> {
-    /// A trial that may take less fails by itself.
+    /// Minimum limit in bytes; a trial with less would fail for lack of memory.
     const LEAST: u64 = 512 << 20;
     #[cfg(feature = "llama")]
     let available = crate::room::available_bytes();
@@ -204,7 +203,7 @@ fn memory() -> Option<u64> {
     available.map(|available| (available / 4 * 3).max(LEAST))
 }
 
-/// What was seen of a process.
+/// Observations about a process that has ended.
 struct Ended {
     verdict: Option<Verdict>,
     /// `None` if it was killed because it took too long.
@@ -213,8 +212,8 @@ struct Ended {
 }
 
 impl Ended {
-    /// Whether somebody told it to end. A signal to the server's group can reach a process that was
-    /// started just then, before it leaves the group.
+    /// Returns true if a signal ended the process. A signal to the server's group can reach a new
+    /// process before it leaves the group.
     fn was_told(&self) -> bool {
         const HANGUP_INTERRUPT_QUIT_TERMINATE: [i32; 4] = [1, 2, 3, 15];
         let signal = self.status.and_then(|status| status.signal());
@@ -222,7 +221,7 @@ impl Ended {
     }
 }
 
-/// Starts a process for a trial and waits for its end.
+/// Runs a process for a trial and waits for its end.
 fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
     let mut order = serde_json::to_vec(order)?;
     order.push(b'\n');
@@ -231,22 +230,21 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
     command
         .args([Path::new("try_model"), model])
         .env(TRIAL_VARIABLE, "1")
-        // A trial computes on CPUs: GPUs are not asked for memory, nor for the time that they take
-        // to start.
+        // A trial computes on CPUs. It uses no memory of GPUs, and no time to initialize them.
         .env("CUDA_VISIBLE_DEVICES", "-1")
         .env("HIP_VISIBLE_DEVICES", "-1")
         .env("GGML_VK_VISIBLE_DEVICES", "")
         .env("GGML_NO_BACKTRACE", "1")
-        // A signal to all of the server's group stops the server, which may load on while it ends,
-        // and not the trial.
+        // A signal to the server's group stops the server but not the trial, because the server may
+        // finish its load while it ends.
         .process_group(0)
-        // Threads that wait do so asleep: they would keep a processor from who computes.
+        // Waiting threads sleep, so that they do not keep processors from threads that compute.
         .env("GOMP_SPINCOUNT", "1000")
         .stdin(Stdio::piped())
         .stdout(input.try_clone()?)
         .stderr(input);
     let mut process = Process(command.spawn()?);
-    // The command has this end of the pipe, too, which then would never end.
+    // The command also holds this end of the pipe, which would then never close.
     drop(command);
     let mut stdin = process.0.stdin.take();
     let (sender, ended) = crossbeam_channel::bounded(1);
@@ -255,7 +253,7 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
         sender.send(last_of(output)).ok(); // nobody waits any more after a timeout
     })?;
     if let Some(stdin) = &mut stdin {
-        // A process that ends before it reads says why itself.
+        // If the process ends before it reads, its output says why.
         stdin.write_all(&order).ok();
     }
     let said = ended.recv_timeout(patience);
@@ -267,7 +265,7 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
         let last = ended.recv_timeout(Duration::from_secs(1));
         last.unwrap_or_default()
     };
-    // It ends when it cannot read any more, whatever it does.
+    // The process ends when it cannot read any more.
     drop(stdin);
     let status = process.0.wait()?;
     let verdict = said
@@ -281,7 +279,7 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
     })
 }
 
-/// Returns this program, also where its file was replaced since it was started.
+/// Returns the path of this program, even if its file was replaced since the start.
 pub fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") {
         Ok("/proc/self/exe".into())
@@ -290,7 +288,7 @@ pub fn this_program() -> io::Result<PathBuf> {
     }
 }
 
-/// A process that does not outlive this value.
+/// A child process that is killed when this value is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -301,7 +299,7 @@ impl Drop for Process {
     }
 }
 
-/// Reads to the end, and keeps the last of it.
+/// Reads to the end, and returns the last part of the output.
 fn last_of(output: impl io::Read) -> String {
     let mut reader = BufReader::new(output);
     let mut kept = Vec::new();
@@ -320,10 +318,10 @@ fn last_of(output: impl io::Read) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// Why a process ended that did not say how the trial went.
+/// Describes the end of a process that reported no verdict.
 fn why(status: Option<ExitStatus>, said: &str, patience: Duration) -> String {
     let ended = match status {
-        None => format!("was not done after {} s", patience.as_secs()),
+        None => format!("did not finish within {} s", patience.as_secs()),
         Some(status) => format!("ended with {status}"),
     };
     let mut lines: Vec<&str> = said

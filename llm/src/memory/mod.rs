@@ -1,31 +1,31 @@
-//! How many KV cells to allocate: the smallest of what the user allows, what the sequences can use
-//! and what the memories hold. A model whose weights leave no room for what was asked is refused
-//! with the arithmetic.
+//! Size of the KV cache: the smallest of the user's limit, the cells that the sequences can use,
+//! and the available memory. If the weights leave too little room for the requested size, the model
+//! is refused with the arithmetic.
 
 use std::fmt;
 
 use crate::model::info::Mebibytes;
 
 const GIB: u64 = 1 << 30;
-/// Without `cache_size`, the cache is at least one full context and otherwise about this large: who
-/// wants to give it more of the machine says so.
+/// Approximate default size of the cache, in bytes; it is at least one full context. A larger share
+/// of the machine must be configured.
 const DEFAULT_BYTES: u64 = GIB / 4;
-/// llama.cpp allocates cells in multiples of this.
+/// Granularity of llama.cpp's allocation, in cells.
 pub(crate) const CELL_GRAIN: u32 = 256;
 
-/// The numbers behind the size of a KV cache.
+/// Inputs that determine the size of a KV cache.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CacheRequest {
     /// `cache_size` of the spec in GB, 0 for the default.
     pub(crate) ceiling_gb: u64,
     /// Bytes of one cell over all layers.
     pub(crate) bytes_per_cell: u64,
-    /// Tokens a sequence can have.
+    /// Maximum number of tokens of a sequence.
     pub(crate) context: u32,
-    /// Whether the user asked for that context, which the cache then has to hold.
+    /// True if the user asked for that context. The cache must then hold it.
     pub(crate) context_required: bool,
     pub(crate) max_sequences: u32,
-    /// Whether each sequence has a KV cache of its own; `None` if the size decides.
+    /// True if each sequence has its own KV cache; `None` if the size decides.
     pub(crate) streams: Option<bool>,
     /// The memories that hold the model.
     pub(crate) pools: Vec<Pool>,
@@ -34,39 +34,39 @@ pub(crate) struct CacheRequest {
 /// A memory that holds a part of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pool {
-    /// What it is called in messages.
+    /// Name of the memory in messages.
     pub(crate) name: String,
-    /// What could be taken of it before the model was loaded, if that is known.
+    /// Bytes that were available before the model was loaded; `None` if unknown.
     pub(crate) available_bytes: Option<u64>,
     pub(crate) weights_bytes: u64,
-    /// What the draft model takes.
+    /// Bytes that the draft model takes.
     pub(crate) draft_bytes: u64,
-    /// What the projector takes, which reads images.
+    /// Bytes that the projector takes.
     pub(crate) projector_bytes: u64,
-    /// What recurrent layers keep of all sequences.
+    /// Bytes of the recurrent states of all sequences.
     pub(crate) state_bytes: u64,
-    /// Buffers of a step, estimated: what does not depend on the size of the KV cache, and what
-    /// each cell of all takes.
+    /// Estimated buffers of a step: a part that is independent of the size of the KV cache, and a
+    /// part per cell of all sequences.
     pub(crate) compute_bytes: u64,
     pub(crate) compute_bytes_per_cell: u64,
-    /// What the spec asks for to keep the cells of finished sequences.
+    /// Bytes that the spec reserves for the cells of finished sequences.
     pub(crate) prefix_bytes: u64,
-    /// The part of the KV cache in this memory, from 0 to 1.
+    /// Fraction of the KV cache in this memory, from 0 to 1.
     pub(crate) kv_share: f64,
 }
 
 impl Pool {
-    /// Bytes that are needed with so many cells of so many bytes.
+    /// Returns the bytes needed for this number of cells of this size.
     pub(crate) fn bytes(&self, cells: u64, bytes_per_cell: u64) -> u64 {
         self.without_cells() + (cells as f64 * self.bytes_per_cell(bytes_per_cell)) as u64
     }
 
-    /// Bytes that each cell needs, one of so many bytes over all memories.
+    /// Returns the bytes needed per cell in this memory; `bytes_per_cell` counts all memories.
     fn bytes_per_cell(&self, bytes_per_cell: u64) -> f64 {
         bytes_per_cell as f64 * self.kv_share + self.compute_bytes_per_cell as f64
     }
 
-    /// Bytes of everything that does not depend on the number of cells.
+    /// Returns the bytes that do not depend on the number of cells.
     fn without_cells(&self) -> u64 {
         self.weights_bytes
             + self.draft_bytes
@@ -76,7 +76,7 @@ impl Pool {
             + self.prefix_bytes
     }
 
-    /// What is left beside so many cells of so many bytes, if that is known.
+    /// Returns the bytes that remain with this number of cells of this size; `None` if unknown.
     #[cfg(feature = "llama")]
     pub(crate) fn left(&self, cells: u64, bytes_per_cell: u64) -> Option<u64> {
         let taken = self.bytes(cells, bytes_per_cell);
@@ -84,21 +84,21 @@ impl Pool {
     }
 }
 
-/// What the cells of finished sequences may take where the spec does not say, of the memory that is
+/// Returns the default size for the cells of finished sequences, in bytes, from the bytes that are
 /// left.
 #[cfg(feature = "llama")]
 pub(crate) fn default_prefix_bytes(left: u64) -> u64 {
     left / 8
 }
 
-/// The outcome, with what bounded it.
+/// The chosen size, with the limit that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize {
     pub(crate) cells: u32,
     pub(crate) bound: Bound,
 }
 
-/// Which limit decided the size of a cache.
+/// The limit that decided the size of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
     Sequences,
@@ -118,11 +118,11 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Takes the smallest of the limits. The rest of the free memory is for other programs, so the
-/// cache takes at most half of what weights and steps leave.
+/// Takes the smallest of the limits. The cache takes at most half of the memory left by weights and
+/// steps; the rest is for other programs.
 ///
 /// # Errors
-/// The arithmetic, if the least that the user asked for does not fit in one of the memories.
+/// The arithmetic, if the minimum that the user asked for does not fit in one of the memories.
 pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
     let context = u64::from(request.context);
     let cells = |bytes: u64| bytes / request.bytes_per_cell.max(1);
@@ -146,7 +146,7 @@ pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
         let bytes_per_cell = pool.bytes_per_cell(request.bytes_per_cell);
         if bytes_per_cell > 0.0 {
             let room = (available - pool.without_cells()) as f64 / bytes_per_cell;
-            // Never less than what was asked for, which fits.
+            // At least the requested size, which fits.
             limits.push((((room / 2.0) as u64).max(least), Bound::Memory));
         }
     }
@@ -161,7 +161,7 @@ pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
     })
 }
 
-/// The cells without which the spec's words would not be kept.
+/// Minimum number of cells that the spec requires.
 fn least_cells(request: &CacheRequest) -> u64 {
     let context = if request.context_required {
         request.context.next_multiple_of(CELL_GRAIN)
@@ -198,11 +198,11 @@ fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> S
     format!("{sum}: {}", advice(request, pool, least, available))
 }
 
-/// What to change so that it fits.
+/// Suggests a change that makes the cache fit.
 fn advice(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> String {
     let without_prefixes = pool.bytes(least, request.bytes_per_cell) - pool.prefix_bytes;
     if let Some(left) = available.checked_sub(without_prefixes) {
-        // Only what is asked for finished sequences is too much. Rounded down.
+        // Only the memory reserved for finished sequences is too much. Rounded down.
         let hundredths = left / (GIB / 100);
         return format!("lower `prefix_cache_size` to {}", hundredths as f64 / 100.0);
     }
@@ -210,11 +210,11 @@ fn advice(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> St
     let fitting = left as f64 / pool.bytes_per_cell(request.bytes_per_cell).max(1e-9);
     let fitting = fitting as u64 / u64::from(CELL_GRAIN) * u64::from(CELL_GRAIN);
     if pool.weights_bytes > available {
-        "take a smaller model, or one with fewer bits a weight".to_owned()
+        "use a smaller model, or one with fewer bits per weight".to_owned()
     } else if pool.state_bytes > 0 && left == 0 {
         "lower `max_num_seqs` or `rollback_states`".to_owned()
     } else if fitting < u64::from(CELL_GRAIN) {
-        "lower `max_num_batched_tokens` or `ubatch`, or take a smaller model".to_owned()
+        "lower `max_num_batched_tokens` or `ubatch`, or use a smaller model".to_owned()
     } else if request.streams == Some(true) {
         format!(
             "lower `max_num_seqs` to {}, or set `kv_unified` to true",

@@ -231,7 +231,7 @@ fn weights_that_do_not_fit_are_refused_whatever_the_cache() {
     let message = cache_size(&request(pool(256 << 20))).expect_err("too large");
     assert!(
         message.contains("weights 400 MiB")
-            && message.ends_with("take a smaller model, or one with fewer bits a weight"),
+            && message.ends_with("use a smaller model, or one with fewer bits per weight"),
         "{message}"
     );
 }

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use crate::protocol::LoadError;
 
-/// A file as it was at some moment.
+/// State of a file at some moment, to detect later changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileState {
     path: PathBuf,
@@ -21,11 +21,11 @@ pub(crate) struct FileState {
 }
 
 impl FileState {
-    /// Looks at a file without opening it, which would wait for a writer where it is a pipe.
+    /// Reads the state of a file without opening it: opening a pipe would wait for a writer.
     ///
     /// # Errors
-    /// [`LoadError::Read`] if it cannot be looked at, and [`LoadError::Model`] if it is no regular
-    /// file.
+    /// [`LoadError::Read`] if the file cannot be examined, and [`LoadError::Model`] if it is not a
+    /// regular file.
     pub(crate) fn of(path: &Path) -> Result<Self, LoadError> {
         let metadata = fs::metadata(path).map_err(|source| LoadError::Read {
             path: path.to_owned(),
@@ -44,7 +44,7 @@ impl FileState {
             };
             return Err(LoadError::Model {
                 path: path.to_owned(),
-                message: format!("it is {kind}, and a model is a regular file"),
+                message: format!("it is {kind}, expected a regular file"),
             });
         }
         Ok(Self::new(path, &metadata))
@@ -64,23 +64,23 @@ impl FileState {
         self.bytes
     }
 
-    /// What has happened to the file since; `None` if nothing has.
+    /// Describes the change of the file since then; `None` if it is unchanged.
     fn change(&self) -> Option<String> {
         let what = match fs::metadata(&self.path).map(|metadata| Self::new(&self.path, &metadata)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                "was removed: the server goes on with what it had".to_owned()
+                "was removed: the server continues with the loaded model".to_owned()
             }
-            Err(error) => format!("cannot be looked at any more: {error}"),
+            Err(error) => format!("cannot be examined any more: {error}"),
             Ok(now) if now == *self => return None,
             Ok(now) if (now.device, now.inode) != (self.device, self.inode) => {
-                "was replaced by another file: the server goes on with the old one".to_owned()
+                "was replaced by another file: the server continues with the old one".to_owned()
             }
             Ok(now) if now.bytes < self.bytes => format!(
-                "was cut from {} to {} bytes while it is in use: what the model computes is not to be trusted",
+                "was truncated from {} to {} bytes while it is in use: results of the model cannot be trusted",
                 self.bytes, now.bytes
             ),
             Ok(_) => {
-                "was written to while it is in use: what the model computes is not to be trusted"
+                "was modified while it is in use: results of the model cannot be trusted any more"
                     .to_owned()
             }
         };
@@ -88,22 +88,22 @@ impl FileState {
     }
 }
 
-/// The files of an engine, as they were when it was loaded.
+/// The files of an engine, with their states when it was loaded.
 #[derive(Debug, Default)]
 pub struct ModelFiles {
     files: Vec<FileState>,
-    /// What was found by the last look.
+    /// The change found by the last look.
     change: Mutex<Option<String>>,
 }
 
 impl ModelFiles {
-    /// Looks at files, and at the other parts of those that are split.
+    /// Reads the states of files, and of the other parts of split models.
     pub(crate) fn of<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Self, LoadError> {
         let mut files = Vec::new();
         for path in paths {
             files.push(FileState::of(path)?);
             for part in other_parts(path) {
-                // A part that is missing is the loader's business.
+                // The loader reports missing parts.
                 files.extend(FileState::of(&part));
             }
         }
@@ -121,8 +121,8 @@ impl ModelFiles {
         self.files.iter().map(FileState::bytes).sum()
     }
 
-    /// Looks at the files again, and logs a change when it is first seen. It asks the file system,
-    /// so it is not for a thread that others wait for.
+    /// Checks the files again, and logs a change when it is first seen. It accesses the file
+    /// system, so it must not run on a thread that others wait for.
     pub fn look(&self) {
         let change = self.files.iter().find_map(FileState::change);
         let mut known = self.known();
@@ -134,7 +134,7 @@ impl ModelFiles {
         *known = change;
     }
 
-    /// What has happened to a file since it was loaded, as of the last [`look`](Self::look).
+    /// The change of a file since it was loaded, as of the last [`look`](Self::look).
     pub fn change(&self) -> Option<String> {
         self.known().clone()
     }
@@ -145,15 +145,15 @@ impl ModelFiles {
     }
 }
 
-/// The other parts of a model that is split into several files, by the name of one.
+/// Returns the other parts of a split model, from the name of one.
 fn other_parts(path: &Path) -> Vec<PathBuf> {
     let mut parts = model_parts(path);
     parts.retain(|part| part != path);
     parts
 }
 
-/// Returns the files of a model in order, by the name of one: `large-00001-of-00003.gguf` has three,
-/// and a model that is not split is its only file.
+/// Returns the files of a model in order, from the name of one: `large-00001-of-00003.gguf` has
+/// three. A model that is not split has one.
 pub fn model_parts(path: &Path) -> Vec<PathBuf> {
     let Some((stem, _, count)) = part_of(path) else {
         return vec![path.to_owned()];
@@ -163,14 +163,14 @@ pub fn model_parts(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns true if a file is the first part of a model, by its name, or all of it.
+/// Returns true if a file's name is that of the first part of a model, or of a whole model.
 pub fn is_first_part(path: &Path) -> bool {
     part_of(path).is_none_or(|(_, number, _)| number == 1)
 }
 
-/// The name of a part without its number, the number, and the count of parts.
+/// Splits a part's name into the name without its number, the number, and the count of parts.
 fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
-    /// More parts than any model has.
+    /// Maximum number of parts; no model has more.
     const MOST: u32 = 1_000;
     let name = path.file_name()?.to_str()?;
     let (stem, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;
@@ -215,7 +215,7 @@ mod tests {
             files
                 .change()
                 .expect("cut")
-                .contains("was cut from 7 to 5 bytes")
+                .contains("was truncated from 7 to 5 bytes")
         );
 
         let other = folder.path().join("new");

@@ -1,5 +1,5 @@
-//! The effective settings of an engine: every value that was chosen at load, by the spec, the model
-//! or the machine.
+//! Effective values of an engine: everything that was chosen at load, by the spec, the model or the
+//! machine.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,41 +12,41 @@ use crate::spec::{AdapterSpec, KvType, Numa, ThreadPriority, VisionSpec};
 /// The effective values of an engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LlmEngineInfo {
-    /// The model's name.
+    /// Model name, from its file.
     pub model: String,
-    /// The model's file.
+    /// Path of the model file.
     pub path: PathBuf,
-    /// Most tokens of a sequence.
+    /// Maximum number of tokens of a sequence.
     pub context_length: u32,
-    /// Most sequences that compute at the same time.
+    /// Maximum number of sequences that compute at the same time.
     pub max_num_seqs: u32,
-    /// Most tokens of one step.
+    /// Maximum number of tokens in one step.
     pub max_num_batched_tokens: u32,
-    /// Whether prompts are split over steps.
+    /// True if long prompts are split over steps.
     pub dynamic_split_fuse: bool,
-    /// Most requests that wait for their first admission.
+    /// Maximum number of requests that wait for their first admission.
     pub max_waiting: u32,
     /// KV cells of all sequences together.
     pub kv_cells: u32,
-    /// Most bytes of host memory for the cells of finished sequences; 0 if none are kept.
+    /// Maximum host memory for the cells of finished sequences, in bytes; 0 if none are kept.
     pub prefix_cache_bytes: u64,
-    /// Most bytes of host memory for checkpoints, which models with recurrent layers or sliding
-    /// windows need beside cells; 0 if none are kept.
+    /// Maximum host memory for checkpoints, in bytes; 0 if none are kept. Models with recurrent
+    /// layers or sliding windows need them besides cells.
     pub checkpoint_cache_bytes: u64,
-    /// What the backend says of itself.
+    /// Devices, weights and buffers, reported by the backend.
     #[serde(flatten)]
     pub backend: BackendInfo,
-    /// The model that drafts: another one, or its own MTP layers.
+    /// The drafter: another model, or the model's own MTP layers; `None` if nothing drafts.
     pub draft: Option<DraftInfo>,
-    /// Adapters of the model that requests can name.
+    /// LoRA adapters that requests can name.
     pub adapters: Vec<AdapterSpec>,
-    /// What reads images and sounds for the model; none if it takes neither.
+    /// The encoder of images and sounds; `None` if the model takes neither.
     pub vision: Option<VisionSpec>,
 }
 
 impl LlmEngineInfo {
-    /// Logs what was chosen: a line with a field for each value, and all of it for people who look
-    /// for a fault.
+    /// Logs the chosen values: one line with a field for each important value, and all values at
+    /// debug level.
     pub(crate) fn log(&self) {
         let (weights, kv) = (self.backend.weights.as_ref(), self.backend.kv.as_ref());
         let compute = self.backend.compute.as_ref();
@@ -74,49 +74,49 @@ impl LlmEngineInfo {
     }
 }
 
-/// The names of devices.
+/// Joins the names of devices.
 fn names(devices: &[DeviceInfo]) -> String {
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
     names.join(", ")
 }
 
-/// What a draft model runs with, or the MTP layers of the model.
+/// Effective values of a draft model, or of the model's MTP layers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DraftInfo {
-    /// Its file; empty if it is not from a file.
+    /// Path of its file; empty without a file.
     pub path: PathBuf,
-    /// Whether the model's own MTP layers draft.
+    /// True if the model's own MTP layers draft.
     pub mtp: bool,
-    /// Most tokens of a sequence that drafts.
+    /// Maximum number of tokens of a sequence that drafts.
     pub context_length: u32,
-    /// Sequences that have cells at the same time.
+    /// Maximum number of sequences that have cells at the same time.
     pub max_num_seqs: u32,
-    /// Most tokens computed at once.
+    /// Maximum number of tokens computed at once.
     pub max_num_batched_tokens: u32,
     /// KV cells of all sequences together.
     pub kv_cells: u32,
-    /// What the backend says of itself.
+    /// Devices, weights and buffers, reported by the backend.
     #[serde(flatten)]
     pub backend: BackendInfo,
 }
 
-/// What a backend runs with.
+/// Effective values of a backend.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BackendInfo {
-    /// The backend's name.
+    /// Name of the backend, such as `llama.cpp`.
     pub backend: &'static str,
-    /// The weights; `None` for a backend without.
+    /// The weights; `None` for a backend without weights.
     pub weights: Option<WeightsInfo>,
     /// The KV cache; `None` for a backend that only counts cells.
     pub kv: Option<KvInfo>,
-    /// How steps are computed; `None` for a backend that computes nothing.
+    /// Threads and kernels of steps; `None` for a backend that computes nothing.
     pub compute: Option<ComputeInfo>,
-    /// The kernels of this project that multiply by its weights; `None` where llama.cpp does it
-    /// alone.
+    /// Kernels of this project that multiply by the weights; `None` if llama.cpp computes all
+    /// products.
     pub kernels: Option<KernelsInfo>,
-    /// The devices that have a part of the model.
+    /// Devices that hold a part of the model.
     pub devices: Vec<DeviceInfo>,
-    /// The memory that was allocated, by content and device.
+    /// Allocated memory, by content and device.
     pub buffers: Vec<BufferInfo>,
 }
 
@@ -127,95 +127,95 @@ pub struct WeightsInfo {
     pub architecture: String,
     /// The type of most weights, such as `Q8_0`.
     pub quantization: String,
-    /// Number of weights.
+    /// Number of parameters of the model.
     pub parameters: u64,
-    /// Bytes of the weights in the file.
+    /// Size of the weights in the file, in bytes.
     pub bytes: u64,
-    /// The context the model was trained for, in tokens.
+    /// Context that the model was trained for, in tokens.
     pub trained_context: u32,
-    /// Whether another engine had loaded them, and uses them too.
+    /// True if another engine had loaded the weights, and shares them.
     pub shared: bool,
 }
 
-/// What the kernels of this project have of a model.
+/// Matrices of a model that the kernels of this project use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelsInfo {
-    /// The instructions they use.
+    /// Instruction set that the kernels use.
     pub instructions: &'static str,
-    /// Matrices that are packed for them.
+    /// Number of matrices that are packed for them.
     pub matrices: u32,
-    /// Bytes of the packed matrices, which are not mapped from the file.
+    /// Size of the packed matrices in bytes. They are not mapped from the file.
     pub bytes: u64,
-    /// Matrices in main memory that are left to llama.cpp, by the type of their numbers.
+    /// Number of matrices in main memory that are left to llama.cpp, by their type.
     pub left: BTreeMap<String, u32>,
 }
 
 /// The KV cache of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KvInfo {
-    /// Bytes of one cell over all layers.
+    /// Size of one cell over all layers, in bytes.
     pub bytes_per_cell: u64,
-    /// Bytes of all cells.
+    /// Size of all cells, in bytes.
     pub bytes: u64,
-    /// Bytes of what recurrent layers keep of all sequences, the states that drafts go back to
-    /// included; 0 for models without such layers.
+    /// Size of the recurrent states of all sequences in bytes, including those that drafts go back
+    /// to; 0 for models without recurrent layers.
     pub state_bytes: u64,
-    /// Type of the keys.
+    /// Number type of the cached keys.
     pub type_k: KvType,
-    /// Type of the values.
+    /// Number type of the cached values.
     pub type_v: KvType,
-    /// Whether the KV cache is unified, or each sequence has its own.
+    /// True if the KV cache is unified; false if each sequence has its own.
     pub unified: bool,
-    /// What bounds the number of cells.
+    /// Limit that decided the number of cells, as text.
     pub bound: String,
 }
 
-/// How steps are computed.
+/// Threads, sizes and kernels with which steps are computed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ComputeInfo {
-    /// Tokens computed at once inside a step.
+    /// Number of tokens computed at once inside a step.
     pub ubatch: u32,
-    /// Threads that decode.
+    /// Number of threads that decode.
     pub threads: u32,
-    /// Threads that process prompts.
+    /// Number of threads that process prompts.
     pub batch_threads: u32,
-    /// CPUs that the threads run on; empty for all.
+    /// Numbers of the CPUs that the threads run on; empty for all.
     pub cpu_affinity: Vec<u32>,
-    /// Whether each thread has one of them.
+    /// True if each thread has one of these CPUs to itself.
     pub cpu_strict: bool,
-    /// How the system schedules them.
+    /// Scheduling class of the threads.
     pub thread_priority: ThreadPriority,
-    /// How they are spread over the machine's memories.
+    /// Distribution of the threads over NUMA nodes.
     pub numa: Numa,
-    /// Whether attention is computed by the fused kernel.
+    /// True if the fused kernel computes attention.
     pub flash_attention: bool,
-    /// Instruction sets and libraries that are used.
+    /// Instruction sets and libraries in use.
     pub features: String,
 }
 
-/// A device that has a part of a model.
+/// A device that holds a part of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeviceInfo {
-    /// Its name, such as `CPU` or `CUDA0`.
+    /// Name of the device, such as `CPU` or `CUDA0`.
     pub name: String,
-    /// What it is.
+    /// Description of the device, as ggml reports it; empty if unknown.
     pub description: String,
-    /// Layers of the model on it.
+    /// Number of the model's layers on the device.
     pub layers: u32,
 }
 
-/// Memory that was allocated.
+/// A block of memory allocated for a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BufferInfo {
-    /// `weights`, `kv`, `output` or `compute`.
+    /// Content of the block: `weights`, `kv`, `output` or `compute`.
     pub content: &'static str,
-    /// The kind of memory, such as `CPU_Mapped`.
+    /// Type of memory, such as `CPU_Mapped`.
     pub memory: String,
-    /// Its size.
+    /// Size of the block, in bytes.
     pub bytes: u64,
 }
 
-/// One line for each concern.
+/// Formats one line for each concern.
 impl fmt::Display for LlmEngineInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "model     {} ({})", self.model, self.path.display())?;
@@ -324,7 +324,7 @@ impl fmt::Display for LlmEngineInfo {
     }
 }
 
-/// Two lines, or one for a backend without weights.
+/// Formats two lines, or one for a backend without weights.
 impl fmt::Display for DraftInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -386,7 +386,7 @@ impl fmt::Display for KernelsInfo {
     }
 }
 
-/// Buffers in one line.
+/// Lists the buffers in one line.
 fn buffers(buffers: &[BufferInfo]) -> String {
     let buffers = buffers.iter().map(|buffer| {
         let bytes = Mebibytes(buffer.bytes);
@@ -395,7 +395,7 @@ fn buffers(buffers: &[BufferInfo]) -> String {
     buffers.collect::<Vec<_>>().join(", ")
 }
 
-/// A large number for people, such as `7.62 billion`.
+/// Formats a large number for people, such as `7.62 billion`.
 struct Rounded(u64);
 
 impl fmt::Display for Rounded {
@@ -409,7 +409,7 @@ impl fmt::Display for Rounded {
     }
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes for people, in MiB, rounded up.
 pub(crate) struct Mebibytes(pub(crate) u64);
 
 impl fmt::Display for Mebibytes {

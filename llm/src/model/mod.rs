@@ -1,5 +1,5 @@
-//! A model as the rest of the crate sees it, whatever computes it: its vocabulary, its files, how
-//! far it is while it is loaded, and what it runs with.
+//! A model, independent of its backend: its vocabulary, its files, the progress of its load, and
+//! its effective values.
 
 pub(crate) mod files;
 pub mod info;
@@ -11,13 +11,13 @@ pub mod weights;
 pub use pair::PairForm;
 pub use progress::{LoadStage, loading};
 
-/// What can be done with a model.
+/// Purpose of a model, by its file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelKind {
-    /// It continues texts.
+    /// The model generates continuations of texts.
     Generates,
-    /// It makes vectors of texts.
+    /// The model makes vectors of texts.
     Embeds,
-    /// It scores texts beside a query.
+    /// The model scores documents for a query.
     Ranks,
 }

@@ -1,9 +1,9 @@
-//! How a query and a document become the one text that a ranking model reads.
+//! Joining a query and a document to the text that a ranking model reads.
 
 use crate::model::vocab::{TokenizeError, Vocab};
 use crate::protocol::Token;
 
-/// Where the query and the document go, and the tokens around them.
+/// The order of query, document and the tokens around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairForm(Vec<Part>);
 
@@ -15,7 +15,8 @@ enum Part {
 }
 
 impl PairForm {
-    /// The query, then the document, with these tokens around and between them.
+    /// Makes a form with the query first, then the document, and these tokens around and between
+    /// them.
     pub fn around(before: Vec<Token>, between: Vec<Token>, after: Vec<Token>) -> Self {
         Self(vec![
             Part::Tokens(before),
@@ -26,11 +27,11 @@ impl PairForm {
         ])
     }
 
-    /// A text with `{query}` and `{document}` in it, in which special tokens are spelled out;
-    /// `None` if one of the two is missing.
+    /// Parses a template with `{query}` and `{document}` in it, in which special tokens are spelled
+    /// out; `None` if one of the two is missing.
     ///
     /// # Errors
-    /// [`TokenizeError`] if the text is larger than the tokenizer can take.
+    /// [`TokenizeError`] if the template is larger than the tokenizer can take.
     pub fn from_template(vocab: &dyn Vocab, template: &str) -> Result<Option<Self>, TokenizeError> {
         const QUERY: &str = "{query}";
         const DOCUMENT: &str = "{document}";
@@ -61,7 +62,7 @@ impl PairForm {
         Ok(Some(Self(parts)))
     }
 
-    /// The text's tokens.
+    /// Returns the tokens of the joined text.
     pub fn join(&self, query: &[Token], document: &[Token]) -> Vec<Token> {
         let mut joined = Vec::new();
         for part in &self.0 {

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is being done to a model that is being loaded.
+/// Stage of a model's load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LoadStage {
-    /// Its file is read and tried in a process of its own.
+    /// The file is read and tried in a separate process.
     Checking,
-    /// Its weights are read, so much of them: 0 to 1.
+    /// The weights are being read; holds the part that is done, from 0 to 1.
     Weights(f32),
-    /// What computes it is made: contexts, caches, masks.
+    /// Contexts, caches and masks are being created.
     Preparing,
 }
 
 impl LoadStage {
-    /// Its name in the status.
+    /// Returns the name of the stage in the status.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Checking => "checking",
@@ -26,10 +26,10 @@ impl LoadStage {
     }
 }
 
-/// The models that are being loaded. As many as there are loads at the same time.
+/// The models that are being loaded, one entry for each concurrent load.
 static LOADING: Mutex<BTreeMap<PathBuf, LoadStage>> = Mutex::new(BTreeMap::new());
 
-/// The models that are being loaded now.
+/// Returns the models that are being loaded now.
 pub fn loading() -> Vec<(PathBuf, LoadStage)> {
     let all = all();
     all.iter()
@@ -37,16 +37,16 @@ pub fn loading() -> Vec<(PathBuf, LoadStage)> {
         .collect()
 }
 
-/// It is plain data, which a panic cannot leave half changed.
+/// The map is plain data, which a panic cannot leave half changed.
 fn all() -> MutexGuard<'static, BTreeMap<PathBuf, LoadStage>> {
     LOADING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A load that is told of until this is dropped.
+/// Shows a load in the status until it is dropped.
 pub(crate) struct Told(PathBuf);
 
 impl Told {
-    /// Of the model at `path`.
+    /// Starts to show the load of the model at `path`.
     pub(crate) fn of(path: &Path) -> Self {
         all().insert(path.to_owned(), LoadStage::Checking);
         Self(path.to_owned())
@@ -59,7 +59,7 @@ impl Drop for Told {
     }
 }
 
-/// The load of the model at `path` is in this stage now. Loads that nobody tells of are left out.
+/// Sets the stage of the load of the model at `path`. Loads that are not shown are ignored.
 #[cfg(feature = "llama")]
 pub(crate) fn reached(path: &Path, stage: LoadStage) {
     if let Some(now) = all().get_mut(path) {

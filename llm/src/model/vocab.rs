@@ -1,4 +1,4 @@
-//! The vocabulary as sessions see it: shared between threads, independent of the engine thread.
+//! The vocabulary for sessions: shared between threads, independent of the engine thread.
 
 use std::fmt;
 use std::path::Path;
@@ -12,9 +12,9 @@ pub(crate) const TOOL_TEMPLATE: &str = "tokenizer.chat_template.tool_use";
 
 /// A model's vocabulary and the texts stored with it.
 pub trait Vocab: Send + Sync + fmt::Debug {
-    /// Turns text into tokens. `add_special` adds what the model wants around a text (a begin
-    /// token, mostly); `parse_special` reads the spelling of special tokens in `text` as these
-    /// tokens, so it is for prompts that a template made, not for what a user typed.
+    /// Converts text to tokens. `add_special` adds the tokens that the model expects around a text,
+    /// usually a begin token. `parse_special` recognizes the spelling of special tokens in `text`,
+    /// so it is for prompts from a template, not for text of a user.
     ///
     /// # Errors
     /// [`TokenizeError`] if the text is more than the tokenizer can take.
@@ -25,8 +25,8 @@ pub trait Vocab: Send + Sync + fmt::Debug {
         parse_special: bool,
     ) -> Result<Vec<Token>, TokenizeError>;
 
-    /// As [`Self::tokenize`], and gives up when `goes_on` is false, which it asks from time to
-    /// time.
+    /// Converts text as [`Self::tokenize`] does, and stops once `goes_on` returns false. It is
+    /// called from time to time.
     ///
     /// # Errors
     /// Those of [`Self::tokenize`], and [`TokenizeError::Cancelled`].
@@ -43,19 +43,19 @@ pub trait Vocab: Send + Sync + fmt::Debug {
         self.tokenize(text, add_special, parse_special)
     }
 
-    /// Appends the bytes of a token, which need not be whole characters. Special tokens have bytes
-    /// only with `special`.
+    /// Appends the bytes of a token, which may be an incomplete character. Special tokens have
+    /// bytes only with `special`.
     fn piece(&self, token: Token, special: bool, out: &mut Vec<u8>);
 
-    /// Whether the token ends a generation.
+    /// Returns true if the token ends a generation.
     fn is_eog(&self, token: Token) -> bool;
 
-    /// Whether the token steers the model and is not text.
+    /// Returns true if the token steers the model and is not text.
     fn is_control(&self, token: Token) -> bool;
 
-    /// Whether the token's spelling is read as this token alone where special tokens are read, so
-    /// that no other token goes across its ends: control tokens, and words that were added to the
-    /// vocabulary.
+    /// Returns true if the token's spelling is always this token alone where special tokens are
+    /// read, so that no other token crosses its ends. Such are control tokens, and words that were
+    /// added to the vocabulary.
     fn is_special(&self, token: Token) -> bool {
         self.is_control(token)
     }
@@ -66,78 +66,79 @@ pub trait Vocab: Send + Sync + fmt::Debug {
     /// The token that ends a text, if the model has one.
     fn eos(&self) -> Option<Token>;
 
-    /// The token that fills lists of tokens up to a length: the model's own, or else the one that
-    /// ends a text.
+    /// The token that pads lists of tokens to a length: the model's own, or else the one that ends
+    /// a text.
     fn pad(&self) -> Option<Token> {
         self.eos()
     }
 
-    /// The tokens that mark a text with a gap, if the model was trained to fill gaps.
+    /// The tokens that mark a text with a gap; `None` if the model was not trained to fill gaps.
     fn gap_marks(&self) -> Option<GapMarks> {
         None
     }
 
-    /// The chat template stored with the model: the default one, or the one called `name`.
+    /// The chat template stored with the model: the default one, or the one with this `name`.
     fn chat_template(&self, name: Option<&str>) -> Option<&str>;
 
     /// Number of tokens in the vocabulary.
     fn n_vocab(&self) -> usize;
 
-    /// Tokens a sequence can have, prompt and generated together.
+    /// Maximum number of tokens of a sequence, prompt and generated together.
     fn context_length(&self) -> usize;
 
-    /// The model's name, as stored in the file or else the file's name.
+    /// The model's name in its file, or else the file's name.
     fn model_name(&self) -> &str;
 
-    /// Whether the token exists.
+    /// Returns true if the vocabulary has the token.
     fn contains(&self, token: Token) -> bool {
         usize::try_from(token).is_ok_and(|token| token < self.n_vocab())
     }
 
-    /// How the begin token is written in templates; empty if there is none.
+    /// Spelling of the begin token in templates; empty if there is none.
     fn bos_text(&self) -> String {
         special_text(self, self.bos())
     }
 
-    /// How the end token is written in templates; empty if there is none.
+    /// Spelling of the end token in templates; empty if there is none.
     fn eos_text(&self) -> String {
         special_text(self, self.eos())
     }
 }
 
-/// Tokens that mark the parts of a text with a gap. A model that fills it generates after `gap`.
+/// Tokens that mark the parts of a text with a gap. A model generates the missing text after `gap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GapMarks {
-    /// Before what comes before the gap.
+    /// Mark before the text that precedes the gap.
     pub before: Token,
-    /// Before what comes after it.
+    /// Mark before the text that follows the gap.
     pub after: Token,
-    /// Before what fills it.
+    /// Mark before the text that fills the gap.
     pub gap: Token,
-    /// Before the name of a repository, if the model was trained with whole ones.
+    /// Mark before the name of a repository; `None` if the model was not trained with repositories.
     pub repository: Option<Token>,
-    /// Before the name of each of its files, likewise.
+    /// Mark before the name of each file of a repository; `None` as for `repository`.
     pub file: Option<Token>,
 }
 
-/// Text that is not part of the one with the gap, such as another file.
+/// Text outside the one with the gap, such as another file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedText {
-    /// Its name.
+    /// Name of the file or other source.
     pub name: String,
-    /// The text.
+    /// Content of the file or other source.
     pub text: String,
 }
 
-/// The name of every repository, as llama-server has it.
+/// The name of every repository, as in llama-server.
 const REPOSITORY: &str = "myproject\n";
-/// The name of the file with the gap, likewise.
+/// The name of the file with the gap, as in llama-server.
 const FILE: &str = "filename\n";
-/// Before each text of the context where the model has no mark for files, likewise.
+/// Text before each part of the context if the model has no mark for files, as in llama-server.
 const SNIPPET: &str = "\n\n--- snippet ---\n\n";
 
 impl GapMarks {
-    /// The prompt after which a model fills the gap between two texts, behind those of its context.
+    /// Builds the prompt after which a model fills the gap between two texts. The texts of the
+    /// context come first.
     ///
     /// # Errors
     /// [`TokenizeError`] if a text is more than the tokenizer can take, or `goes_on` is false.
@@ -149,7 +150,8 @@ impl GapMarks {
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Token>, TokenizeError> {
         let mut prompt = vocab.tokenize("", true, false)?;
-        // What the model wants around a text: its beginning at most, as the text goes on here.
+        // Of the tokens around a text, only the begin token is wanted, because the text continues
+        // here.
         prompt.retain(|token| Some(*token) == vocab.bos());
         let mut add = |mark: Option<Token>, text: &str| -> Result<(), TokenizeError> {
             prompt.extend(mark);
@@ -184,7 +186,7 @@ fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Refuses a draft model that has other tokens than the main model.
+/// Refuses a draft model whose tokens differ from the main model's.
 pub(crate) fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<(), LoadError> {
     match difference(main, draft) {
         None => Ok(()),
@@ -195,7 +197,7 @@ pub(crate) fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<()
     }
 }
 
-/// Refuses a model that was loaded again, and differs in this from what sessions know.
+/// Refuses a reloaded model with this difference, because sessions rely on the old vocabulary.
 pub(crate) fn check_loaded_again(
     model: &Path,
     difference: Option<String>,
@@ -204,18 +206,17 @@ pub(crate) fn check_loaded_again(
         None => Ok(()),
         Some(difference) => Err(LoadError::Model {
             path: model.to_owned(),
-            message: format!("the file is another one than at the start: {difference}"),
+            message: format!("the file differs from the one loaded at the start: {difference}"),
         }),
     }
 }
 
-/// Tokens that one of two vocabularies may have more: some models of a family have a few unused
-/// ones at the end.
+/// Maximum difference in the number of tokens. Some models of a family have a few unused tokens at
+/// the end.
 const MAX_UNUSED: usize = 128;
 
-/// The first difference between the vocabulary of a model and that of another one that drafts for
-/// it; `None` if a token of the one means the same for the other. One of them may have a few tokens
-/// more.
+/// Finds the first difference between the vocabularies of a model and its draft model; `None` if
+/// each token means the same in both. One of them may have a few more tokens.
 pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> {
     let (tokens, draft_tokens) = (main.n_vocab(), draft.n_vocab());
     if tokens.abs_diff(draft_tokens) > MAX_UNUSED {
@@ -260,52 +261,50 @@ pub(crate) fn difference(main: &dyn Vocab, draft: &dyn Vocab) -> Option<String> 
     None
 }
 
-/// Error of a text that is not tokenized.
+/// Cause of a text that was not tokenized.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenizeError {
-    /// More text than the context can have.
+    /// The text is larger than any context.
     #[error("a text of {bytes} bytes is too large to tokenize; the limit is {limit} bytes")]
     TooLarge {
-        /// Size of the text.
+        /// Size of the text, in bytes.
         bytes: usize,
-        /// The largest size that is accepted.
+        /// Maximum size of a text, in bytes.
         limit: usize,
     },
-    /// A part of the text that has to be tokenized at once is too large for that.
+    /// A part of the text that must be tokenized at once is too large.
     #[error(
-        "{bytes} bytes of the text are one piece for this model's tokenizer, which takes {limit} at most: shorten the text, or end lines, sentences or words in it sooner"
+        "{bytes} bytes of the text are one piece for this model's tokenizer, the limit is {limit} bytes: shorten the text, or use shorter lines, sentences or words"
     )]
     Uncut {
-        /// Size of the part.
+        /// Size of the part, in bytes.
         bytes: usize,
-        /// The largest size that is accepted.
+        /// Maximum size of such a part, in bytes.
         limit: usize,
     },
-    /// A run of characters of one kind is too long.
-    #[error(
-        "the text has more than {limit} {kind} in a row, which this model's tokenizer does not take"
-    )]
+    /// The text has too many characters of one kind in a row.
+    #[error("the text has more than {limit} {kind} in a row, the limit of this model's tokenizer")]
     Run {
-        /// Their kind, in the plural.
+        /// Kind of the characters, in the plural.
         kind: &'static str,
-        /// Maximum number of them in a row.
+        /// Maximum number of such characters in a row.
         limit: usize,
     },
-    /// A damaged vocabulary has no tokens for something in the text.
+    /// The vocabulary is damaged: it has no tokens for a part of the text.
     #[error(
         "a text of {bytes} bytes cannot be tokenized: the model's vocabulary has no tokens for it"
     )]
     NoTokens {
-        /// Size of the text.
+        /// Size of the text, in bytes.
         bytes: usize,
     },
-    /// Nobody waits for the tokens any more.
+    /// The caller no longer waits for the tokens.
     #[error("the request was cancelled")]
     Cancelled,
-    /// Memory is short; trying again later can help.
+    /// There is too little free memory; a later attempt may succeed.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
-    /// There is no thread to tokenize on.
+    /// No thread could be started to tokenize on.
     #[error("the text cannot be tokenized: {0}")]
     NoThread(String),
 }

@@ -1,11 +1,11 @@
-//! Types of a model's weights, and files that are written again with weights of another type.
+//! Types of a model's weights, and conversion of files to other types.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::protocol::LoadError;
 
-/// The types that files can be quantized to without an importance matrix, with llama.cpp's numbers
+/// Types to which files can be quantized without an importance matrix, with llama.cpp's numbers
 /// (`general.file_type`).
 pub const TYPES: [(&str, u32); 26] = [
     ("F32", 0),
@@ -36,11 +36,11 @@ pub const TYPES: [(&str, u32); 26] = [
     ("TQ1_0", 36),
 ];
 
-/// The name of the type that most weights of a file have; nothing where the file does not say, or
-/// a type that is not in [`TYPES`].
+/// Returns the name of the type that most weights of a file have; `None` if the file does not say,
+/// or if the type is not in [`TYPES`].
 ///
 /// # Errors
-/// [`LoadError`] for a file that cannot be read or is no model.
+/// [`LoadError`] for a file that cannot be read or is not a model.
 pub fn type_of(path: &Path) -> Result<Option<&'static str>, LoadError> {
     #[cfg(feature = "llama")]
     let number = crate::backend::llama::file_type(path)?;
@@ -53,22 +53,22 @@ pub fn type_of(path: &Path) -> Result<Option<&'static str>, LoadError> {
     Ok(known.map(|(name, _)| *name))
 }
 
-/// A file to be written.
+/// Parameters of a file to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantizing {
-    /// The number of the type in [`TYPES`].
+    /// Number of the type, as in [`TYPES`].
     pub number: u32,
-    /// Threads that compute.
+    /// Number of threads that compute.
     pub threads: u32,
-    /// Lets weights that are quantized already be quantized once more, which costs quality.
+    /// Allows weights that are already quantized to be quantized again, which costs quality.
     pub again: bool,
 }
 
-/// The tensor that is being written, and how many there are. One file at a time is written in a
-/// process.
+/// Number of the tensor that is being written, and number of tensors. A process writes one file at
+/// a time.
 static PLACE: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
 
-/// Tells how many tensors have been written, of how many; none before the first.
+/// Returns the number of tensors written so far, and of all tensors; zeros before the first.
 pub fn quantized() -> (u32, u32) {
     let [done, all] = &PLACE;
     (
@@ -77,18 +77,18 @@ pub fn quantized() -> (u32, u32) {
     )
 }
 
-/// The tensor with this number of `all` is being written.
+/// Notes that the tensor with this number of `all` is being written.
 #[cfg(feature = "llama")]
 pub(crate) fn reached(number: u32, all: u32) {
     PLACE[1].store(all, Ordering::Relaxed);
     PLACE[0].store(number, Ordering::Relaxed);
 }
 
-/// Writes the model of `input` to `output` with weights of another type. A damaged file can end the
+/// Writes the model in `input` to `output` with weights of another type. A damaged file can end the
 /// process.
 ///
 /// # Errors
-/// [`LoadError`] with llama.cpp's reason; what was written of `output` may be there.
+/// [`LoadError`] with llama.cpp's reason; an incomplete `output` may be left.
 pub fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Result<(), LoadError> {
     #[cfg(feature = "llama")]
     return crate::backend::llama::check_header(input)

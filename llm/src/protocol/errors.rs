@@ -1,26 +1,25 @@
-//! What goes wrong: with a model that is loaded, a request that is submitted and a generation that
-//! runs.
+//! Errors of models that are loaded, requests that are submitted, and generations that run.
 
 use std::path::PathBuf;
 
 use super::Token;
 
-/// Why the engine gave up a sequence it had accepted.
+/// Failure of a sequence that the engine had accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct GenerationError {
-    /// Whose fault it is, and whether trying again can help.
+    /// Cause of the failure, which decides whether a new attempt can succeed.
     pub kind: ErrorKind,
-    /// What went wrong.
+    /// Description of the failure for the client.
     pub message: String,
 }
 
-/// The kinds of [`GenerationError`].
+/// The causes of a [`GenerationError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A step failed or panicked.
     Internal,
-    /// The KV cache could not hold the sequence, or no place came free in time.
+    /// The KV cache could not hold the sequence, or no slot came free in time.
     ResourceExhausted,
     /// The engine is shutting down or lost its backend.
     Unavailable,
@@ -28,7 +27,7 @@ pub enum ErrorKind {
     Constraint,
 }
 
-/// What there is instead, for an error about a name.
+/// Lists the known names, for an error about an unknown one.
 fn listed(known: &[String]) -> String {
     if known.is_empty() {
         return String::new();
@@ -36,38 +35,38 @@ fn listed(known: &[String]) -> String {
     format!("; there are `{}`", known.join("`, `"))
 }
 
-/// Why a request was not accepted.
+/// Reason for the refusal of a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SubmitError {
-    /// The prompt has no token.
+    /// The prompt has no tokens.
     #[error("the prompt has no tokens")]
     EmptyPrompt,
-    /// No adapter has that name.
+    /// The model has no adapter with that name.
     #[error("the model has no adapter `{name}`{}", listed(known))]
     UnknownAdapter {
-        /// What was asked for.
+        /// The name in the request.
         name: String,
-        /// The names there are.
+        /// Names of the model's adapters.
         known: Vec<String>,
     },
-    /// The prompt leaves no room for a single generated token.
+    /// The prompt leaves no room for even one generated token.
     #[error(
         "This model's maximum context length is {n_ctx} tokens. However, your messages resulted in {n_prompt_tokens} tokens, and the answer needs at least one: the prompt is too long"
     )]
     PromptTooLong {
-        /// Tokens of the prompt.
+        /// Number of tokens in the prompt.
         n_prompt_tokens: usize,
-        /// Tokens a sequence can have: prompt and generated together.
+        /// Maximum number of tokens of a sequence, prompt and generated together.
         n_ctx: usize,
     },
-    /// Prompts are not split (`dynamic_split_fuse: false`) and this one is longer than a batch.
+    /// The prompt is longer than a batch, and prompts are not split (`dynamic_split_fuse: false`).
     #[error(
         "the prompt has {n_prompt_tokens} tokens, more than max_num_batched_tokens ({max_num_batched_tokens}), and dynamic_split_fuse is off"
     )]
     PromptExceedsBatch {
-        /// Tokens of the prompt.
+        /// Number of tokens in the prompt.
         n_prompt_tokens: usize,
-        /// Tokens a batch can have.
+        /// Maximum number of tokens in a batch.
         max_num_batched_tokens: usize,
     },
     /// A prompt token is not in the vocabulary.
@@ -75,134 +74,132 @@ pub enum SubmitError {
         "token {token} at position {position} of the prompt is not in the vocabulary of {n_vocab} tokens"
     )]
     InvalidToken {
-        /// The token.
+        /// Token id that is out of range.
         token: Token,
-        /// Its index in the prompt.
+        /// Index of the token in the prompt.
         position: usize,
-        /// Tokens in the vocabulary.
+        /// Size of the vocabulary, in tokens.
         n_vocab: usize,
     },
     /// The prompt ends with an image or a sound.
-    #[error(
-        "the prompt ends with an image or a sound: something has to follow it that the answer goes on from"
-    )]
+    #[error("the prompt ends with an image or a sound: text must follow it")]
     EndsWithMedium,
     /// A parameter is out of its range.
     #[error("`{field}` {message}")]
     InvalidParameter {
-        /// The parameter's name.
+        /// Name of the parameter in requests.
         field: &'static str,
-        /// What was expected.
+        /// The allowed values, as text.
         message: String,
     },
-    /// Too many requests wait already; trying again later can help.
+    /// Too many requests wait already; a later attempt may succeed.
     #[error("{waiting} requests are waiting, and the queue holds {limit}")]
     QueueFull {
-        /// Requests that wait.
+        /// Number of requests that wait at present.
         waiting: usize,
-        /// The queue's bound.
+        /// Maximum number of waiting requests.
         limit: usize,
     },
-    /// The prompts that wait have too many tokens already; trying again later can help.
+    /// The waiting prompts have too many tokens already; a later attempt may succeed.
     #[error("prompts of {waiting} tokens are waiting, and the queue holds {limit}")]
     QueuedTokens {
-        /// Prompt tokens that wait.
+        /// Number of prompt tokens that wait.
         waiting: u64,
-        /// The queue's bound.
+        /// Maximum number of prompt tokens that wait.
         limit: u64,
     },
-    /// The tenant has its share of the queue; trying again later can help.
+    /// The tenant has used its share of the queue; a later attempt may succeed.
     #[error(
         "{waiting} requests of the same tenant are waiting, and the rest of the queue is for others"
     )]
     ShareTaken {
-        /// Its requests that wait.
+        /// Number of the tenant's waiting requests.
         waiting: usize,
     },
-    /// Memory is short; trying again later can help.
+    /// There is too little free memory; a later attempt may succeed.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
     /// The engine's thread has ended.
     #[error("the engine has stopped")]
     Stopped,
-    /// The engine was given up; another one may be there soon.
+    /// The engine failed; it may be replaced soon.
     #[error(transparent)]
     Failed(GenerationError),
 }
 
-/// Why a model could not be loaded.
+/// Reason why a model could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path that could not be read.
         path: PathBuf,
-        /// Why.
+        /// Error that the system reported.
         #[source]
         source: std::io::Error,
     },
-    /// The script of a scripted model is complete and wrong.
+    /// The script of a scripted model is wrong.
     #[error("`{}` is not a model script: {message}", path.display())]
     Script {
-        /// The file.
+        /// Path of the script file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the first mistake.
         message: String,
     },
     /// The backend refused the model file.
     #[error("cannot load model `{}`: {message}", path.display())]
     Model {
-        /// The file.
+        /// Path of the model file.
         path: PathBuf,
-        /// What the backend said.
+        /// Description of the backend, as it was logged.
         message: String,
     },
-    /// The model does not fit in the memory there is.
+    /// The model does not fit in the available memory.
     #[error("not enough memory for `{}`: {message}", path.display())]
     Memory {
-        /// The file.
+        /// Path of the model file.
         path: PathBuf,
-        /// The arithmetic, and what to lower.
+        /// The arithmetic, and the option to lower.
         message: String,
     },
-    /// A value of the spec cannot work on this machine or with this model.
+    /// A value of the spec is impossible on this machine or with this model.
     #[error("`{field}` {message}")]
     Spec {
-        /// The option's name.
+        /// Name of the option in the graph.
         field: &'static str,
-        /// What was expected.
+        /// The allowed values, as text.
         message: String,
     },
     /// This build has no backend for the model file.
     #[error("`{}` needs the {backend} backend, which this build does not have (cargo feature `{feature}`)", path.display())]
     BackendMissing {
-        /// The file.
+        /// Path of the model file.
         path: PathBuf,
-        /// The backend's name.
+        /// Name of the missing backend.
         backend: &'static str,
-        /// The cargo feature that adds it.
+        /// Cargo feature that adds it.
         feature: &'static str,
     },
     /// The system refused a thread.
     #[error("cannot start a thread for the engine")]
     Thread {
-        /// Why.
+        /// Error that the system reported.
         #[source]
         source: std::io::Error,
     },
-    /// Loading panicked.
+    /// The loader panicked; the model may be damaged.
     #[error("loading panicked: {message}")]
     Panicked {
-        /// The panic's message.
+        /// Message of the panic, as text.
         message: String,
     },
 }
 
-/// There is too little memory for what is asked for now.
+/// There is too little memory for the request at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the memory that is left ({} MiB) is kept for requests that run; try again later", self.left >> 20)]
+#[error("the remaining memory ({} MiB) is reserved for running requests; try again later", self.left >> 20)]
 pub struct OutOfMemory {
-    /// Bytes that are left.
+    /// Bytes that were available at that moment.
     pub left: u64,
 }

@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 /// A token's id in the model's vocabulary.
 pub type Token = i32;
 
-/// Tokens of one step of one sequence: one without speculation, so kept inline.
+/// Tokens of one sequence in one step. Usually there is one, so they are stored inline.
 pub type Tokens = SmallVec<[Token; 4]>;
 
-/// A sequence's number: increases in order of submission.
+/// Number of a sequence, in order of submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceId(pub u64);
 
@@ -26,20 +26,20 @@ impl fmt::Display for SequenceId {
 /// requests of one tenant share its turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tenant {
-    /// A number that no other tenant has.
+    /// Number that no other tenant has.
     pub number: u64,
-    /// How many places it has for each that a tenant of weight 1 has.
+    /// Number of slots that the tenant gets for each slot of a tenant of weight 1.
     pub weight: NonZeroU32,
-    /// Places of a queue that it may have for each that is then free.
+    /// Number of places in a queue that the tenant may have for each place that is then left free.
     pub places: u32,
 }
 
-/// A request's number: all sequences of a request have the same, and requests take turns.
+/// Number of a request. All sequences of a request have the same one, and requests take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub(crate) u64);
 
 impl RequestId {
-    /// A number that no other request of this process has.
+    /// Returns a number that no other request of this process has.
     #[expect(clippy::new_without_default, reason = "each is different")]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);

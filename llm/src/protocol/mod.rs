@@ -1,5 +1,5 @@
-//! What crosses the border of the engine thread: requests in, step outputs out, and the errors of
-//! both directions.
+//! Messages between the engine thread and the rest of the program: requests, step outputs, and
+//! errors of both directions.
 
 mod errors;
 mod ids;

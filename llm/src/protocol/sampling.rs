@@ -1,81 +1,84 @@
-//! How tokens are chosen.
+//! Parameters of the choice of tokens.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::{LogitBias, SubmitError, Token, TokenSet};
 
-/// Choice of a token from the model's logits. Requests have the same fields.
+/// Parameters for choosing a token from the model's logits. Requests have the same fields.
 ///
-/// The steps, in order: `logit_bias`; the penalties; `dry`; then with a temperature of 0 the
-/// highest logit, else `top_n_sigma`, the temperature, `top_k`, `top_p` (over what `top_k` left),
-/// `min_p`, `typical_p` and XTC (each over what those before it left), and a draw from what is left.
-/// `mirostat` takes the place of all steps between the temperature and the draw, and of
-/// `top_n_sigma`.
+/// The steps, in order: `logit_bias`; the penalties; `dry`. Then a temperature of 0 takes the
+/// highest logit. Otherwise follow `top_n_sigma`, the temperature, `top_k`, `top_p` (over the
+/// tokens left by `top_k`), `min_p`, `typical_p` and XTC (each over the tokens left by those before
+/// it), and a draw from the remaining tokens. `mirostat` replaces `top_n_sigma` and all steps
+/// between the temperature and the draw.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SamplingParams {
-    /// Divides the logits; 0 always takes the likeliest token.
+    /// Divides the logits; 0 always takes the most likely token.
     #[schemars(range(min = 0, max = 2))]
     pub temperature: f32,
-    /// Keeps that many of the likeliest tokens; 0 and -1 keep all.
+    /// Keeps this many of the most likely tokens; 0 and -1 keep all.
     #[schemars(range(min = -1, max = i32::MAX))]
     pub top_k: i32,
-    /// Keeps the fewest likeliest tokens that have this share of the probability together.
+    /// Keeps the most likely tokens until their probabilities sum to this; 1 keeps all.
     #[schemars(range(min = 0, max = 1))]
     pub top_p: f32,
-    /// Drops tokens less likely than this share of the likeliest.
+    /// Drops tokens that are less likely than this fraction of the most likely token.
     #[schemars(range(min = 0, max = 1))]
     pub min_p: f32,
     /// Keeps the tokens whose logits are at most this many standard deviations of all logits below
-    /// the highest; 0 and -1 keep all.
+    /// the highest one; 0 and -1 keep all.
     #[schemars(range(min = -1, max = 100))]
     pub top_n_sigma: f32,
-    /// Subtracted from the logit of tokens that were generated. The prompt does not count.
+    /// Subtracted from the logit of every token that was generated before. The prompt does not
+    /// count.
     #[schemars(range(min = -2, max = 2))]
     pub presence_penalty: f32,
-    /// Subtracted from a token's logit as often as it was generated. The prompt does not count.
+    /// Subtracted from a token's logit once per earlier occurrence in the generated text. The
+    /// prompt does not count.
     #[schemars(range(min = -2, max = 2))]
     pub frequency_penalty: f32,
-    /// Divides positive and multiplies negative logits of tokens of the prompt and of the text; 1
-    /// changes nothing.
+    /// Divides positive logits, and multiplies negative ones, of tokens that occur in the prompt or
+    /// the text; 1 changes nothing.
     #[schemars(range(min = 0.01, max = 100))]
     pub repetition_penalty: f32,
-    /// Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than
-    /// this share of the probability; 1 keeps all.
+    /// Locally typical sampling: keeps the tokens closest to the entropy until their probabilities
+    /// sum to this; 1 keeps all.
     #[schemars(range(min = 0, max = 1))]
     pub typical_p: f32,
     /// Probability that XTC is applied to a token.
     #[schemars(range(min = 0, max = 1))]
     pub xtc_probability: f32,
-    /// XTC drops the tokens that are at least so likely, but for the least likely of them; 0.1 when
-    /// left out.
+    /// XTC removes every token at or above this probability except the least likely of them; 0.1
+    /// when left out.
     #[schemars(range(min = 0, max = 1))]
     pub xtc_threshold: f32,
-    /// The temperature is lower by up to this where the model is sure of the next token, and higher
-    /// where it is not.
+    /// Lowers the temperature by up to this where the model is sure of the next token, and raises
+    /// it by up to this where it is not.
     #[schemars(range(min = 0, max = 100))]
     pub dynatemp_range: f32,
-    /// Growth of the temperature with the entropy; 1, in proportion, when left out.
+    /// Growth of the temperature with the entropy; 1 (in proportion) when left out.
     #[schemars(range(min = 0, max = 100))]
     pub dynatemp_exponent: f32,
-    /// Keeps the surprise near a target.
+    /// Keeps the surprise of chosen tokens near a target; off by default.
     #[serde(flatten)]
     pub mirostat: Option<MirostatParams>,
-    /// Makes repetitions less likely.
+    /// Makes repetitions less likely; off by default.
     #[serde(flatten, deserialize_with = "dry")]
     pub dry: Option<DryParams>,
-    /// The same seed gives the same choice; the n-th choice has the seed plus n. -1 is no seed.
+    /// Seed of the choice: the same seed gives the same choice. The n-th choice of a request uses
+    /// the seed plus n. -1 is no seed.
     ///
-    /// Kernels add floats in an order that depends on what else is in the batch, so logits of a busy
-    /// engine can differ in their last bits, and a draw that falls between two tokens with them.
+    /// Kernels add floats in an order that depends on the rest of the batch. So logits of a busy
+    /// engine can differ in their last bits, and with them a draw that falls between two tokens.
     #[serde(deserialize_with = "seed")]
     #[schemars(with = "i128", range(min = -1, max = u64::MAX))]
     pub seed: Option<u64>,
     /// Added to the logits of tokens. In an array, `false` bans a token.
     #[schemars(schema_with = "LogitBias::schema", extend("x-beyond" = true))]
     pub logit_bias: LogitBias,
-    /// The only tokens that may be chosen. The end token is one of them only if it is listed.
+    /// The only tokens that may be chosen. The end token is allowed only if it is listed.
     #[schemars(schema_with = "TokenSet::schema", extend("x-beyond" = true))]
     pub allowed_token_ids: Option<TokenSet>,
     /// Reports the log probability of each chosen token and of this many most likely ones, before
@@ -85,7 +88,7 @@ pub struct SamplingParams {
 }
 
 impl SamplingParams {
-    /// Always the most likely token, nothing else applied.
+    /// Parameters that always take the most likely token and apply nothing else.
     pub fn greedy() -> Self {
         Self {
             temperature: 0.0,
@@ -96,7 +99,7 @@ impl SamplingParams {
     /// Checks every field's range.
     ///
     /// # Errors
-    /// [`SubmitError::InvalidParameter`] names the first field that is out of its range, and the
+    /// [`SubmitError::InvalidParameter`] with the first field that is out of its range, and the
     /// range.
     pub fn validate(&self, n_vocab: usize) -> Result<(), SubmitError> {
         let invalid =
@@ -198,7 +201,7 @@ impl SamplingParams {
 }
 
 impl Default for SamplingParams {
-    /// Draws from the model's own distribution: temperature 1, nothing cut, nothing penalised, a
+    /// Draws from the model's own distribution: temperature 1, no truncation, no penalties, a
     /// random seed.
     fn default() -> Self {
         Self {
@@ -225,27 +228,28 @@ impl Default for SamplingParams {
     }
 }
 
-/// Makes tokens that would go on with a repetition less likely, the more the longer it is.
+/// DRY: makes tokens that would continue a repetition less likely, the more the longer it is.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DryParams {
-    /// Subtracted from the logit of a token that makes a repetition longer than is allowed; 0
-    /// switches DRY off.
+    /// Subtracted from the logit of a token that makes a repetition longer than is allowed; 0 turns
+    /// DRY off.
     #[serde(rename = "dry_multiplier")]
     #[schemars(range(min = 0, max = 1000))]
     pub multiplier: f32,
-    /// Factor for each token that it is longer; 1.75 when left out.
+    /// Factor on `dry_multiplier` for each token beyond the allowed length; 1.75 when left out.
     #[serde(rename = "dry_base")]
     #[schemars(range(min = 1, max = 1000))]
     pub base: f32,
-    /// Tokens that may repeat; 2 when left out.
+    /// Length of a repetition that is not penalized, in tokens; 2 when left out.
     #[serde(rename = "dry_allowed_length")]
     pub allowed_length: u32,
-    /// Tokens that are searched for repetitions, prompt and generated; -1, all, when left out.
+    /// Number of last tokens that are searched for repetitions, prompt and generated; -1 (all) when
+    /// left out.
     #[serde(rename = "dry_penalty_last_n", deserialize_with = "limit")]
     #[schemars(with = "i64", range(min = -1, max = u32::MAX))]
     pub last_tokens: Option<u32>,
-    /// Texts that no repetition goes across, at most 32 of at most 64 characters; newline, colon,
+    /// Texts that no repetition crosses, at most 32 of at most 64 characters; newline, colon,
     /// quotation mark and star when left out.
     #[serde(rename = "dry_sequence_breakers")]
     #[schemars(length(max = 32), inner(length(min = 1, max = 64)))]
@@ -264,36 +268,36 @@ impl Default for DryParams {
     }
 }
 
-/// Reads the fields of DRY; none where they leave it off.
+/// Reads the fields of DRY; `None` if they turn it off.
 fn dry<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DryParams>, D::Error> {
     let dry = DryParams::deserialize(deserializer)?;
     Ok(Some(dry).filter(|dry| dry.multiplier > 0.0 && dry.last_tokens != Some(0)))
 }
 
-/// Reads a number of which -1 is no limit.
+/// Reads a number; -1 means no limit.
 fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     Ok(u32::try_from(i64::deserialize(deserializer)?).ok())
 }
 
-/// Reads a seed, of which -1 is none.
+/// Reads a seed; -1 means no seed.
 fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     Ok(serde_json::Number::deserialize(deserializer)?.as_u64())
 }
 
-/// Keeps the surprise of the chosen tokens near a target, in the place of `top_n_sigma`, `top_k`,
-/// `top_p`, `min_p`, `typical_p` and XTC.
+/// Mirostat: keeps the surprise of the chosen tokens near a target. It replaces `top_n_sigma`,
+/// `top_k`, `top_p`, `min_p`, `typical_p` and XTC.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
 pub struct MirostatParams {
-    /// 1 and 2 keep the surprise near a target, in the place of `top_n_sigma`, `top_k`, `top_p`,
-    /// `min_p`, `typical_p` and XTC.
+    /// 1 and 2 keep the surprise of chosen tokens near a target, instead of `top_n_sigma`, `top_k`,
+    /// `top_p`, `min_p`, `typical_p` and XTC; 0 is off.
     #[serde(rename = "mirostat")]
     #[schemars(with = "u8", range(min = 0, max = 2))]
     pub version: MirostatVersion,
-    /// The target, in bits; 5 when left out.
+    /// Target surprise, in bits; 5 when left out.
     #[serde(rename = "mirostat_tau", default = "usual_tau")]
     #[schemars(range(min = 0, max = 100))]
     pub tau: f32,
-    /// Share of each difference that is corrected; 0.1 when left out.
+    /// Fraction of each deviation from the target that is corrected; 0.1 when left out.
     #[serde(rename = "mirostat_eta", default = "usual_eta")]
     #[schemars(range(min = 0, max = 100))]
     pub eta: f32,
@@ -307,13 +311,13 @@ fn usual_eta() -> f32 {
     0.1
 }
 
-/// The two published forms.
+/// The two published versions of Mirostat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u8")]
 pub enum MirostatVersion {
-    /// So many of the likeliest tokens as a fit of Zipf's law says.
+    /// Keeps as many of the most likely tokens as a fit of Zipf's law gives.
     One,
-    /// Those whose surprise is below a bound.
+    /// Keeps the tokens whose surprise is below a bound.
     Two,
 }
 

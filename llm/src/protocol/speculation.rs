@@ -1,46 +1,45 @@
-//! How a request wants tokens to be drafted.
+//! Parameters of a request for drafted tokens.
 
 use super::SubmitError;
 
-/// How tokens are drafted. The engine drafts fewer, or none, where that would not save time.
+/// Parameters of drafting. The engine drafts fewer tokens, or none, if more would not save time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpeculationParams {
-    /// Most tokens drafted in a step, 1 to [`MAX_DRAFTS`](Self::MAX_DRAFTS).
+    /// Maximum number of tokens drafted in a step, 1 to [`MAX_DRAFTS`](Self::MAX_DRAFTS).
     pub num_assistant_tokens: u32,
-    /// Where drafts come from.
+    /// Source of the drafts, with its limit.
     pub source: DraftSource,
 }
 
-/// Where drafted tokens come from.
+/// Source of drafted tokens, with its limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DraftSource {
-    /// The text itself: it is searched for an earlier place that ends as it does now, and what
-    /// followed there is the draft.
+    /// The text itself: the draft is the continuation of an earlier place with the same last
+    /// tokens.
     Text {
-        /// Longest run of tokens searched for, 1 to
-        /// [`LONGEST_NGRAM`](SpeculationParams::LONGEST_NGRAM); shorter ones are tried where it has
-        /// not occurred.
+        /// Maximum number of last tokens to search for, 1 to
+        /// [`LONGEST_NGRAM`](SpeculationParams::LONGEST_NGRAM). If they do not occur, shorter runs
+        /// are tried.
         max_ngram_size: u32,
     },
     /// The engine's draft model, or the MTP layers of its model.
     Model {
-        /// A token that it gives a lower probability ends the draft before it; 0 to 1.
+        /// Minimum probability of a drafted token, 0 to 1. The draft ends before a less likely
+        /// token.
         confidence_threshold: f32,
     },
 }
 
 impl SpeculationParams {
-    /// The most that `num_assistant_tokens` can be: beyond that, a draft is hardly ever right to
-    /// its end.
+    /// Maximum value of `num_assistant_tokens`. Longer drafts are hardly ever right to their end.
     pub const MAX_DRAFTS: u32 = 32;
-    /// The most that `max_ngram_size` can be: where so many tokens agree, more of them change
-    /// nothing.
+    /// Maximum value of `max_ngram_size`. Longer runs hardly change the match.
     pub const LONGEST_NGRAM: u32 = 8;
 
     /// Checks the fields' ranges.
     ///
     /// # Errors
-    /// [`SubmitError::InvalidParameter`] names the first field that is out of its range, and the
+    /// [`SubmitError::InvalidParameter`] with the first field that is out of its range, and the
     /// range.
     pub fn validate(&self) -> Result<(), SubmitError> {
         let within = |field, value: u32, most: u32| {
@@ -74,7 +73,7 @@ impl SpeculationParams {
 }
 
 impl Default for SpeculationParams {
-    /// Five tokens from the text, after a run of at most three.
+    /// Drafts five tokens from the text, after a run of at most three.
     fn default() -> Self {
         Self {
             num_assistant_tokens: 5,

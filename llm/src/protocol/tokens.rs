@@ -1,5 +1,5 @@
-//! What a request says about single tokens: prepared once, shared by all of its generations, and
-//! looked at once a step.
+//! Settings of a request for single tokens. They are prepared once, shared by all of its
+//! generations, and used in each step.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -10,22 +10,21 @@ use serde::Deserialize;
 
 use super::Token;
 
-/// Maximum number of biases of a request: all are added at each step.
+/// Maximum number of biases in a request: each step adds all of them.
 const MAX_BIASES: usize = 4_096;
 
-/// Maximum number of tokens of which a request allows no others: each is looked at in each step.
+/// Maximum number of tokens that a request can allow exclusively: each step looks at all of them.
 const MAX_ALLOWED: usize = 16_384;
 
-/// What is added to the logits of single tokens. Clones share it.
+/// Biases of single tokens, added to their logits. Clones share the data.
 ///
-/// Sorted, each token once: to apply it is one pass over the row, however many pairs it was made
-/// of.
+/// The list is sorted and has each token once, so applying it is one pass over the row.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(from = "Biases")]
 pub struct LogitBias(Arc<[(Token, f32)]>);
 
 impl FromIterator<(Token, f32)> for LogitBias {
-    /// Biases of the same token are added up.
+    /// Adds up the biases of the same token.
     fn from_iter<I: IntoIterator<Item = (Token, f32)>>(pairs: I) -> Self {
         let mut sorted: Vec<(Token, f32)> = pairs.into_iter().collect();
         sorted.sort_by_key(|(token, _)| *token);
@@ -40,7 +39,7 @@ impl FromIterator<(Token, f32)> for LogitBias {
     }
 }
 
-/// The forms that requests have biases in.
+/// The forms of biases in requests.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Biases {
@@ -78,7 +77,7 @@ impl From<Biases> for LogitBias {
 }
 
 impl LogitBias {
-    /// The schema of the forms that requests have biases in.
+    /// Returns the schema of these forms.
     pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
         let words = format!(
             "an object of numbers between -100 and 100 by token id, or an array of pairs of both; at most {MAX_BIASES}"
@@ -115,7 +114,7 @@ impl From<Vec<(Token, f32)>> for LogitBias {
     }
 }
 
-/// By token, lowest first.
+/// Lists the biases by token, lowest first.
 impl Deref for LogitBias {
     type Target = [(Token, f32)];
 
@@ -124,13 +123,13 @@ impl Deref for LogitBias {
     }
 }
 
-/// Some of the tokens of a vocabulary. Clones share it.
+/// A set of tokens of a vocabulary. Clones share the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "Vec<Token>")]
 pub struct TokenSet(Arc<[Token]>);
 
 impl TokenSet {
-    /// The schema of the tokens that may be chosen.
+    /// Returns the schema of the tokens that may be chosen.
     pub(super) fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "array", "minItems": 1, "maxItems": MAX_ALLOWED,
@@ -140,7 +139,7 @@ impl TokenSet {
         })
     }
 
-    /// Whether a token is one of them. Takes the logarithm of their number.
+    /// Returns true if the set has the token. Takes logarithmic time.
     pub fn contains(&self, token: Token) -> bool {
         self.0.binary_search(&token).is_ok()
     }
@@ -161,7 +160,7 @@ impl From<Vec<Token>> for TokenSet {
     }
 }
 
-/// Each once, lowest first.
+/// Lists each token once, lowest first.
 impl Deref for TokenSet {
     type Target = [Token];
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What bounds the memory of this process. The bounds are found once; what is left of them changes.
+/// Limits on the memory of this process. They are read once; the memory left under them changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     groups: Vec<Group>,
-    /// Bytes of address space, and of data.
+    /// Maximum size of the address space; the next field limits data. In bytes.
     address_space: Option<u64>,
     data: Option<u64>,
     machine: Option<u64>,
@@ -21,13 +21,13 @@ struct Group {
     limit: u64,
     used: PathBuf,
     stat: PathBuf,
-    /// The line of `stat` with the bytes of files that are in memory and were not used lately: they
-    /// go when others need it.
+    /// The key in `stat` for file pages in memory that were not used lately, in bytes. They are
+    /// freed when others need memory.
     files: &'static str,
 }
 
 impl Limits {
-    /// Reads them; where the system does not say, there are none.
+    /// Reads the limits; a limit that the system does not report is left out.
     pub(crate) fn of_this_process() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (limits, groups) = (read("/proc/self/limits"), read("/proc/self/cgroup"));
@@ -43,7 +43,7 @@ impl Limits {
         self.address_space.or(self.data).is_some()
     }
 
-    /// The smallest of them.
+    /// Returns the smallest limit, in bytes.
     pub(super) fn total(&self) -> u64 {
         let groups = self.groups.iter().map(|group| group.limit);
         let others = [self.address_space, self.data, self.machine];
@@ -53,7 +53,7 @@ impl Limits {
             .unwrap_or(u64::MAX)
     }
 
-    /// What is left of the least, with all cells used.
+    /// Returns the bytes left under the tightest limit, as if all KV cells were in use.
     pub(crate) fn left(&self) -> u64 {
         let resident = match self.resident_left() {
             u64::MAX => u64::MAX,
@@ -62,7 +62,7 @@ impl Limits {
         resident.min(self.virtual_left())
     }
 
-    /// Bytes that can still become resident.
+    /// Number of bytes that can still become resident.
     fn resident_left(&self) -> u64 {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let machine = in_kib(&meminfo, "MemAvailable:").unwrap_or(u64::MAX);
@@ -70,7 +70,7 @@ impl Limits {
         groups.fold(machine, u64::min)
     }
 
-    /// Bytes that can still be mapped.
+    /// Number of bytes that can still be mapped.
     fn virtual_left(&self) -> u64 {
         if !self.limits_mappings() {
             return u64::MAX;
@@ -81,17 +81,17 @@ impl Limits {
             _ => u64::MAX,
         };
         let mapped = left(self.address_space, "VmSize:").min(left(self.data, "VmData:"));
-        // What was freed and is not unmapped is there for the next allocation.
+        // Memory that was freed but not unmapped is available to the next allocation.
         mapped.saturating_add(freed())
     }
 }
 
 impl Group {
-    /// The group's files are read in `folder`.
+    /// Reads a group, whose files are in `folder`.
     fn read(folder: &Path, limit: &str, used: &str, files: &'static str) -> Option<Self> {
         let limit = fs::read_to_string(folder.join(limit)).ok()?;
         Some(Self {
-            // `max` where there is none.
+            // The text is `max` if there is no limit.
             limit: limit.trim().parse().ok()?,
             used: folder.join(used),
             stat: folder.join("memory.stat"),
@@ -110,9 +110,8 @@ impl Group {
     }
 }
 
-/// The groups with a limit that a process is in, by `/proc/self/cgroup`, and those that they are
-/// in. In a container the paths can be those outside of it; what the container is in is then at the
-/// root.
+/// Returns the limited groups of a process and their parents, from `/proc/self/cgroup`. In a
+/// container the paths may be those outside it; the container's own group is then at the root.
 fn groups_of(cgroup: &str, root: &Path) -> Vec<Group> {
     let mut groups = Vec::new();
     for line in cgroup.lines() {
@@ -142,28 +141,28 @@ fn groups_of(cgroup: &str, root: &Path) -> Vec<Group> {
                     files,
                 )
             };
-            // The first version has a number near the largest where there is no limit.
+            // In version 1 of cgroups, an absent limit is a number near the maximum.
             groups.extend(group.filter(|group| group.limit < 1 << 60));
         }
     }
     groups
 }
 
-/// A limit of `/proc/self/limits`, if it is one.
+/// Parses a limit of `/proc/self/limits`; `None` if it is unlimited.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// A number of KiB, in bytes.
+/// Parses a number of KiB and returns it in bytes.
 fn in_kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
 
-/// Bytes of KV cells that no memory was found for yet. With many cells it takes a while to find
-/// out, so it is not done often.
+/// Returns the bytes of KV cells that have no memory yet. With many cells the count takes a while,
+/// so it is not done often.
 fn unbacked() -> u64 {
     static FOUND: Mutex<Option<(Instant, Duration, u64)>> = Mutex::new(None);
     let Some(count) = super::allocator().unbacked else {
@@ -181,7 +180,7 @@ fn unbacked() -> u64 {
     bytes
 }
 
-/// Bytes of the heap that were freed.
+/// Returns the bytes of the heap that were freed.
 fn freed() -> u64 {
     super::allocator().freed.map_or(0, |bytes| bytes())
 }

@@ -1,11 +1,11 @@
-//! Room: the memory that this process can still take before an allocation fails or the system kills
-//! it. New work is compared with it while there is still time to react: first caches are emptied,
+//! Memory budget of the process: the memory that it can still take before an allocation fails or
+//! the system kills it. New work is compared with it in time to react: first caches are emptied,
 //! then requests are refused.
 //!
-//! It is the minimum of the machine's available memory, of what the control groups of the process
-//! leave (both versions), and of what its limits of address space and data (`ulimit -v`,
-//! `ulimit -d`) leave. KV cells that are allocated but not used yet are subtracted: they will take
-//! memory.
+//! The budget is the minimum of the machine's available memory, of the memory left by the process's
+//! control groups (both versions), and of the memory left by its limits of address space and data
+//! (`ulimit -v`, `ulimit -d`). KV cells that are allocated but not used yet are subtracted, because
+//! they will take memory.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -16,23 +16,24 @@ pub use crate::protocol::OutOfMemory;
 use limits::Limits;
 
 const MIB: u64 = 1 << 20;
-/// What is left for what cannot be foreseen, such as the work of requests that were let in: a
-/// sixteenth of the whole, within these bounds.
+/// Reserve for unforeseen needs, such as the work of admitted requests: a sixteenth of the total,
+/// within these bounds.
 const MIN_RESERVE: u64 = 16 * MIB;
 const MAX_RESERVE: u64 = 128 * MIB;
-/// With so much room, it is not looked at anew for a while, in which less than that can be taken.
+/// With more room than this, a look at the limits stays valid longer: so much cannot be taken
+/// meanwhile.
 const PLENTY: u64 = 4 << 30;
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const LOOK_AGAIN_SOON: Duration = Duration::from_millis(5);
 
-/// Something that can give memory back.
+/// A cache that can free memory.
 pub trait Cache: Send + Sync {
-    /// Gives back what it can.
+    /// Frees as much as it can.
     fn shrink(&self);
 }
 
-/// A claim of bytes that are about to be allocated. They are counted until it is dropped, which
-/// should be after the allocation, and from then on they count as taken.
+/// A claim of bytes that are about to be allocated. They count as taken until it is dropped. It
+/// should be dropped after the allocation, which then counts itself.
 #[derive(Debug)]
 #[must_use]
 pub struct Claim(u64);
@@ -47,48 +48,48 @@ static ACCOUNT: Mutex<Account> = Mutex::new(Account {
     claimed: 0,
     seen: None,
 });
-/// The caches of the process; of those that are gone, nothing is left.
+/// The caches of the process that still exist.
 static CACHES: Mutex<Vec<Weak<dyn Cache>>> = Mutex::new(Vec::new());
 
-/// What is left, and what of it is claimed.
+/// Memory left, and the sum of claims on it.
 #[derive(Debug)]
 struct Account {
-    /// Bytes of all claims. Who claims counts before it looks, so of two that claim at once both
-    /// may be refused, and never too many let in.
+    /// Sum of all claims, in bytes. A claim is added before the check. So of two concurrent claims
+    /// both may be refused, but never too many admitted.
     claimed: u64,
     seen: Option<Look>,
 }
 
-/// What was seen, and when.
+/// The result of a look at the limits, and its time.
 #[derive(Debug)]
 struct Look {
     limits: Limits,
     at: Instant,
-    /// Bytes that were left, less those of claims that ended since: what they were for is taken.
+    /// Bytes that were left, minus claims that have ended since, as their memory is taken.
     left: u64,
 }
 
-/// Has a cache shrink when memory is short, as long as it exists.
+/// Registers a cache, which is asked to shrink when memory is short, as long as it exists.
 pub fn enroll(cache: Weak<dyn Cache>) {
     let mut caches = lock(&CACHES);
     caches.retain(|cache| cache.strong_count() > 0);
     caches.push(cache);
 }
 
-/// What only those know who allocate.
+/// Functions of the allocator that tell how memory is used.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Allocator {
-    /// Bytes of KV cells that were allocated and not used yet.
+    /// Bytes of KV cells that are allocated but not used yet.
     pub(crate) unbacked: Option<fn() -> u64>,
-    /// Bytes of the heap that were freed and not given back.
+    /// Bytes of the heap that are freed but not returned to the system.
     pub(crate) freed: Option<fn() -> u64>,
-    /// Gives freed memory back to the system.
+    /// Returns freed memory to the system.
     pub(crate) trim: Option<fn()>,
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
 
-/// Has memory counted as this allocator says. The first one stays.
+/// Registers the allocator. Only the first call has an effect.
 pub(crate) fn count_with(allocator: Allocator) {
     ALLOCATOR.get_or_init(|| allocator);
 }
@@ -97,16 +98,16 @@ fn allocator() -> Allocator {
     ALLOCATOR.get().copied().unwrap_or_default()
 }
 
-/// Whether the system limits what this process can map.
+/// Returns true if the system limits the memory that this process can map.
 pub(crate) fn limits_mappings() -> bool {
     Limits::of_this_process().limits_mappings()
 }
 
-/// Makes sure that there is room for so many bytes beside what is kept for running requests, and
-/// what others claim. Caches shrink first.
+/// Claims bytes, if they fit beside the reserve for running requests and other claims. Caches
+/// shrink first if they do not.
 ///
 /// # Errors
-/// If there is not.
+/// [`OutOfMemory`] if they do not fit.
 pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
     // Nobody has as much, and sums of claims stay within 64 bits.
     let bytes = bytes.min(1 << 48);
@@ -128,20 +129,20 @@ pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
     Err(OutOfMemory { left })
 }
 
-/// Gives memory that was freed back to the system, where the allocator keeps it.
+/// Returns freed memory to the system if the allocator keeps it.
 pub fn trim() {
     if let Some(trim) = allocator().trim {
         trim();
     }
 }
 
-/// Bytes that are left now; `None` where the system does not say.
+/// Number of bytes left now; `None` if the system does not report limits.
 #[cfg(feature = "llama")]
 pub(crate) fn available_bytes() -> Option<u64> {
     Some(Limits::of_this_process().left()).filter(|left| *left < u64::MAX)
 }
 
-/// As [`claim`], for something that is taken at once.
+/// Checks that bytes fit, as [`claim`] does, for an immediate allocation.
 ///
 /// # Errors
 /// Those of [`claim`].
@@ -149,8 +150,8 @@ pub fn ensure(bytes: u64) -> Result<(), OutOfMemory> {
     claim(bytes).map(drop)
 }
 
-/// Whether there is so much room that a cache may take so many bytes of it: more than requests are
-/// refused for.
+/// Returns true if a cache may take this many bytes. This needs more free memory than a request
+/// does.
 pub fn is_ample(bytes: u64) -> bool {
     fits(bytes, 2)
 }
@@ -159,7 +160,7 @@ fn fits(bytes: u64, reserves: u64) -> bool {
     lock(&ACCOUNT).fits(bytes, reserves, false)
 }
 
-/// Whether what is claimed fits, looked at anew.
+/// Returns true if all claims fit by a new look at the limits.
 fn fits_now() -> bool {
     lock(&ACCOUNT).fits(0, 1, true)
 }
@@ -172,7 +173,7 @@ impl Account {
         look.left >= wanted.saturating_add(reserves * reserve)
     }
 
-    /// What was seen lately, or what is seen now.
+    /// Returns the last look if it is recent, or else a new one.
     fn look(&mut self, anew: bool) -> &Look {
         let look = match self.seen.take() {
             Some(look) if !anew && look.is_recent() => look,
@@ -188,7 +189,7 @@ impl Account {
         self.seen.insert(look)
     }
 
-    /// Ends a claim.
+    /// Ends a claim of this many bytes.
     fn release(&mut self, bytes: u64) {
         self.claimed -= bytes;
         if let Some(look) = &mut self.seen {
@@ -198,7 +199,7 @@ impl Account {
 }
 
 impl Look {
-    /// Whether it still holds.
+    /// Returns true if the look is still valid.
     fn is_recent(&self) -> bool {
         let plenty = self.left > PLENTY;
         self.at.elapsed() < if plenty { LOOK_AGAIN } else { LOOK_AGAIN_SOON }

@@ -1,18 +1,18 @@
-//! Words that a text must not have.
+//! Words that a text must not contain.
 
 use std::sync::Arc;
 
 use crate::model::vocab::{TokenizeError, Vocab};
 use crate::protocol::Token;
 
-/// Words as tokens. The last token of a word is barred where it would complete the word. Clones
-/// share them.
+/// Forbidden words as tokens. The last token of a word is forbidden where it would complete the
+/// word. Clones share the data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadWords(Arc<[Box<[Token]>]>);
 
 impl BadWords {
-    /// Makes tokens of words, as these are at the beginning of a text and, where that is one other
-    /// token, behind a space.
+    /// Tokenizes words in the form that they have at the beginning of a text. If only the first
+    /// token differs behind a space, also in that form.
     ///
     /// # Errors
     /// [`TokenizeError`] if a word is more than the tokenizer can take.
@@ -35,13 +35,13 @@ impl BadWords {
         Ok(Self(all.into()))
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no words.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The tokens that would complete a word behind what was generated, of which `said` tells the
-    /// last token first.
+    /// Returns the tokens that would complete a word. `said` are the generated tokens, last one
+    /// first.
     pub(crate) fn completed_behind(
         &self,
         said: impl Iterator<Item = Token> + Clone,

@@ -8,20 +8,20 @@ use rustc_hash::FxHashMap;
 use crate::model::vocab::Vocab;
 use crate::protocol::{DryParams, Token};
 
-/// The natural logarithm of the largest `f32`, rounded down.
+/// Natural logarithm of the largest `f32`, rounded down.
 const MOST: f32 = 88.722;
 
-/// The tokens so far, and how far back repetitions may reach.
+/// The tokens so far, with the state of the search for repetitions.
 #[derive(Clone)]
 pub(super) struct Dry {
     params: DryParams,
     vocab: Arc<dyn Vocab>,
     tokens: Vec<Token>,
-    /// Tokens since the last breaker.
+    /// Number of tokens since the last breaker.
     since_breaker: usize,
-    /// The end of the text since then, as much of it as the beginning of a breaker can be.
+    /// The end of the text since then, as long as the beginning of a breaker can be.
     tail: Vec<u8>,
-    /// Bytes of the longest breaker.
+    /// Length of the longest breaker, in bytes.
     longest: usize,
 }
 
@@ -56,7 +56,7 @@ impl Dry {
         }
     }
 
-    /// Subtracts from the logits of tokens that would make a repetition longer than is allowed.
+    /// Subtracts from the logits of tokens that would make a repetition longer than allowed.
     pub(super) fn penalize(&self, row: &mut [f32]) {
         let last = self
             .params
@@ -72,7 +72,7 @@ impl Dry {
         for (distance, length) in repeats(tokens).into_iter().enumerate().skip(1) {
             let length = length.min(limit);
             if length >= allowed {
-                // What followed the last time.
+                // The token that followed the repetition the last time.
                 let next = tokens[tokens.len() - distance];
                 let known = longest.entry(next).or_default();
                 *known = length.max(*known);
@@ -90,7 +90,7 @@ impl Dry {
         }
     }
 
-    /// Whether a breaker is in a text. None is in its first `known` bytes.
+    /// Returns true if a breaker is in a text. None is in its first `known` bytes.
     fn breaks(&self, text: &[u8], known: usize) -> bool {
         let occurs = |breaker: &String| {
             !breaker.is_empty()
@@ -102,13 +102,13 @@ impl Dry {
     }
 }
 
-/// For each distance from the end, how many tokens that end there are also the last ones. Looks at
-/// each token a bounded number of times: what is known of a repetition tells of the repetitions
-/// inside it.
+/// Returns for each distance from the end the number of tokens that end there and are also the last
+/// ones. Looks at each token a bounded number of times, because a known repetition determines the
+/// repetitions inside it.
 fn repeats(tokens: &[Token]) -> Vec<usize> {
     let back = |distance: usize| tokens[tokens.len() - 1 - distance];
     let mut lengths = vec![0; tokens.len()];
-    // The repetition that reaches furthest back: from where on, and up to before where.
+    // The repetition that reaches furthest back: its range of distances.
     let (mut begin, mut end) = (0, 0);
     for distance in 1..tokens.len() {
         let mut length = 0;

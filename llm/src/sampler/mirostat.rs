@@ -1,17 +1,17 @@
-//! Mirostat: which tokens can be drawn so that the surprise stays near a target.
+//! Mirostat: selects the tokens that can be drawn, so that the surprise stays near a target.
 
 use super::row;
 use super::truncation::{self, Candidate, Cuts, Kept};
 use crate::protocol::{MirostatParams, MirostatVersion};
 
-/// Tokens of which the fit of version one is made.
+/// Number of most likely tokens in the fit of version one.
 const FITTED: usize = 100;
 
-/// Where the control is.
+/// State of the control.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mirostat {
     params: MirostatParams,
-    /// The bound of the surprise, in bits.
+    /// Present bound of the surprise, in bits.
     bound: f32,
 }
 
@@ -56,8 +56,8 @@ impl Mirostat {
         }
     }
 
-    /// How many of the likeliest tokens can be drawn, if probabilities fall by rank as the
-    /// likeliest ones' do.
+    /// Number of most likely tokens that can be drawn, if probabilities fall by rank as those of
+    /// the most likely ones do.
     fn count(&self, likeliest: &[Candidate], sharpness: f32, n_vocab: usize) -> usize {
         let (mut products, mut squares) = (0.0, 0.0);
         for (rank, pair) in likeliest.windows(2).enumerate() {
@@ -68,11 +68,11 @@ impl Mirostat {
         let slope = products / squares;
         let excess = slope - 1.0;
         let scale = excess * self.bound.exp2() / (1.0 - (n_vocab as f32).powf(-excess));
-        // A fit that says nothing leaves one token.
+        // A fit without a result leaves one token.
         (scale.powf(1.0 / slope) as usize).max(1)
     }
 
-    /// Learns from a draw that had this probability.
+    /// Adjusts the bound after a draw with this probability.
     pub(super) fn observe(&mut self, probability: f64) {
         let surprise = -probability.log2() as f32;
         self.bound -= self.params.eta * (surprise - self.params.tau);

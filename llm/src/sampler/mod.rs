@@ -1,7 +1,7 @@
 //! Chooses a token from a row of logits.
 //!
 //! The order of the steps is that of [`SamplingParams`]. No step sorts the whole vocabulary: `row`
-//! has the passes over it, `kept` finds what can be drawn.
+//! contains the passes over it, `kept` finds the tokens that can be drawn.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use dry::Dry;
 use mirostat::Mirostat;
 use truncation::{Candidate, Cuts, Kept};
 
-/// How often a log probability looks at each logit, roughly.
+/// Approximate number of looks at each logit for a log probability.
 pub(crate) const LOGPROB_PASSES: usize = 4;
 
-/// Memory for the sampling of a row, reused for the next, of whichever sequence.
+/// Memory for the sampling of a row, reused for later rows of all sequences.
 #[derive(Debug, Default)]
 pub struct Scratch {
     adjusted: Vec<f32>,
@@ -40,14 +40,13 @@ pub struct Scratch {
 /// A chosen token, with its log probability if the sampler reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
-    /// The token.
+    /// The token that was chosen.
     pub token: Token,
-    /// Its log probability.
+    /// Its log probability, if requested.
     pub logprob: Option<TokenLogprob>,
 }
 
-/// The sampling state of one sequence: parameters, what was generated so far, and the random
-/// stream.
+/// Sampling state of one sequence: parameters, generated tokens, and the random stream.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     params: SamplingParams,
@@ -59,7 +58,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler for a sequence with this prompt. `dry` needs [`with_vocab`](Self::with_vocab).
+    /// Creates the sampler of a sequence with this prompt. `dry` needs
+    /// [`with_vocab`](Self::with_vocab).
     pub fn new(params: SamplingParams, prompt: &[Token]) -> Self {
         let seed = params
             .seed
@@ -79,8 +79,8 @@ impl Sampler {
         }
     }
 
-    /// Looks for repetitions, if the parameters ask for that; the vocabulary says where breakers
-    /// occur.
+    /// Adds the search for repetitions, if the parameters ask for it. The vocabulary is needed to
+    /// find breakers.
     #[must_use]
     pub fn with_vocab(mut self, prompt: &[Token], vocab: &Arc<dyn Vocab>) -> Self {
         let dry = self.params.dry.clone();
@@ -88,7 +88,7 @@ impl Sampler {
         self
     }
 
-    /// Counts a token that became part of the sequence.
+    /// Records a token that became part of the sequence.
     pub fn accept(&mut self, token: Token) {
         if self.penalizes() {
             *self.generated.entry(token).or_default() += 1;
@@ -109,8 +109,8 @@ impl Sampler {
         self.sample_within(logits, None, banned, scratch)
     }
 
-    /// As [`sample`](Self::sample), from the tokens whose bits are set in `allowed`: 32 tokens a
-    /// word, the lowest bit first. Log probabilities are those of the whole row.
+    /// Chooses as [`sample`](Self::sample) does, from the tokens whose bits are set in `allowed`:
+    /// 32 tokens per word, the lowest bit first. Log probabilities are those of the whole row.
     pub fn sample_within(
         &mut self,
         logits: &[f32],
@@ -125,7 +125,7 @@ impl Sampler {
         Some(self.forced(logits, token?, scratch))
     }
 
-    /// This token, with its log probability where that is asked for.
+    /// Returns this token, with its log probability if requested.
     pub(crate) fn forced(&self, logits: &[f32], token: Token, scratch: &mut Scratch) -> Sampled {
         let logprob = self
             .params
@@ -134,8 +134,8 @@ impl Sampler {
         Sampled { token, logprob }
     }
 
-    /// The tokens that [`sample`](Self::sample) chooses from, with the probability of each. Empty
-    /// if no token has a finite logit.
+    /// Returns the tokens that [`sample`](Self::sample) chooses from, with their probabilities.
+    /// Empty if no token has a finite logit.
     pub fn distribution(
         &self,
         logits: &[f32],
@@ -170,7 +170,7 @@ impl Sampler {
         self.params.allowed_token_ids.is_some()
     }
 
-    /// How often sampling looks at each logit, roughly.
+    /// Approximate number of looks at each logit for a sample.
     pub(crate) fn passes(&self) -> usize {
         let choosing = if self.is_greedy() { 1 } else { 4 };
         choosing + LOGPROB_PASSES * usize::from(self.params.logprobs.is_some())
@@ -180,8 +180,8 @@ impl Sampler {
         self.params.temperature == 0.0
     }
 
-    /// The logits after biases, penalties, bans and `top_n_sigma`, in `memory` where these change
-    /// any.
+    /// Returns the logits after biases, penalties, bans and `top_n_sigma`. They are in `memory` if
+    /// any of these changes a logit.
     fn adjusted<'a>(
         &self,
         logits: &'a [f32],
@@ -208,7 +208,7 @@ impl Sampler {
         memory
     }
 
-    /// Whether `top_n_sigma` drops tokens. The likeliest one is never dropped.
+    /// Returns true if `top_n_sigma` drops tokens. The most likely one is never dropped.
     fn cuts_by_sigma(&self) -> bool {
         self.params.top_n_sigma > 0.0 && self.mirostat.is_none() && !self.is_greedy()
     }
@@ -278,7 +278,8 @@ impl Sampler {
         Some(kept.token(index))
     }
 
-    /// Finds the tokens that can be drawn. XTC is applied if `chance`, drawn from [0, 1), says so.
+    /// Finds the tokens that can be drawn. XTC is applied if `chance`, a number from [0, 1), is
+    /// below its probability.
     fn narrow(
         &self,
         logits: &[f32],
@@ -309,8 +310,8 @@ impl Sampler {
         }
     }
 
-    /// The temperature of a row: the higher, the less the model is sure, where a range is asked
-    /// for.
+    /// Returns the temperature of a row. With `dynatemp_range`, it is higher the less sure the
+    /// model is.
     fn temperature(&self, logits: &[f32], highest: f32) -> f32 {
         let SamplingParams {
             temperature,
@@ -340,8 +341,8 @@ impl Sampler {
     }
 }
 
-/// Whether an option was set to something else than the value that switches it off. These values
-/// are exact in `f32`.
+/// Returns true if an option differs from the value that turns it off. These values are exact in
+/// `f32`.
 #[expect(
     clippy::float_cmp,
     reason = "compares with the exact value that means off"
@@ -350,12 +351,12 @@ fn is_not(value: f32, off: f32) -> bool {
     value != off
 }
 
-/// A number from [0, 1).
+/// Returns a random number from [0, 1).
 fn uniform(random: &mut ChaCha8Rng) -> f64 {
     (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Draws an index with a probability in proportion to its weight. At least one weight is positive.
+/// Draws an index with a probability proportional to its weight. At least one weight is positive.
 fn draw(weights: &[f32], sums: &mut Vec<f64>, random: &mut ChaCha8Rng) -> usize {
     let total = row::sum_runs(weights, sums);
     let mut rest = uniform(random) * total;
@@ -372,22 +373,21 @@ fn draw(weights: &[f32], sums: &mut Vec<f64>, random: &mut ChaCha8Rng) -> usize 
             rest -= weight;
         }
     }
-    // Rounding left a remainder behind the last weight.
+    // Rounding left a remainder after the last weight.
     weights
         .iter()
         .rposition(|weight| *weight > 0.0)
         .unwrap_or(0)
 }
 
-/// The most likely token of a row and its probability; `None` if no logit is finite.
+/// Returns the most likely token of a row and its probability; `None` if no logit is finite.
 pub(crate) fn most_likely(logits: &[f32]) -> Option<(Token, f32)> {
     let token = row::argmax(logits)?;
     let total = row::total_weight(logits, logits[token], 1.0);
     Some((token as Token, (1.0 / total) as f32))
 }
 
-/// The natural log probability of `token` under the row, and the `top` most likely tokens with
-/// theirs.
+/// Returns the natural log probability of `token` in the row, and of the `top` most likely tokens.
 pub(crate) fn log_probability(
     logits: &[f32],
     token: Token,
@@ -410,7 +410,7 @@ pub(crate) fn log_probability(
     }
 }
 
-/// How many tokens are at least as likely as this one, which is one of them.
+/// Number of tokens that are at least as likely as this one, itself included.
 pub(crate) fn rank(logits: &[f32], token: Token) -> u32 {
     let logit = logits[token as usize];
     logits.iter().filter(|other| **other >= logit).count() as u32

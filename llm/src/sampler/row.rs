@@ -1,21 +1,20 @@
-//! Passes over a row of logits. Each reads the row once, in blocks that the compiler turns into
-//! vector instructions.
+//! Passes over a row of logits. Each reads the row once, in blocks that the compiler vectorizes.
 
 use std::ops::ControlFlow;
 
 use crate::protocol::Token;
 
-/// Numbers that are added up or compared at once. The compiler makes as few vector registers of
-/// them as the machine allows.
+/// Number of values that are added up or compared at once. The compiler uses as few vector
+/// registers for them as the machine allows.
 const LANES: usize = 16;
-/// A block that is looked at as a whole before anything in it is.
+/// Size of a block whose maximum is checked before its single values.
 const BLOCK: usize = 64;
-/// A block that stays in the nearest cache while its highest logit is searched again.
+/// Size of a block that stays in the nearest cache while its highest logit is searched again.
 const CACHED: usize = 4096;
-/// Weights are summed in runs of this many before a draw looks inside one.
+/// Number of weights in a run. A draw looks at sums of runs first, and then inside one.
 pub(super) const RUN: usize = 512;
 
-/// The highest logit; negative infinity if there is none. NaN never counts as higher.
+/// Returns the highest logit; negative infinity if there is none. NaN never counts as higher.
 pub(super) fn highest(row: &[f32]) -> f32 {
     let higher = |left: f32, right: f32| if right > left { right } else { left };
     let mut lanes = [f32::NEG_INFINITY; BLOCK];
@@ -30,7 +29,7 @@ pub(super) fn highest(row: &[f32]) -> f32 {
         .fold(f32::NEG_INFINITY, |highest, logit| higher(highest, *logit))
 }
 
-/// The first place of the highest logit, if that is finite.
+/// Returns the first index of the highest logit; `None` if that is not finite.
 pub(super) fn argmax(row: &[f32]) -> Option<usize> {
     let mut best = f32::NEG_INFINITY;
     let mut number = 0;
@@ -49,7 +48,7 @@ pub(super) fn argmax(row: &[f32]) -> Option<usize> {
     Some(number * CACHED + place)
 }
 
-/// Appends the row to `kept`, with negative infinity for the logits whose bits are not set.
+/// Appends the row to `kept`, with negative infinity for logits whose bits are not set.
 pub(super) fn keep(row: &[f32], bits: &[u32], kept: &mut Vec<f32>) {
     const WORD: usize = u32::BITS as usize;
     let bits = bits.iter().copied().chain(std::iter::repeat(0));
@@ -68,8 +67,8 @@ pub(super) fn keep(row: &[f32], bits: &[u32], kept: &mut Vec<f32>) {
     }
 }
 
-/// Appends the row to `kept`, with negative infinity for the logits of all but these tokens, and of
-/// those whose bits are not set.
+/// Appends the row to `kept`, with negative infinity for all tokens but these, and for those whose
+/// bits are not set.
 pub(super) fn keep_tokens(
     row: &[f32],
     tokens: &[Token],
@@ -90,8 +89,8 @@ pub(super) fn keep_tokens(
     }
 }
 
-/// Puts negative infinity in the place of logits that are more than `count` standard deviations
-/// below the highest. Those that are infinite do not count.
+/// Replaces logits that are more than `count` standard deviations below the highest by negative
+/// infinity. Infinite logits are not counted.
 pub(super) fn drop_below_sigma(row: &mut [f32], count: f32) {
     let finite = || {
         row.iter()
@@ -111,8 +110,8 @@ pub(super) fn drop_below_sigma(row: &mut [f32], count: f32) {
     }
 }
 
-/// Calls `take` with the place and the logit of all that are at least `threshold`, which `take` may
-/// raise; in order, until `take` breaks.
+/// Calls `take` in order with the index and the value of each logit that is at least `threshold`,
+/// until `take` breaks. `take` may raise the threshold.
 pub(super) fn at_least(
     row: &[f32],
     mut threshold: f32,
@@ -131,7 +130,7 @@ pub(super) fn at_least(
     }
 }
 
-/// A logit's probability relative to that of the highest one.
+/// Returns a logit's probability relative to that of the highest one.
 pub(super) fn weight(logit: f32, highest: f32, sharpness: f32) -> f32 {
     exp((logit - highest) * sharpness)
 }
@@ -142,21 +141,21 @@ pub(super) fn weigh(row: &[f32], highest: f32, sharpness: f32, weights: &mut Vec
     weights.extend(row.iter().map(|logit| weight(*logit, highest, sharpness)));
 }
 
-/// The sum of the weights of all logits.
+/// Returns the sum of the weights of all logits.
 pub(super) fn total_weight(row: &[f32], highest: f32, sharpness: f32) -> f64 {
     let run = |run: &[f32]| sum(run, |logit| weight(logit, highest, sharpness));
     row.chunks(RUN).map(run).sum()
 }
 
-/// Fills `sums` with the sum of each run of weights, and gives their sum.
+/// Fills `sums` with the sum of each run of weights, and returns the total.
 pub(super) fn sum_runs(weights: &[f32], sums: &mut Vec<f64>) -> f64 {
     sums.clear();
     sums.extend(weights.chunks(RUN).map(|run| sum(run, |weight| weight)));
     sums.iter().sum()
 }
 
-/// Sums a run lane by lane: in the order of the numbers, each addition would wait for the one
-/// before it.
+/// Sums a run in independent lanes. Summed in order, each addition would wait for the one before
+/// it.
 fn sum(run: &[f32], value: impl Fn(f32) -> f32) -> f64 {
     let mut lanes = [0.0_f32; LANES];
     let (blocks, rest) = run.as_chunks::<LANES>();
@@ -169,11 +168,11 @@ fn sum(run: &[f32], value: impl Fn(f32) -> f32) -> f64 {
     rest + lanes.iter().copied().map(f64::from).sum::<f64>()
 }
 
-/// `e^x` for `x <= 0` to about 1e-7; 0 below -87 and for NaN.
+/// Computes `e^x` for `x <= 0` to about 1e-7; 0 below -87 and for NaN.
 fn exp(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    /// Adding it leaves the nearest whole number in a float's lowest bits.
+    /// Adding this leaves the nearest integer in the lowest bits of a float.
     const ROUND: f32 = 12_582_912.0;
     let clamped = if x > -87.0 { x } else { -87.0 };
     let rounded = clamped * std::f32::consts::LOG2_E + ROUND;

@@ -1,10 +1,9 @@
-//! Which tokens can be drawn, and with what weights: what `top_k`, `top_p` and `min_p` leave of a
-//! row.
+//! Tokens that can be drawn and their weights: `top_k`, `top_p` and `min_p` applied to a row.
 //!
-//! Where few tokens are left they are [`Candidate`]s, found by skipping whatever is too low. Where
-//! many are, every token has a weight, and those that are dropped have none. No path sorts more
-//! than [`FEW`] tokens, or one bucket of a histogram. Equal logits rank by token, lower first, so
-//! that every result is determined by the row.
+//! If few tokens remain, they are [`Candidate`]s, found by skipping low logits. If many remain,
+//! every token has a weight, and dropped tokens have weight 0. No path sorts more than [`FEW`]
+//! tokens, or one bucket of a histogram. Equal logits rank by token, lower first, so that every
+//! result is determined by the row.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -12,22 +11,22 @@ use std::ops::ControlFlow;
 use super::row;
 use crate::protocol::Token;
 
-/// Most candidates that are gathered and sorted.
+/// Maximum number of candidates that are gathered and sorted.
 const FEW: usize = 1024;
-/// Tokens this many nats below the highest are not looked for as candidates of `top_p`: if they
-/// belong to the set, the set is large.
+/// Distance from the highest logit, in nats, within which candidates of `top_p` are searched. If
+/// the set contains a token beyond it, the set is large.
 const NEAR: f32 = 8.0;
 /// Histogram of probability mass by distance from the highest logit: buckets per nat, and their
-/// number. Everything beyond 32 nats (a share below 1e-13) is in the last one.
+/// number. The last one also has everything beyond 32 nats (a share below 1e-13).
 const BUCKETS_PER_NAT: f32 = 32.0;
 const BUCKETS: usize = 1024;
 
-/// What is cut off.
+/// Limits beyond which tokens are dropped.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cuts {
-    /// Tokens that are kept; all if none.
+    /// Number of tokens to keep; `None` keeps all.
     pub(super) top_k: Option<usize>,
-    /// As in the parameters of the same names.
+    /// Limits as in the parameters of the same names.
     pub(super) top_p: f32,
     pub(super) min_p: f32,
 }
@@ -49,7 +48,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Likelier first, then by token.
+    /// Orders more likely tokens first, and equal ones by token.
     fn rank(self, other: Self) -> Ordering {
         other
             .logit
@@ -58,19 +57,19 @@ impl Candidate {
     }
 }
 
-/// What can be drawn. The memory is reused from row to row.
+/// Tokens that can be drawn. The memory is reused from row to row.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// One a token of the vocabulary, or one a candidate.
+    /// One weight per token of the vocabulary, or per candidate if `few`.
     pub(super) weights: Vec<f32>,
     pub(super) candidates: Vec<Candidate>,
-    /// Whether the weights belong to the candidates.
+    /// True if the weights belong to the candidates.
     few: bool,
     masses: Vec<f64>,
 }
 
 impl Kept {
-    /// The token that a weight belongs to.
+    /// Returns the token of a weight.
     pub(super) fn token(&self, index: usize) -> Token {
         if self.few {
             self.candidates[index].token
@@ -79,8 +78,8 @@ impl Kept {
         }
     }
 
-    /// Finds the tokens that can be drawn from a row with this highest logit, which is finite.
-    /// Logits are multiplied by `sharpness`.
+    /// Finds the tokens that can be drawn from a row. Its highest logit is finite. Logits are
+    /// multiplied by `sharpness`.
     pub(super) fn find(&mut self, logits: &[f32], highest: f32, sharpness: f32, params: Cuts) {
         let top_k = params.top_k.filter(|count| *count < logits.len());
         self.few = match top_k {
@@ -118,7 +117,8 @@ impl Kept {
         }
     }
 
-    /// Keeps of the ranked candidates what `top_p` of `total` and `min_p` leave, and weighs it.
+    /// Applies `min_p`, and `top_p` of `total`, to the ranked candidates, and weighs the remaining
+    /// ones.
     fn keep_ranked(&mut self, highest: f32, sharpness: f32, total: f64, params: Cuts) {
         self.weights.clear();
         let mut mass = 0.0;
@@ -134,7 +134,8 @@ impl Kept {
         self.candidates.truncate(self.weights.len());
     }
 
-    /// Finds the set of `top_p` among the few tokens near the highest, if it is there.
+    /// Finds the set of `top_p` among the tokens near the highest one. Returns false if it is
+    /// larger.
     fn find_near(&mut self, logits: &[f32], highest: f32, sharpness: f32, params: Cuts) -> bool {
         let candidates = &mut self.candidates;
         candidates.clear();
@@ -160,8 +161,8 @@ impl Kept {
         }
         candidates.sort_unstable_by(|left, right| left.rank(*right));
         self.keep_ranked(highest, sharpness, total, params);
-        // In the order of the vocabulary, as where every token has a weight: a seed draws the same
-        // token from both.
+        // Sorted by token, as where every token has a weight: a seed then draws the same token from
+        // both forms.
         self.candidates
             .sort_unstable_by_key(|candidate| candidate.token);
         self.weights.clear();
@@ -178,7 +179,7 @@ impl Kept {
         } = self;
         weights.clear();
         candidates.clear();
-        // A little lower than the weight says, as the weight decides.
+        // A little lower than the weight requires, because the weight decides.
         let threshold = highest + (least.ln() - 0.01) / sharpness;
         row::at_least(logits, threshold, |index, logit, _| {
             let weight = row::weight(logit, highest, sharpness);
@@ -193,7 +194,7 @@ impl Kept {
         });
     }
 
-    /// Takes their weights from all but the `count` most likely tokens.
+    /// Sets the weights of all but the `count` most likely tokens to 0.
     fn drop_behind(&mut self, logits: &[f32], count: usize) {
         self.candidates.clear();
         self.candidates
@@ -209,9 +210,9 @@ impl Kept {
         }
     }
 
-    /// Takes their weights from the tokens behind the smallest set of most likely ones with a share
-    /// of `top_p`. A histogram of the mass tells the bucket in which the set ends; only that one is
-    /// sorted.
+    /// Sets the weights of tokens behind the smallest set of most likely ones with a share of
+    /// `top_p` to 0. A histogram of the mass finds the bucket in which the set ends; only that one
+    /// is sorted.
     fn drop_tail(&mut self, logits: &[f32], highest: f32, sharpness: f32, top_p: f32) {
         let Self {
             weights,
@@ -277,7 +278,7 @@ pub(super) fn most_likely(logits: &[f32], count: usize, candidates: &mut Vec<Can
         });
         if candidates.len() == room {
             keep_best(candidates);
-            // A later token with the last one's logit ranks behind it.
+            // A later token with the same logit as the last candidate ranks behind it.
             *threshold = candidates[count - 1].logit.next_up();
         }
         ControlFlow::Continue(())

@@ -1,8 +1,8 @@
-//! Typical sampling and XTC: what they take away from the tokens that can be drawn. A weight of 0
-//! is a token that cannot.
+//! Typical sampling and XTC, applied to the weights of tokens. A weight of 0 means that the token
+//! cannot be drawn.
 
-/// Keeps the tokens whose surprise is nearest to the expected one, the fewest with more than this
-/// share of the probability.
+/// Keeps the tokens whose surprise is closest to the entropy, as few as have more than this share
+/// of the probability.
 pub(super) fn keep_typical(weights: &mut [f32], share: f32) {
     let total: f64 = weights.iter().copied().map(f64::from).sum();
     let surprise = |weight: f32| -(f64::from(weight) / total).ln();
@@ -19,7 +19,7 @@ pub(super) fn keep_typical(weights: &mut [f32], share: f32) {
         .collect();
     let target = f64::from(share) * total;
     let mut mass = 0.0;
-    // The token with which the share is exceeded is in here; halves where it is not are kept or
+    // The token with which the share is exceeded is in this part. Halves without it are kept or
     // dropped as a whole.
     let mut rest = &mut order[..];
     while rest.len() > 1 {
@@ -44,8 +44,7 @@ pub(super) fn keep_typical(weights: &mut [f32], share: f32) {
     }
 }
 
-/// Drops the tokens that have at least this share of the probability each, but for the least likely
-/// of them.
+/// Drops every token with at least this share of the probability, except the least likely of them.
 pub(super) fn drop_top(weights: &mut [f32], share: f32) {
     let total: f64 = weights.iter().copied().map(f64::from).sum();
     let least_weight = f64::from(share) * total;
@@ -54,7 +53,7 @@ pub(super) fn drop_top(weights: &mut [f32], share: f32) {
         .iter()
         .enumerate()
         .filter(|(_, weight)| is_top(**weight));
-    // Of equal ones the first counts as likelier.
+    // Of equal weights, the first counts as more likely.
     let Some((least, _)) =
         top.min_by(|left, right| left.1.total_cmp(right.1).then(right.0.cmp(&left.0)))
     else {

@@ -1,12 +1,12 @@
-//! KV admission: which waiting sequences get a slot and cells in a step, and which running ones give
-//! theirs up.
+//! KV admission: selects the waiting sequences that get a slot and cells in a step, and the running
+//! ones that lose theirs.
 
 use super::step::Step;
 use super::{GROWTH_CELLS, PAUSE_GRACE_STEPS, Row, State, Work};
 
 impl Step<'_> {
-    /// Gives a waiting sequence a place and its first chunk, if it fits. False if it does not: then
-    /// those behind it wait too.
+    /// Admits a waiting sequence with its first chunk, if it fits. Returns false if it does not:
+    /// then the sequences behind it wait, too.
     pub(super) fn admit(&mut self, row: &Row) -> bool {
         let tokens = self.part_of(row);
         if tokens == 0 {
@@ -30,8 +30,8 @@ impl Step<'_> {
         true
     }
 
-    /// Computes the next chunk of a running prompt, if there are cells. False if no other prompt
-    /// may go before it.
+    /// Computes the next chunk of a running prompt, if there are cells. Returns false if no other
+    /// prompt may overtake it.
     pub(super) fn continue_prompt(&mut self, index: usize, row: &Row) -> bool {
         let at_once = self.at_once(row);
         while self.free < at_once.max(1) {
@@ -51,8 +51,8 @@ impl Step<'_> {
         true
     }
 
-    /// Places that no sequence has, and those that requests without one may take from requests that
-    /// have several.
+    /// Number of free slots, plus the slots that requests without one may take from requests with
+    /// several.
     pub(super) fn places_for_prompts(&self) -> u32 {
         let free = self.limits.max_sequences - self.sequences;
         let spare = || self.now.running.iter().filter(|row| row.is_spare());
@@ -82,7 +82,7 @@ impl Step<'_> {
                 }
                 self.preempt(victim);
             } else {
-                // Those before it hold all cells: it waits for them.
+                // The sequences before it hold all cells: it waits for them.
                 self.plan.state[last] = State::Idle;
                 count -= 1;
                 self.budget += 1;
@@ -91,8 +91,8 @@ impl Step<'_> {
         self.free -= count;
     }
 
-    /// The sequence that gives up its cells for the one before `from`: one without credit, else the
-    /// last in rank from there on.
+    /// Selects the sequence that loses its cells to the one before `from`: one without credit,
+    /// otherwise the last in rank from there on.
     pub(super) fn victim(&self, from: usize) -> Option<usize> {
         let holds_cells = |index: &usize| {
             self.plan.state[*index] != State::Preempted && self.now.running[*index].computed > 0
@@ -103,8 +103,8 @@ impl Step<'_> {
             .or_else(|| last_first().find(|index| *index >= from))
     }
 
-    /// The victim whose slot the waiting sequence may take, if all such slots together have the
-    /// cells that it needs. The victim is a sequence that lacked credit. If the owner or request of
+    /// Selects the victim whose slot the waiting sequence may take, if all such slots together have
+    /// enough cells for it. A victim is a sequence that lacked credit. If the owner or request of
     /// the waiting one has no slot, it is the last sequence of those that have several.
     pub(super) fn gives_way(&self, waiting: &Row, needs: u32) -> Option<usize> {
         let nothing_runs = self.plan.work.is_empty()
@@ -140,7 +140,7 @@ impl Step<'_> {
             .or_else(|| last_first().find(is_spare))
     }
 
-    /// Cells that a running sequence is sure to need after this step.
+    /// Number of cells that a running sequence will certainly need after this step.
     pub(super) fn commitment(&self, index: usize) -> u32 {
         let row = &self.now.running[index];
         if row.has_credit && self.plan.state[index] != State::Preempted {
@@ -150,7 +150,7 @@ impl Step<'_> {
         }
     }
 
-    /// Takes a sequence out of the step, before it is preempted.
+    /// Removes a sequence from the step, before it is preempted.
     pub(super) fn withdraw(&mut self, index: usize) {
         let tokens = self.scheduled_tokens(index);
         self.committed = self.committed.saturating_sub(self.commitment(index));

@@ -1,47 +1,48 @@
-//! What a step costs on this machine with this model, learned from the steps it has computed.
+//! Model of the duration of steps on this machine with this model, trained on the steps it has
+//! computed.
 //!
 //! - **Decodes** cost a fixed part, a part for each token and a part for each cell they attend to.
 //!   The three are fitted to recent steps without prompts by least squares, and are never negative.
 //! - **A prompt token** has two prices, each an average of recent steps: one in steps of prompts
 //!   alone, one beside decodes.
 //! - **A decode beside prompts** makes a step longer than its prompts take alone, by an average of
-//!   recent steps. Steps without prompts do not tell this, as they may have had far fewer decodes:
-//!   where weights are read, eight take as long as four.
+//! recent steps. Steps without prompts do not show this, as they may have had far fewer decodes: if
+//! reading weights dominates, eight decodes take as long as four.
 //!
-//! A measurement counts at most as twice of what was expected: one step that was disturbed moves
-//! little, and a machine that became slower is followed within a few dozen steps. Before the first
-//! measurement everything is free.
+//! A measurement counts as at most twice the expected time. So a single disturbed step changes
+//! little, and the model follows a machine that became slower within a few dozen steps. Before the
+//! first measurement everything is free.
 
 use super::PROMPT_TILE;
 
-/// How much of what is known about decodes is left after another step that has some.
+/// Factor on the weight of earlier steps with decodes at each new one.
 const MEMORY: f64 = 0.9;
-/// How far an average moves towards a new measurement.
+/// Fraction by which an average moves towards a new measurement.
 const GAIN: f64 = 0.25;
-/// Keeps the fit defined where all steps look the same.
+/// Regularization that keeps the fit defined if all steps look the same.
 const RIDGE: f64 = 1e-6;
-/// A usual step's numbers, so that the fit sees numbers near one.
+/// Typical numbers of a step. The fit divides by them, so that its inputs are near one.
 const DECODE_TOKENS: f64 = 16.0;
 const ATTENDED_CELLS: f64 = 16_384.0;
-/// How much the numbers of tokens of recent steps must differ, as a standard deviation, to tell the
-/// price of a token: one step in some hundred with a few more.
+/// Minimum standard deviation of the token counts of recent steps for a known price of a token: one
+/// step in some hundred with a few more.
 const MIN_DEVIATION: f64 = 0.25;
-/// Times are microseconds between nothing and a day.
+/// Maximum time of a step in microseconds: a day.
 const LONGEST: f64 = 86.4e9;
 
-/// What a step computed.
+/// Amount of work in a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StepSize {
-    /// Tokens of decodes, drafts included.
+    /// Number of decoded tokens, drafts included.
     pub(crate) decode_tokens: u32,
-    /// Cells that those tokens attend to, added up.
+    /// Sum of the cells that these tokens attend to.
     pub(crate) attended_cells: u64,
-    /// Tokens of prompts, and of sequences that are computed again.
+    /// Number of tokens of prompts, and of sequences that are computed again.
     pub(crate) prompt_tokens: u32,
 }
 
 impl StepSize {
-    /// The numbers that a fit multiplies with its coefficients, all of a similar size.
+    /// Returns the inputs of the fit, all of a similar size.
     fn decode_features(&self) -> [f64; 3] {
         [
             1.0,
@@ -55,16 +56,16 @@ impl StepSize {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CostModel {
     decodes: Fit,
-    /// A prompt token in steps without decodes.
+    /// Time of a prompt token in steps without decodes.
     alone: Average,
-    /// A prompt token in steps with decodes, apart from what the decodes take.
+    /// Time of a prompt token in steps with decodes, without the time of the decodes.
     beside_decodes: Average,
-    /// A decode in steps with prompts, apart from what the prompts take alone.
+    /// Time of a decode in steps with prompts, without the time of the prompts alone.
     beside_prompts: Average,
 }
 
 impl CostModel {
-    /// Takes in a step that was computed in so many microseconds.
+    /// Learns from a step that took this many microseconds.
     pub(crate) fn observe(&mut self, size: &StepSize, micros: f64) {
         if !micros.is_finite() || size.decode_tokens + size.prompt_tokens == 0 {
             return;
@@ -73,7 +74,7 @@ impl CostModel {
         if size.prompt_tokens == 0 {
             self.decodes.observe(&size.decode_features(), micros);
         } else if size.decode_tokens == 0 {
-            // Part of a tile takes as long as all of it, which says nothing of longer prompts.
+            // Part of a tile takes as long as a whole one, so it says nothing about longer prompts.
             if size.prompt_tokens >= PROMPT_TILE || !self.alone.is_known() {
                 self.alone.observe(micros, size.prompt_tokens);
             }
@@ -87,7 +88,7 @@ impl CostModel {
         }
     }
 
-    /// Microseconds of the decodes of a step; zero if it has none.
+    /// Predicts the microseconds of a step's decodes; zero if it has none.
     pub(crate) fn decode_micros(&self, size: &StepSize) -> f64 {
         if size.decode_tokens == 0 {
             return 0.0;
@@ -95,23 +96,23 @@ impl CostModel {
         self.decodes.predict(&size.decode_features())
     }
 
-    /// Whether recent steps had different numbers of decode tokens. While all are alike, nothing is
-    /// known of the price of one more.
+    /// Returns true if recent steps had different numbers of decode tokens. Otherwise the price of
+    /// one more token is unknown.
     pub(crate) fn knows_decode_tokens(&self) -> bool {
         self.decodes.deviation(1) * DECODE_TOKENS > MIN_DEVIATION
     }
 
-    /// Microseconds of one more token of a decode, apart from the cells it attends to.
+    /// Predicts the microseconds of one more decode token, without its attention to cells.
     pub(crate) fn decode_token_micros(&self) -> f64 {
         self.decodes.coefficients[1] / DECODE_TOKENS
     }
 
-    /// Microseconds by which a decode makes a step longer that computes prompts.
+    /// Predicts the microseconds that a decode adds to a step with prompts.
     pub(crate) fn beside_prompts_micros(&self) -> f64 {
         self.beside_prompts.mean()
     }
 
-    /// Microseconds of a prompt token beside decodes.
+    /// Predicts the microseconds of a prompt token in a step with decodes.
     pub(crate) fn beside_decodes_micros(&self) -> f64 {
         if self.beside_decodes.is_known() {
             self.beside_decodes.mean()
@@ -120,7 +121,7 @@ impl CostModel {
         }
     }
 
-    /// Microseconds of a prompt token where it is cheaper, alone or beside decodes.
+    /// Predicts the microseconds of a prompt token in the cheaper kind of step.
     pub(crate) fn token_micros(&self) -> f64 {
         let beside = self.beside_decodes_micros();
         if self.alone.is_known() {
@@ -130,7 +131,7 @@ impl CostModel {
         }
     }
 
-    /// Microseconds of a whole step.
+    /// Predicts the microseconds of a whole step.
     pub(crate) fn micros(&self, size: &StepSize) -> f64 {
         let token = if size.decode_tokens == 0 && self.alone.is_known() {
             self.alone.mean()
@@ -141,8 +142,7 @@ impl CostModel {
     }
 }
 
-/// The time of one of the things that recent steps computed several of; unknown before the first of
-/// these steps.
+/// Average time per item in recent steps; unknown before the first step with such items.
 #[derive(Clone, Copy, Debug, Default)]
 struct Average(Option<f64>);
 
@@ -151,7 +151,7 @@ impl Average {
         self.0.is_some()
     }
 
-    /// Zero while it is unknown.
+    /// Returns the average; zero while it is unknown.
     fn mean(self) -> f64 {
         self.0.unwrap_or(0.0)
     }
@@ -161,7 +161,7 @@ impl Average {
         let moved = self.0.map_or(measured, |mean| {
             mean + GAIN * (measured.min(mean * 2.0) - mean)
         });
-        // From zero it could never grow again.
+        // A value of zero could never grow again.
         self.0 = Some(moved.max(1e-3));
     }
 }
@@ -169,7 +169,8 @@ impl Average {
 /// Non-negative least squares over recent measurements.
 #[derive(Clone, Debug, Default)]
 struct Fit {
-    /// Sums of products of features, and of features with measurements. Older ones count less.
+    /// Sums of products of inputs; the next field has products of inputs and measurements. Older
+    /// ones count less.
     products: [[f64; 3]; 3],
     targets: [f64; 3],
     coefficients: [f64; 3],
@@ -189,7 +190,7 @@ impl Fit {
             micros
         };
         self.measured = true;
-        // Relative errors count, so that long steps do not drown short ones.
+        // Relative errors count, so that long steps do not outweigh short ones.
         let weight = 1.0 / (micros * micros).max(1.0);
         for (row, feature) in features.iter().enumerate() {
             for (sum, other) in self.products[row].iter_mut().zip(features) {
@@ -200,7 +201,7 @@ impl Fit {
         self.solve();
     }
 
-    /// The standard deviation of a feature over recent measurements.
+    /// Returns the standard deviation of an input over recent measurements.
     fn deviation(&self, feature: usize) -> f64 {
         let weights = self.products[0][0];
         if weights <= 0.0 {
@@ -211,15 +212,15 @@ impl Fit {
         variance.max(0.0).sqrt()
     }
 
-    /// Goes to the best value of one coefficient after the other, each at least zero. What was best
-    /// before is nearly best now.
+    /// Improves one coefficient after the other, each at least zero. The last solution is nearly
+    /// the best, so few rounds suffice.
     fn solve(&mut self) {
         let ridge = RIDGE * (0..3).map(|row| self.products[row][row]).sum::<f64>();
         for _ in 0..16 {
             for row in 0..3 {
                 let others = dot(&self.products[row], &self.coefficients)
                     - self.products[row][row] * self.coefficients[row];
-                // The ridge pulls towards the last value, not to zero.
+                // The ridge pulls towards the last value instead of zero.
                 let best = (self.targets[row] - others + ridge * self.coefficients[row])
                     / (self.products[row][row] + ridge);
                 if best.is_finite() {

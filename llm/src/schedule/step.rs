@@ -4,24 +4,25 @@ use super::cost::StepSize;
 use super::{Limits, Now, PROMPT_TILE, Plan, Prompt, Row, State, Work};
 use crate::backend::Slot;
 
-/// A plan in the making: what is left of budget and cells.
+/// A plan in progress, with the remaining budget and cells.
 pub(super) struct Step<'a> {
     pub(super) limits: &'a Limits,
     pub(super) now: &'a Now<'a>,
     pub(super) plan: &'a mut Plan,
     pub(super) free: u32,
     pub(super) budget: u32,
-    /// Part of the budget that prompts may still take.
+    /// Remaining part of the budget for prompts.
     pub(super) chunk: u32,
-    /// Sequences that have a slot.
+    /// Number of sequences that have a slot.
     pub(super) sequences: u32,
-    /// Cells that admitted sequences are sure to need soon.
+    /// Number of cells that admitted sequences will certainly need soon.
     pub(super) committed: u32,
 }
 
 impl<'a> Step<'a> {
     pub(super) fn new(limits: &'a Limits, now: &'a Now<'a>, plan: &'a mut Plan) -> Self {
-        // Prompts that are not split keep their order: each waits for a step that it fits into.
+        // Prompts that are not split keep their order: each waits for a step that has room for all
+        // of it.
         let token_micros = if limits.split_prompts {
             now.pace.cost.token_micros()
         } else {
@@ -85,8 +86,8 @@ impl<'a> Step<'a> {
         self.take_cells_for_decodes(count);
     }
 
-    /// Leaves so many decodes, in neighboring slots as far as they can be: a backend may compute
-    /// neighbors together, and read the weights once more for each gap between them.
+    /// Keeps `count` decodes, in neighboring slots if possible. A backend may compute neighbors
+    /// together, and read the weights once more for each gap between them.
     fn give_turns(&mut self, count: u32) {
         let rows = self.now.running;
         let decodes = &mut self.plan.decodes;
@@ -98,8 +99,8 @@ impl<'a> Step<'a> {
         self.plan.next_turn = last.map_or(self.now.turn, |last| Slot(last.0 + 1));
     }
 
-    /// Tokens of the budget that prompts keep where so many decodes would leave them fewer: no more
-    /// than they can use in this step.
+    /// Returns the tokens of the budget that are reserved for prompts if this many decodes would
+    /// leave fewer: no more than prompts can use in this step.
     fn prompt_share(&self, decodes: u32) -> u32 {
         let pace = &self.now.pace;
         let prompts = self.prompts_with_room();
@@ -120,7 +121,7 @@ impl<'a> Step<'a> {
         pace.prompt_tokens(&beside, target, most)
     }
 
-    /// Tokens, up to `most`, that prompts miss that have a place or could get one.
+    /// Number of pending tokens, up to `most`, of prompts that have a slot or could get one.
     fn wanted_by_prompts(&self, most: u32) -> u32 {
         let paused = self.now.running.iter().filter(|row| !row.has_credit);
         let mut places = self.places_for_prompts() + paused.count() as u32;
@@ -150,8 +151,8 @@ impl<'a> Step<'a> {
         self.plan.prompt_limit = self.chunk;
         let commitments = (0..self.now.running.len()).map(|index| self.commitment(index));
         self.committed = commitments.sum();
-        // Where cells were taken from a sequence, they were needed, and it comes before those that
-        // never had any.
+        // If a sequence lost its cells, they were needed. It comes before sequences that never had
+        // any.
         let mut admits = self.plan.preempt.is_empty();
         for number in 0..self.plan.prompts.len() {
             let prompt = self.plan.prompts[number];
@@ -164,7 +165,7 @@ impl<'a> Step<'a> {
                 if self.chunk < self.plan.prompt_limit || at_once > self.budget {
                     return; // the next prompt waits behind this one
                 }
-                // However long it takes, it cannot be divided.
+                // It cannot be divided, however long it takes.
                 self.chunk = at_once;
                 self.plan.prompt_limit = at_once;
             }
@@ -180,16 +181,16 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Prompts that have a place or could get one.
+    /// Number of prompts that have a slot or could get one.
     fn prompts_with_room(&self) -> u32 {
         let waiting = self.plan.prompts.iter().filter(|prompt| prompt.waits);
         let waiting = waiting.count() as u32;
         self.plan.prompts.len() as u32 - waiting + waiting.min(self.places_for_prompts())
     }
 
-    /// Tokens of a prompt that the step has room for: all that are pending, or full tiles of
-    /// [`PROMPT_TILE`]. Less than a tile is not worth a pass over the weights, unless the step has
-    /// no other prompt.
+    /// Number of a prompt's tokens that the step has room for: all that are pending, or full tiles
+    /// of [`PROMPT_TILE`]. Less than a tile is not worth a pass over the weights, unless the step
+    /// has no other prompt.
     pub(super) fn part_of(&self, row: &Row) -> u32 {
         if row.pending() <= self.chunk {
             return row.pending();
@@ -208,8 +209,8 @@ impl<'a> Step<'a> {
         self.free -= cells;
     }
 
-    /// Puts the running sequences' work before that of the admitted ones. Drafts get what is left
-    /// of budget, cells and time: they may all prove wrong.
+    /// Puts the work of running sequences before that of the admitted ones. Drafts get the
+    /// remaining budget, cells and time, because they may all be wrong.
     pub(super) fn finish(&mut self) {
         let admitted_tokens = self.plan.size.prompt_tokens;
         self.plan.size = self.decodes_size();
@@ -251,7 +252,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Running sequences that take part, and with how many known tokens.
+    /// Returns the running sequences that take part, with their number of known tokens.
     fn scheduled(&self) -> impl Iterator<Item = (&'a Row, u32)> {
         let states = self.now.running.iter().zip(&self.plan.state);
         states.filter_map(|(row, state)| match state {
@@ -269,13 +270,14 @@ impl<'a> Step<'a> {
         size
     }
 
-    /// How many pending tokens of a prompt must be computed in one step; 0 if any number may be.
+    /// Number of pending tokens of a prompt that must be computed in one step; 0 if any number may
+    /// be.
     pub(super) fn at_once(&self, row: &Row) -> u32 {
         let is_whole = !self.limits.split_prompts && row.pending() <= self.limits.batch_tokens;
         if is_whole { row.pending() } else { row.at_once }
     }
 
-    /// Tokens of a running sequence in this step.
+    /// Number of tokens of a running sequence in this step.
     pub(super) fn scheduled_tokens(&self, index: usize) -> u32 {
         match self.plan.state[index] {
             State::Scheduled(tokens) => tokens,

@@ -1,4 +1,4 @@
-//! Turns between requests, and between tenants where they are told apart: an owner of many
+//! Turns between requests, and between tenants if they are distinguished: an owner of many
 //! sequences gets only the slots that no other owner needs.
 //!
 //! Each sequence has a turn: the number of slots that its owner already has. The owner is the
@@ -8,28 +8,28 @@
 //! owner that has most. A tenant of weight 3 has three slots in each turn.
 //!
 //! Among the sequences of a tenant, requests take turns in the same way. While only one tenant has
-//! sequences here, only the turns of its requests count.
+//! sequences, only the turns of its requests count.
 //!
-//! When a sequence leaves its slot, the next of its owner queue up again behind those that arrived
-//! meanwhile: else an owner of many would keep a place until all of them have ended, and with few
-//! places that would be all of them. Sequences that wait hold no cells, so the order among those
-//! that do hold some does not change by it.
+//! When a sequence leaves its slot, the next one of its owner queues up again behind those that
+//! arrived meanwhile. Otherwise an owner of many sequences would keep a slot until all of them have
+//! ended, and with few slots that would be all slots. Waiting sequences hold no cells, so this does
+//! not change the order among those that do.
 
 use rustc_hash::FxHashMap;
 
 use super::Row;
 use crate::protocol::{RequestId, Tenant};
 
-/// Whose turns a sequence takes.
+/// Owner whose turns a sequence takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// Those of its request alone.
+    /// The request alone, if there is no tenant.
     Request(RequestId),
-    /// Those of a tenant.
+    /// The tenant of the request.
     Tenant(Tenant),
 }
 
-/// Numbers the turns. Kept between steps to reuse its memory.
+/// Assigns the turns. Kept between steps to reuse its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     of_requests: FxHashMap<RequestId, u32>,
@@ -37,7 +37,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Gives each row its turn, and puts both kinds in order.
+    /// Sets the turn of each row, and sorts both kinds by order.
     pub(crate) fn arrange(&mut self, running: &mut [Row], waiting: &mut [Row]) {
         self.of_requests.clear();
         self.of_tenants.clear();
@@ -67,7 +67,7 @@ impl Turns {
         rows.sort_unstable_by_key(Row::order);
     }
 
-    /// Counts the places of tenants, whose rows are in the order that they have among each other.
+    /// Counts the slots of tenants. The rows must be in the order among their tenant's rows.
     fn number_tenants(&mut self, rows: &mut [Row]) {
         for row in rows {
             if let Owner::Tenant(tenant) = row.owner {
@@ -78,13 +78,13 @@ impl Turns {
     }
 }
 
-/// Counts one more; tells how many there were.
+/// Increments a count and returns its former value.
 fn next(count: &mut u32) -> u32 {
     *count += 1;
     *count - 1
 }
 
-/// The rank of a sequence that waits when another one of its owner has left its place, in
+/// Returns the rank of a waiting sequence after another one of its owner has left its slot, in
 /// microseconds.
 pub(crate) fn queue_again(rank: i64, head_start: i64, now: i64) -> i64 {
     rank.max(now.saturating_sub(head_start))

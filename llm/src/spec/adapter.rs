@@ -1,4 +1,4 @@
-//! What a LoRA adapter is loaded from.
+//! Spec of a LoRA adapter.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use super::{LlmEngineSpec, Number, SpecError};
 
-/// A LoRA adapter: a small change of the model's weights that requests can ask for by name.
+/// A LoRA adapter: a small change of the model's weights that requests can select by name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdapterSpec {
-    /// Its name.
+    /// Unique name by which requests select it.
     pub name: String,
     /// The adapter's file, in GGUF.
     pub path: PathBuf,
-    /// How much of the change is applied: 1 as it was trained.
+    /// Strength of the change; 1 applies it as trained.
     pub scale: Number,
 }
 
 impl AdapterSpec {
-    /// Checks the names of a spec's adapters: a request has to be able to name each, also behind a
+    /// Checks the names of a spec's adapters. Requests must be able to write each, also after a
     /// graph's name and a colon.
     pub(super) fn validate(spec: &LlmEngineSpec) -> Result<(), SpecError> {
         let wrong = |message| {

@@ -1,4 +1,4 @@
-//! Where a model computes, and how OpenVINO's names of devices read.
+//! Devices that compute a model, and OpenVINO's names for them.
 
 use std::str::FromStr;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use super::SpecError;
 
-/// Where a model computes.
+/// Device that computes a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Device {
-    /// A GPU if this build and machine have one, else the CPU.
+    /// A GPU if this build and machine have one, otherwise the CPU.
     #[default]
     Auto,
-    /// The CPU.
+    /// The CPU, even if there are GPUs.
     Cpu,
-    /// The GPU of this number.
+    /// The GPU with this number, from 0.
     Gpu(u32),
 }
 
 impl FromStr for Device {
     type Err = SpecError;
 
-    /// Reads `AUTO`, `CPU`, `GPU` and `GPU.1`; an empty text is `AUTO`. Of OpenVINO's lists,
-    /// `AUTO:` takes the first device that is there, `HETERO:` computes on the first and falls back
-    /// to the CPU, and `MULTI:` may name only one.
+    /// Parses `AUTO`, `CPU`, `GPU` and `GPU.1`; an empty text is `AUTO`. In OpenVINO's lists,
+    /// `AUTO:` takes the first available device, `HETERO:` computes on the first and falls back to
+    /// the CPU, and `MULTI:` may name only one.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let upper = text.to_ascii_uppercase();
         let device = |name: &str| {
@@ -48,12 +48,12 @@ impl FromStr for Device {
         };
         match (kind, listed.as_slice()) {
             ("AUTO" | "HETERO" | "MULTI", [only]) => Ok(*only),
-            // The CPU is always there, and computes everything.
+            // The CPU is always available, and computes everything.
             ("AUTO" | "HETERO", [Self::Cpu, ..]) => Ok(Self::Cpu),
             ("AUTO", [Self::Gpu(0), Self::Cpu]) => Ok(Self::Auto),
             ("HETERO", [gpu, Self::Cpu]) => Ok(*gpu),
             ("AUTO", _) => {
-                refused("chooses among several GPUs: name the one, or write `AUTO` for all of them")
+                refused("chooses among several GPUs: name one, or write `AUTO` for all of them")
             }
             ("HETERO", _) => refused(
                 "divides the model over several GPUs: write `AUTO`, and `tensor_split` in `plugin_config` for their shares",
@@ -68,7 +68,7 @@ impl FromStr for Device {
     }
 }
 
-/// Reads the name of one device, in capital letters.
+/// Parses the name of one device, in capital letters.
 fn one(name: &str) -> Option<Device> {
     match name {
         "AUTO" => Some(Device::Auto),

@@ -1,4 +1,4 @@
-//! What a draft model is loaded from.
+//! Spec of a draft model.
 
 use std::path::PathBuf;
 
@@ -12,24 +12,24 @@ use crate::protocol::SpeculationParams;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DraftSpec {
-    /// The model file. Its vocabulary has to be that of the main model.
+    /// The model file. Its vocabulary must be that of the main model.
     pub model: PathBuf,
-    /// Where it computes.
+    /// Device that computes the draft model.
     pub device: Device,
-    /// Most tokens that it computes at once: beginnings of texts, and one for each sequence that
-    /// drafts.
+    /// Maximum number of tokens computed at once: beginnings of texts, and one token for each
+    /// drafting sequence.
     pub max_num_batched_tokens: u32,
-    /// Sequences that have cells in its KV cache. Where more draft, those that have not drafted for
-    /// longest are computed again.
+    /// Number of sequences with cells in its KV cache. With more drafting sequences, the least
+    /// recently used is evicted and recomputed.
     pub max_num_seqs: u32,
-    /// Ceiling of its KV cache in GB (2^30 bytes); 0 lets the engine choose.
+    /// Maximum size of its KV cache in GB (2^30 bytes); 0 lets the engine choose.
     pub cache_size: u64,
-    /// Whether it has to be an EAGLE3 model. One that is needs no word.
+    /// True if the model must be an EAGLE3 model. EAGLE3 models also work without it.
     pub eagle3: bool,
 }
 
 impl DraftSpec {
-    /// A model that drafts for that of `main`, with the same limits and on the same device.
+    /// Creates the spec of a model that drafts for `main`, with the same limits and device.
     pub fn new(model: impl Into<PathBuf>, main: &LlmEngineSpec) -> Self {
         Self {
             model: model.into(),
@@ -62,7 +62,8 @@ impl DraftSpec {
             if given {
                 return wrong(
                     knob,
-                    "says where all requests take drafts from, and so does `draft_models_path`: choose one".to_owned(),
+                    "sets the source of drafts, and so does `draft_models_path`: set only one"
+                        .to_owned(),
                 );
             }
         }
@@ -71,7 +72,7 @@ impl DraftSpec {
 }
 
 impl LlmEngineSpec {
-    /// Earlier states that each sequence of a hybrid model keeps.
+    /// Number of earlier states that each sequence of a hybrid model keeps.
     #[cfg(feature = "llama")]
     pub(crate) fn rollback_states(&self) -> u32 {
         let knobs = &self.plugin_config;
@@ -84,8 +85,8 @@ impl LlmEngineSpec {
         knobs.rollback_states.unwrap_or(unsaid)
     }
 
-    /// What the context of the model's MTP layers is made from: they have no recurrent states, and
-    /// adapters do not change them.
+    /// Spec of the context of the MTP layers. They have no recurrent states, and adapters do not
+    /// change them.
     #[cfg(feature = "llama")]
     pub(crate) fn mtp_spec(&self) -> Self {
         Self {
@@ -98,9 +99,8 @@ impl LlmEngineSpec {
         }
     }
 
-    /// What the draft model is loaded from, as if it were alone. Knobs about threads and about how
-    /// files are loaded are those of the main model; what a knob says of layers, tensors or
-    /// positions concerns the main model only.
+    /// Spec of the draft model on its own. Options of threads and of loading files are the main
+    /// model's. Options of layers, tensors or positions concern the main model only.
     pub(crate) fn draft_spec(&self) -> Option<Self> {
         let draft = self.draft.as_ref()?;
         let main = &self.plugin_config;
@@ -127,7 +127,7 @@ impl LlmEngineSpec {
             cache_size: draft.cache_size,
             max_context: self.max_context,
             device: draft.device,
-            // Its cells are not kept for others.
+            // Its cells are not kept for other sequences.
             prefix_caching: false,
             plugin_config,
             ..Self::new(&draft.model)

@@ -1,4 +1,4 @@
-//! What an embedding engine is loaded from.
+//! Spec of an embedding engine.
 
 use std::path::PathBuf;
 
@@ -8,37 +8,38 @@ use serde::{Deserialize, Serialize};
 use crate::spec::LlmEngineSpec;
 use crate::spec::{Device, MAX_RESTARTS, PluginConfig, STEP_TIMEOUT_MS, SpecError};
 
-/// Everything that decides how a model that embeds or ranks is loaded and batched.
+/// Everything that determines how a model that embeds or ranks is loaded and batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmbeddingSpec {
     /// The model file; see [`resolve_model_path`](crate::resolve_model_path).
     pub model: PathBuf,
-    /// What the model is for.
+    /// Purpose of the model: to embed or to rank.
     pub task: EmbeddingTask,
-    /// Tokens of one step, all texts together; a longer text is computed alone.
+    /// Maximum number of tokens in one step, all texts together; a longer text is computed alone.
     pub max_num_batched_tokens: u32,
-    /// Most tokens of a text; `None` takes what the model was trained for, and at most
+    /// Maximum number of tokens of a text; `None` takes the model's trained context, up to
     /// [`Self::USUAL_CONTEXT`].
     pub max_context: Option<u32>,
-    /// Where the model computes.
+    /// Device that computes the model.
     pub device: Device,
-    /// Most requests at the same time; more are refused.
+    /// Maximum number of requests at the same time; more are refused.
     pub max_waiting: u32,
-    /// As [`LlmEngineSpec::step_timeout_ms`](crate::LlmEngineSpec::step_timeout_ms).
+    /// Time limit of a step, as in
+    /// [`LlmEngineSpec::step_timeout_ms`](crate::LlmEngineSpec::step_timeout_ms).
     pub step_timeout_ms: u32,
-    /// As [`LlmEngineSpec::max_engine_restarts`](crate::LlmEngineSpec::max_engine_restarts).
+    /// Limit on restarts, as in
+    /// [`LlmEngineSpec::max_engine_restarts`](crate::LlmEngineSpec::max_engine_restarts).
     pub max_engine_restarts: u32,
-    /// Knobs of the backend. Those of KV caches and drafts have no meaning here.
+    /// Options of the backend. Those of KV caches and drafts have no effect here.
     pub plugin_config: PluginConfig,
 }
 
 impl EmbeddingSpec {
-    /// Most tokens of a text, unless the spec says otherwise: memory for a step grows with the
-    /// square of it.
+    /// Default limit on the tokens of a text. The memory for a step grows with its square.
     pub const USUAL_CONTEXT: u32 = 8192;
 
-    /// The defaults for a model file.
+    /// Creates a spec with the defaults for a model file.
     pub fn new(model: impl Into<PathBuf>, task: EmbeddingTask) -> Self {
         Self {
             model: model.into(),
@@ -53,10 +54,10 @@ impl EmbeddingSpec {
         }
     }
 
-    /// Checks the values that no model or machine could make right.
+    /// Checks values that are wrong for every model and machine.
     ///
     /// # Errors
-    /// [`SpecError::OutOfRange`] names the first field that is wrong.
+    /// [`SpecError::OutOfRange`] with the first field that is wrong.
     pub fn validate(&self) -> Result<(), SpecError> {
         let refused = |field, message: &str| {
             let message = message.to_owned();
@@ -88,7 +89,7 @@ impl EmbeddingSpec {
         self.plugin_config.validate(self.device)
     }
 
-    /// What the weights are loaded from.
+    /// Spec for loading the weights.
     #[cfg(feature = "llama")]
     pub(crate) fn weights(&self) -> LlmEngineSpec {
         LlmEngineSpec {
@@ -99,32 +100,32 @@ impl EmbeddingSpec {
     }
 }
 
-/// What a model is for.
+/// Purpose of a model that embeds or ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EmbeddingTask {
-    /// A vector for a text. The pooling is the file's own where none is given.
+    /// A vector for a text. Without a pooling, that of the file is used.
     Embed(Option<Pooling>),
     /// A score from 0 to 1 for a query and a document.
     Rank,
 }
 
-/// How the vectors of a text's tokens become one.
+/// Rule that makes one vector from the vectors of a text's tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Pooling {
-    /// Their mean.
+    /// The mean of all vectors.
     Mean,
-    /// The first token's.
+    /// The vector of the first token.
     Cls,
-    /// The last token's.
+    /// The vector of the last token.
     Last,
-    /// A head of the model makes scores of it.
+    /// Scores that a head of the model computes.
     Rank,
 }
 
 impl Pooling {
-    /// Its name in options and messages.
+    /// Returns its name in options and messages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Mean => "MEAN",

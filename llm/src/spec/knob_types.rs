@@ -1,23 +1,23 @@
-//! The values that knobs have.
+//! Types of the options of llama.cpp.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A finite number, so that configurations can be compared.
+/// A finite number. Configurations with such numbers can be compared and hashed.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Number(f32);
 
 impl Number {
-    /// The number; `None` if it is not finite.
+    /// Creates a number; `None` if it is not finite.
     pub fn new(value: f32) -> Option<Self> {
-        // Adding zero makes one of the two zeros of the other.
+        // Adding zero turns negative zero into positive zero.
         value.is_finite().then_some(Self(value + 0.0))
     }
 
-    /// Its value.
+    /// Returns the number, which is finite.
     pub fn get(self) -> f32 {
         self.0
     }
@@ -44,14 +44,14 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Where tensors go whose names contain a pattern.
+/// Buffer for tensors whose names contain a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(with = "String")]
 pub struct TensorOverride {
-    /// A regular expression.
+    /// Regular expression that is searched in tensor names.
     pub pattern: String,
-    /// The name of a buffer type, such as `CPU` or `CUDA0`.
+    /// Name of a buffer type, such as `CPU` or `CUDA0`.
     pub buffer: String,
 }
 
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for TensorOverride {
     }
 }
 
-/// A fixed set of names in a configuration.
+/// Declares a fixed set of names in a configuration.
 macro_rules! names {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident $text:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -96,120 +96,120 @@ macro_rules! names {
 }
 
 names! {
-    /// When attention is computed by the fused kernel.
+    /// Use of the fused attention kernel (flash attention).
     #[derive(Default)]
     FlashAttention {
-        /// Where it is the faster one: on GPUs that support it, and on the CPU unless the KV cache
-        /// is per sequence and short enough for plain attention.
+        /// Used where it is faster: on GPUs that support it, and on the CPU unless the KV cache is
+        /// per sequence and short enough for plain attention.
         #[default]
         Auto "auto",
-        /// Always.
+        /// Always used, on every device.
         On "on",
-        /// Never.
+        /// Never used; plain attention instead.
         Off "off",
     }
 }
 
 names! {
-    /// Who computes the products of quantized matrices in main memory.
+    /// Kernels for products of quantized matrices in main memory.
     #[derive(Default)]
     CpuKernels {
-        /// Kernels of this project where the processor has AVX2; where a GPU takes part, only if
+        /// Kernels of this project if the processor has AVX2. If a GPU takes part, only if
         /// `override_tensor` puts weights on the `CPU`. Weights that they use are packed at load
         /// instead of mapped.
         #[default]
         Auto "auto",
-        /// Kernels of this project. Where they cannot be used, the model is refused.
+        /// Kernels of this project. If they cannot be used, the model is refused.
         On "on",
-        /// llama.cpp.
+        /// Kernels of llama.cpp only.
         Off "off",
     }
 }
 
 names! {
-    /// How the operating system schedules threads that compute.
+    /// Scheduling of compute threads by the operating system.
     #[derive(Default)]
     ThreadPriority {
-        /// Behind everything else.
+        /// Scheduled below all other threads.
         Low "low",
-        /// As all threads.
+        /// Scheduled as an ordinary thread.
         #[default]
         Normal "normal",
-        /// Real-time, before all threads that are not.
+        /// Real-time, before all threads that are not real-time.
         Medium "medium",
-        /// Real-time, before `medium`.
+        /// Real-time, before threads with `medium`.
         High "high",
-        /// Real-time, before `high`.
+        /// Real-time, before threads with `high`.
         Realtime "realtime",
     }
 }
 
 names! {
-    /// How threads are spread over NUMA nodes.
+    /// Distribution of threads over NUMA nodes.
     Numa {
-        /// Not at all.
+        /// No distribution; the system decides.
         Off "off",
-        /// Evenly over all nodes.
+        /// Threads are spread evenly over all nodes.
         Distribute "distribute",
-        /// On the node that the process started on.
+        /// Only on the node that the process started on.
         Isolate "isolate",
-        /// As `numactl` told the process.
+        /// On the nodes that `numactl` gave the process.
         Numactl "numactl",
     }
 }
 
 names! {
-    /// How a model is divided over GPUs.
+    /// Division of a model over GPUs.
     SplitMode {
-        /// One GPU has all of it.
+        /// No division: one GPU has the whole model.
         None "none",
-        /// By whole layers.
+        /// Each GPU has whole layers.
         Layer "layer",
-        /// By rows of tensors.
+        /// Each GPU has rows of tensors.
         Row "row",
     }
 }
 
 names! {
-    /// How rotary positions are scaled.
+    /// Scaling of rotary positions.
     RopeScaling {
-        /// Not at all.
+        /// Positions are not scaled.
         None "none",
-        /// All frequencies alike.
+        /// All frequencies are scaled alike.
         Linear "linear",
-        /// High frequencies less than low ones.
+        /// High frequencies are scaled less than low ones (`YaRN`).
         Yarn "yarn",
-        /// By a factor for each dimension, which the model brings.
+        /// Each dimension has a factor of its own, which the model provides.
         Longrope "longrope",
     }
 }
 
 names! {
-    /// Number types of the KV cache.
+    /// Number type of cached keys or values.
     #[derive(Default)]
     KvType {
-        /// 32-bit float.
+        /// 32-bit floating point: no loss.
         F32 "f32",
-        /// 16-bit float.
+        /// 16-bit floating point, half of `f32`.
         #[default]
         F16 "f16",
-        /// 16-bit brain float.
+        /// 16-bit brain floating point.
         Bf16 "bf16",
-        /// 8-bit blocks.
+        /// Blocks of 8-bit integers.
         Q8_0 "q8_0",
-        /// 5-bit blocks with an offset.
+        /// Blocks of 5-bit integers with an offset.
         Q5_1 "q5_1",
-        /// 5-bit blocks.
+        /// Blocks of 5-bit integers.
         Q5_0 "q5_0",
-        /// 4-bit blocks with an offset.
+        /// Blocks of 4-bit integers with an offset.
         Q4_1 "q4_1",
-        /// 4-bit blocks.
+        /// Blocks of 4-bit integers.
         Q4_0 "q4_0",
     }
 }
 
 impl KvType {
-    /// Bytes of one block and how many numbers it holds.
+    /// Returns the size of one block in bytes, and the numbers in it.
     pub fn block(self) -> (u64, u64) {
         match self {
             Self::F32 => (4, 1),
@@ -222,7 +222,7 @@ impl KvType {
         }
     }
 
-    /// Whether several numbers share a scale.
+    /// Returns true if several numbers share a scale.
     pub fn is_quantized(self) -> bool {
         self.block().1 > 1
     }

@@ -1,4 +1,4 @@
-//! The knobs of llama.cpp in a graph's `plugin_config`: their names, types, defaults and ranges.
+//! Options of llama.cpp in a graph's `plugin_config`: their names, types, defaults and ranges.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,112 +10,112 @@ use super::knob_types::{
 use super::{Device, SpecError};
 use crate::protocol::SpeculationParams;
 
-/// Most threads that llama.cpp runs, and most CPUs it can name.
+/// Maximum number of threads of llama.cpp, and of CPUs that it can name.
 const MAX_THREADS: u32 = 512;
-/// Most GPUs that a model can be split over.
+/// Maximum number of GPUs that a model can be split over.
 const MAX_GPUS: usize = 16;
 
-/// Knobs of llama.cpp, as the JSON object in the graph's `plugin_config`. Unknown names are errors.
+/// Options of llama.cpp, as the JSON object in the graph's `plugin_config`. Unknown names are
+/// errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PluginConfig {
-    /// Threads that decode. The default is the physical cores that this process may use, or what
-    /// its CPU quota allows if that is less.
+    /// Number of threads that decode. The default is the number of physical cores that this process
+    /// may use, or fewer if its CPU quota is lower.
     pub threads: Option<u32>,
-    /// Threads that process prompts. The default is `threads`.
+    /// Number of threads that process prompts. The default is `threads`.
     pub batch_threads: Option<u32>,
-    /// CPUs that compute, by their numbers. Threads and other programs may still use them.
+    /// Numbers of the CPUs that compute. The default is all CPUs that this process may use. Other
+    /// threads and programs may still use them.
     pub cpu_affinity: Option<Vec<u32>>,
-    /// Gives each thread one CPU of `cpu_affinity`, or of all that this process may use, instead of
-    /// all of them. The default is `true` where there is one thread for each of these CPUs, no GPU
-    /// takes part, and `numa` is `off`.
+    /// Gives each thread one CPU of its own, of `cpu_affinity` or of all that this process may use.
+    /// The default is `true` if there are as many threads as CPUs, no GPU takes part, and `numa` is
+    /// `off`.
     pub cpu_strict: Option<bool>,
-    /// How the system schedules the threads that compute. `low` lets every other thread go first;
-    /// what is above `normal` is real-time and needs the right to it.
+    /// Scheduling of the compute threads. `low` lets every other thread go first; everything above
+    /// `normal` is real-time and needs permission. The default is `normal`.
     pub thread_priority: ThreadPriority,
-    /// How threads are spread over the nodes of a machine with several memories. The same for all
-    /// models of a process.
+    /// Distribution of threads over the NUMA nodes of the machine. The first model that a process
+    /// loads decides for all; another value is refused. The default is `off`.
     pub numa: Option<Numa>,
-    /// Most tokens computed at once inside a step. The default is 512, and it is never more than
-    /// `max_num_batched_tokens`.
+    /// Maximum number of tokens computed at once inside a step. The default is 512;
+    /// `max_num_batched_tokens` also limits it.
     pub ubatch: Option<u32>,
-    /// Flash attention.
+    /// Use of the fused attention kernel. The default is `auto`.
     pub flash_attention: FlashAttention,
-    /// Type of the cached keys.
+    /// Number type of the cached keys. The default is `f16`.
     pub kv_type_k: KvType,
-    /// Type of the cached values. Quantized types need flash attention.
+    /// Number type of the cached values. Quantized types need flash attention. The default is
+    /// `f16`.
     pub kv_type_v: KvType,
-    /// A unified KV cache for all sequences (`true`), or a KV cache for each of the `max_num_seqs`
-    /// (`false`). Without it, sequences have KV caches of their own where there are cells enough to
-    /// give each a whole context: what a sequence computes then does not depend on which others are
-    /// there.
+    /// Layout of the KV cache: one for all sequences (`true`), or one for each of the
+    /// `max_num_seqs` (`false`). By default, sequences have their own KV caches if there are enough
+    /// cells to give each a whole context. Then the result of a sequence does not depend on the
+    /// others in the batch.
     pub kv_unified: Option<bool>,
-    /// Drafts tokens by prompt lookup, for requests that do not say otherwise.
+    /// Drafts tokens by prompt lookup, unless a request says otherwise.
     pub prompt_lookup: bool,
-    /// Drafts tokens with the layers that the model has for that (MTP), for requests that do not say
-    /// otherwise.
+    /// Drafts tokens with the model's MTP layers, unless a request says otherwise.
     pub mtp: bool,
-    /// Drafts only where that saves time. The default is `true`. With `false`, requests draft as many
-    /// tokens as they ask for, whatever that costs: it shows how often drafts come true.
+    /// Drafts only where that saves time. The default is `true`. With `false`, requests draft as
+    /// many tokens as they ask for, at any cost, which shows how often drafts are right.
     pub draft_control: Option<bool>,
-    /// Earlier states that a sequence of a hybrid model keeps, so that it can go back behind as many
-    /// wrong drafts: its drafts are at most so long, 0 to 32. Each takes the memory of one state, for
-    /// each of the `max_num_seqs`. The default is 5 where requests draft unless they say otherwise,
-    /// by `prompt_lookup`, `mtp` or a draft model, and 0 elsewhere.
+    /// Number of earlier states that a sequence of a hybrid model keeps, 0 to 32. It limits the
+    /// length of drafts, because the sequence must be able to go back behind wrong ones. Each takes
+    /// the memory of one state, for each of the `max_num_seqs`. The default is 5 if requests draft
+    /// by default (`prompt_lookup`, `mtp` or a draft model), otherwise 0.
     pub rollback_states: Option<u32>,
     /// Gives layers with a sliding window as many cells as the others. The default is `true`; with
-    /// `false`, they take less memory than is counted for them. Prefixes are shared either way.
+    /// `false`, they take less memory than is reserved for them. Prefixes are shared either way.
     pub swa_full: Option<bool>,
     /// Maps the model file instead of reading it. The default is `true`.
     pub mmap: Option<bool>,
-    /// Keeps the model's pages in memory.
+    /// Locks the model's pages in memory. The default is `false`.
     pub mlock: bool,
-    /// Puts weights and KV cells in main memory in pages of 2 MiB, where the system allows it
-    /// (Linux): weights that are packed for the CPU kernels at once, other weights once the model
-    /// is loaded, and KV cells once they are used. The default is `true`.
+    /// Puts weights and KV cells in main memory in pages of 2 MiB, if the system allows it (Linux).
+    /// Weights that are packed for the CPU kernels get them at once, other weights after the load,
+    /// and KV cells once they are used. The default is `true`.
     pub huge_pages: Option<bool>,
-    /// Products of matrices in main memory.
+    /// Kernels that multiply matrices in main memory. The default is `auto`.
     pub cpu_kernels: CpuKernels,
-    /// Layers on the GPU; all of them without it.
+    /// Number of layers on the GPU. The default is all.
     pub gpu_layers: Option<u32>,
-    /// How the model is divided over several GPUs. The default is `layer`.
+    /// Division of the model over several GPUs. The default is `layer`.
     pub split_mode: Option<SplitMode>,
-    /// The GPU of a model that is not divided (`split_mode` `none`), by its number.
+    /// Number of the GPU for a model that is not divided (`split_mode` `none`).
     pub main_gpu: Option<u32>,
     /// Share of the model for each GPU, in any unit: `[3, 1]` puts three quarters on the first. The
     /// default is by free memory.
     pub tensor_split: Option<Vec<Number>>,
     /// Buffers for tensors by name, as `pattern=buffer`: `blk\\.[0-9]+\\.ffn_.*=CPU`. The first
-    /// pattern that is found in a name decides.
+    /// pattern found in a tensor's name applies.
     pub override_tensor: Option<Vec<TensorOverride>>,
-    /// Keeps the KV cache on the GPU with the layers. The default is `true` where there is a GPU.
+    /// Keeps the KV cache on the GPU with the layers. The default is `true` if there is a GPU.
     pub offload_kqv: Option<bool>,
-    /// Computes large batches on the GPU even for layers in main memory. The default is `true`
-    /// where there is a GPU.
+    /// Computes large batches on the GPU even for layers in main memory. The default is `true` if
+    /// there is a GPU.
     pub op_offload: Option<bool>,
-    /// How positions beyond the trained context are scaled. The default is what the model says.
+    /// Scaling of positions beyond the trained context. The default is the model's own.
     pub rope_scaling: Option<RopeScaling>,
-    /// Base frequency of the rotary positions. The default is what the model says.
+    /// Base frequency of the rotary positions. The default is the model's own.
     pub rope_freq_base: Option<Number>,
-    /// Scale of the rotary frequencies: 0.5 doubles the context. The default is what the model
-    /// says.
+    /// Scale of the rotary frequencies: 0.5 doubles the context. The default is the model's own.
     pub rope_freq_scale: Option<Number>,
-    /// `YaRN`: how far extrapolation is mixed in, from 0 to 1. The default is what the model says.
+    /// `YaRN`: share of extrapolation, from 0 to 1. The default is the model's own.
     pub yarn_ext_factor: Option<Number>,
-    /// `YaRN`: scale of the attention's magnitude. The default is what the model says.
+    /// `YaRN`: scale of the attention's magnitude. The default is the model's own.
     pub yarn_attn_factor: Option<Number>,
-    /// `YaRN`: rotations above which a dimension is not interpolated. The default is what the model
-    /// says.
+    /// `YaRN`: rotations above which a dimension is not interpolated. The default is the model's
+    /// own.
     pub yarn_beta_fast: Option<Number>,
-    /// `YaRN`: rotations below which a dimension is interpolated. The default is what the model
-    /// says.
+    /// `YaRN`: rotations below which a dimension is interpolated. The default is the model's own.
     pub yarn_beta_slow: Option<Number>,
-    /// `YaRN`: the context that the model was trained for. The default is what the model says.
+    /// `YaRN`: context that the model was trained for, in tokens. The default is the model's own.
     pub yarn_orig_ctx: Option<u32>,
 }
 
 impl PluginConfig {
-    /// Checks what the types do not say.
+    /// Checks what the types do not enforce.
     pub(crate) fn validate(&self, device: Device) -> Result<(), SpecError> {
         self.check_ranges()?;
         self.check_cpus()?;
@@ -123,7 +123,8 @@ impl PluginConfig {
         if self.prompt_lookup && self.mtp {
             return Err(SpecError::OutOfRange {
                 field: "mtp",
-                message: "says where all requests take drafts from, and so does `prompt_lookup`: choose one".to_owned(),
+                message: "sets the source of drafts, and so does `prompt_lookup`: set only one"
+                    .to_owned(),
             });
         }
         if self.kv_type_v.is_quantized() && self.flash_attention == FlashAttention::Off {
@@ -199,7 +200,7 @@ impl PluginConfig {
         }
     }
 
-    /// Those that are set and say something only where a GPU takes part.
+    /// Names the options that are set but only have an effect if a GPU takes part.
     pub(crate) fn for_gpus(&self) -> impl Iterator<Item = &'static str> {
         let given = [
             (

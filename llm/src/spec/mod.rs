@@ -1,5 +1,5 @@
-//! What an engine is loaded from: model file, limits and backend knobs, as plain values that can be
-//! compared and hashed, so that equal specs share one engine.
+//! Spec of an engine: model file, limits and backend options, as plain values. They can be compared
+//! and hashed, so that equal specs share one engine.
 
 use std::path::{Path, PathBuf};
 
@@ -37,26 +37,26 @@ pub use path::{projector_beside, resolve_model_path};
 pub(crate) use process::{TRIAL_VARIABLE, is_trial};
 pub use vision::VisionSpec;
 
-/// Milliseconds that a step may take for each [`STEP_TOKENS`] of its tokens, unless a spec says
-/// otherwise: far more than a large model takes on a slow machine.
+/// Default time limit of a step in milliseconds, per [`STEP_TOKENS`] tokens: far more than a large
+/// model takes on a slow machine.
 pub const STEP_TIMEOUT_MS: u32 = 60_000;
-/// Tokens of a step that may take `step_timeout_ms` together.
+/// Number of tokens of a step to which `step_timeout_ms` applies.
 pub const STEP_TOKENS: u32 = 64;
-/// How often an engine that failed is started again, unless a spec says otherwise.
+/// Default number of restarts of a failed engine within ten minutes.
 pub const MAX_RESTARTS: u32 = 5;
 
 impl LlmEngineSpec {
-    /// The defaults for a model file.
+    /// Creates a spec with the defaults for a model file.
     pub fn new(model: impl Into<PathBuf>) -> Self {
         LlmEngineOptions::default().spec(model)
     }
 
-    /// Checks the values that no model or machine could make right.
+    /// Checks values that are wrong for every model and machine.
     ///
     /// # Errors
-    /// [`SpecError::OutOfRange`] names the first field that is wrong.
+    /// [`SpecError::OutOfRange`] with the first field that is wrong.
     pub fn validate(&self) -> Result<(), SpecError> {
-        // A batch of one token could not hold a decode and a piece of a prompt.
+        // A batch of one token could not hold both a decode and a part of a prompt.
         let least = [
             (
                 "max_num_batched_tokens",
@@ -91,7 +91,7 @@ impl LlmEngineSpec {
         for (field, value, is_right, bound) in priorities {
             if !is_right {
                 let message = format!(
-                    "must be at {bound} 0, the priority of requests that do not say, not {value}"
+                    "must be at {bound} 0, the default priority of a request, and not {value}"
                 );
                 return Err(SpecError::OutOfRange { field, message });
             }
@@ -104,7 +104,7 @@ impl LlmEngineSpec {
     }
 }
 
-/// Which backend runs a model.
+/// Backend that runs a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendKind {
@@ -115,7 +115,7 @@ pub enum BackendKind {
 }
 
 impl BackendKind {
-    /// The backend for a file of this name.
+    /// Selects the backend for a file by its name.
     pub fn of(model: &Path) -> Self {
         if model.to_string_lossy().ends_with(SCRIPT_SUFFIX) {
             Self::Scripted
@@ -127,71 +127,71 @@ impl BackendKind {
 
 const SCRIPT_SUFFIX: &str = ".script.json";
 
-/// What is wrong with a spec or with the path of a model.
+/// Mistake in a spec or in the path of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// Neither the path as written nor the path from the base folder exists.
     #[error("`{models_path}` does not exist (tried `{}`)", tried.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join("` and `"))]
     Missing {
-        /// The path as written.
+        /// The path in the graph.
         models_path: String,
         /// The paths that were tried.
         tried: Vec<PathBuf>,
     },
-    /// The folder holds no model.
+    /// The folder contains no model.
     #[error("`{}` holds no `.gguf` file", folder.display())]
     NoModel {
-        /// The folder.
+        /// Path of the folder without a model.
         folder: PathBuf,
     },
-    /// The folder holds more than one model.
+    /// The folder contains more than one model.
     #[error("`{}` holds {} `.gguf` files ({}): name one of them", folder.display(), files.len(), files.join(", "))]
     SeveralModels {
-        /// The folder.
+        /// Path of the folder with several models.
         folder: PathBuf,
-        /// Names of the files.
+        /// Names of the model files in it.
         files: Vec<String>,
     },
-    /// The file is of a kind that no backend loads.
+    /// No backend loads files of this kind.
     #[error("`{}` is neither a folder nor a `.gguf` file", path.display())]
     NotAModel {
-        /// The file.
+        /// Path of the file, as resolved.
         path: PathBuf,
     },
     /// The folder cannot be listed.
     #[error("cannot list `{}`: {message}", folder.display())]
     Unreadable {
-        /// The folder.
+        /// Path of the folder, as resolved.
         folder: PathBuf,
-        /// Why.
+        /// Error that the system reported.
         message: String,
     },
-    /// The device's name is not known.
+    /// No device has this name.
     #[error("unknown device `{device}`, expected `AUTO`, `CPU`, `GPU` or `GPU.<number>`")]
     Device {
-        /// The name.
+        /// The name in the graph.
         device: String,
     },
-    /// A list of devices that one engine cannot compute on.
+    /// One engine cannot compute on a list of devices like this.
     #[error("`{device}` {message}")]
     DeviceList {
-        /// The list.
+        /// The list in the graph.
         device: String,
-        /// What it asks for, and what to write instead.
+        /// The reason, and a list to write instead.
         message: &'static str,
     },
     /// The `plugin_config` text is wrong.
     #[error("`plugin_config`: {message}")]
     PluginConfig {
-        /// What was expected, with the knob's name.
+        /// Name of the option, and its allowed values.
         message: String,
     },
     /// A value is out of its range.
     #[error("`{field}` {message}")]
     OutOfRange {
-        /// The field's name.
+        /// Name of the field in the graph.
         field: &'static str,
-        /// What was expected.
+        /// The allowed values, as text.
         message: String,
     },
 }

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 
 use super::{BackendKind, SpecError};
 
-/// What the name of a projector's file begins with.
+/// Prefix of the names of projector files.
 const PROJECTOR: &str = "mmproj";
 
-/// Finds the model file that `models_path` means: a `.gguf` file (or a `.script.json` file), or a
-/// folder that holds exactly one `.gguf` file, beside projectors (`mmproj*.gguf`). A relative path
-/// starts at `base_dir`.
+/// Finds the model file for `models_path`: a `.gguf` file (or a `.script.json` file), or a folder
+/// with exactly one `.gguf` file, apart from projectors (`mmproj*.gguf`). A relative path starts at
+/// `base_dir`.
 ///
 /// # Errors
-/// [`SpecError`] says what was looked for and what was found instead.
+/// [`SpecError`] with the expected and the found files.
 pub fn resolve_model_path(base_dir: &Path, models_path: &str) -> Result<PathBuf, SpecError> {
     let joined = base_dir.join(models_path);
     let found = if joined.exists() {
@@ -65,15 +65,15 @@ fn only_model_in(folder: &Path) -> Result<PathBuf, SpecError> {
     }
 }
 
-/// The only projector (`mmproj*.gguf`) in the folder of a model; none where there are several, of
-/// which one has to be named.
+/// Returns the only projector (`mmproj*.gguf`) in the folder of a model; `None` if there are
+/// several, because one must be named then.
 pub fn projector_beside(model: &Path) -> Option<PathBuf> {
     let mut found = gguf_files(model.parent()?).ok()?;
     found.retain(|path| is_projector(path) && path != model);
     if found.len() > 1 {
         tracing::warn!(
             model = %model.display(),
-            "{} projectors (`{PROJECTOR}*.gguf`) are beside the model, and none is used: name one as `mmproj`",
+            "{} projectors (`{PROJECTOR}*.gguf`) are in the model's folder, and none is used: name one as `mmproj`",
             found.len()
         );
         return None;
@@ -81,7 +81,7 @@ pub fn projector_beside(model: &Path) -> Option<PathBuf> {
     found.pop()
 }
 
-/// The `.gguf` files of a folder, in order.
+/// Returns the `.gguf` files of a folder, in order.
 fn gguf_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -1,5 +1,5 @@
-//! Reading a graph's `plugin_config`: our knobs, and the properties of OpenVINO that graphs of OVMS
-//! set.
+//! Parsing a graph's `plugin_config`: options of this project, and OpenVINO properties from OVMS
+//! graphs.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::SpecError;
 use super::knob_types::KvType;
 use super::knobs::PluginConfig;
 
-/// Properties of OpenVINO that mean nothing here, and why.
+/// OpenVINO properties without effect here, with the reason.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("ATTENTION_BACKEND", "`flash_attention` chooses the kernel"),
     ("CACHE_DIR", "nothing is compiled at load"),
@@ -38,7 +38,7 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("VALUE_CACHE_GROUP_SIZE", "the cache's type has its own"),
 ];
 
-/// Properties of OpenVINO that mean the same as knobs of ours.
+/// OpenVINO properties with the equivalent options of this project.
 const MAPPED: &[(&str, &[&str])] = &[
     ("KV_CACHE_PRECISION", &["kv_type_k", "kv_type_v"]),
     ("KEY_CACHE_PRECISION", &["kv_type_k"]),
@@ -49,11 +49,11 @@ const MAPPED: &[(&str, &[&str])] = &[
 ];
 
 impl PluginConfig {
-    /// Reads the JSON text of a graph's `plugin_config`; an empty text is the default. Properties
-    /// of OpenVINO that mean the same as a knob set it; those that mean nothing here are logged.
+    /// Parses the JSON text of a graph's `plugin_config`; an empty text is the default. OpenVINO
+    /// properties set the equivalent options; those without effect are logged.
     ///
     /// # Errors
-    /// [`SpecError::PluginConfig`] names the knob that is unknown or has a wrong value.
+    /// [`SpecError::PluginConfig`] with the option that is unknown or has a wrong value.
     pub fn from_json(text: &str) -> Result<Self, SpecError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -81,7 +81,7 @@ impl PluginConfig {
     }
 }
 
-/// Adds a knob, which may come from two names only with one value.
+/// Adds an option. Two names may set the same option only to the same value.
 fn put(
     knobs: &mut Map<String, Value>,
     name: &str,
@@ -90,7 +90,7 @@ fn put(
 ) -> Result<(), SpecError> {
     match knobs.get(knob) {
         Some(other) if *other != value => Err(wrong(format!(
-            "`{name}` sets `{knob}` to {value}, which is set to {other} by another name"
+            "`{name}` sets `{knob}` to {value}, but another name sets it to {other}"
         ))),
         _ => {
             knobs.insert(knob.to_owned(), value);
@@ -106,7 +106,7 @@ fn translate(name: &str, value: &Value) -> Result<Value, SpecError> {
             let number = value
                 .as_u64()
                 .or_else(|| text.and_then(|text| text.parse().ok()));
-            // Zero is OpenVINO's default.
+            // 0 is OpenVINO's default.
             number.map(|number| match number {
                 0 => Value::Null,
                 number => number.into(),
@@ -124,7 +124,7 @@ fn translate(name: &str, value: &Value) -> Result<Value, SpecError> {
     translated.ok_or_else(|| wrong(format!("`{name}` cannot be {value}")))
 }
 
-/// The type of cache that is as precise as OpenVINO's of this name.
+/// Returns the cache type with the precision of this OpenVINO name.
 fn cache_type(name: Option<&str>) -> Option<KvType> {
     match name? {
         "f32" => Some(KvType::F32),
@@ -136,7 +136,7 @@ fn cache_type(name: Option<&str>) -> Option<KvType> {
     }
 }
 
-/// All knobs, by the names they are written with.
+/// Returns the names of all options, as they are written.
 fn knob_names() -> Vec<String> {
     let schema = schemars::schema_for!(PluginConfig);
     let properties = schema.get("properties").and_then(Value::as_object);

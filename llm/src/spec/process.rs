@@ -3,10 +3,10 @@
 use std::env;
 use std::sync::LazyLock;
 
-/// What tells a process that it is one that tries a model.
+/// Environment variable that marks a process which tries a model.
 pub(crate) const TRIAL_VARIABLE: &str = "GRAPHMILL_TRY_MODEL";
 
-/// Whether this process was started to try a model.
+/// Returns true if this process was started to try a model.
 pub(crate) fn is_trial() -> bool {
     static IS_TRIAL: LazyLock<bool> = LazyLock::new(|| env::var_os(TRIAL_VARIABLE).is_some());
     *IS_TRIAL

@@ -1,4 +1,4 @@
-//! What reads images and sounds for a model.
+//! Spec of the encoder of images and sounds.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VisionSpec {
-    /// Its file, which is made for the model.
+    /// The projector file, which must be made for the model.
     pub mmproj: PathBuf,
-    /// Whether the model is refused where the projector cannot be used. Else it is loaded without,
-    /// and a warning says why.
+    /// True if the model is refused when the projector cannot be used. Otherwise it is loaded
+    /// without the projector, with a warning.
     pub required: bool,
-    /// Bytes of host memory for what was encoded, which need not be encoded again; 0 keeps
-    /// none.
+    /// Maximum host memory for encoded images and sounds, in bytes; they are then not encoded
+    /// again. 0 keeps none.
     pub cache_size: u64,
 }
 
 impl VisionSpec {
-    /// What encoded images may take, unless the spec says otherwise: about 30 images of a model of 7
-    /// billion parameters.
+    /// Default cache size in bytes: about 30 images of a model with 7 billion parameters.
     pub const CACHE_SIZE: u64 = 256 << 20;
 
-    /// The defaults for a projector.
+    /// Creates a spec with the defaults for a projector.
     pub fn new(mmproj: impl Into<PathBuf>) -> Self {
         Self {
             mmproj: mmproj.into(),

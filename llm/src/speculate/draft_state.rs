@@ -1,4 +1,4 @@
-//! What a sequence has of the draft model.
+//! State of a sequence in the draft model.
 
 use std::ops::Range;
 
@@ -9,41 +9,42 @@ use crate::backend::Slot;
 use crate::protocol::SpeculationParams;
 use crate::protocol::Token;
 
-/// Tokens between two trials of drafts in a text, at least: fewer would hardly show another text.
+/// Minimum number of tokens between two trials of drafts in a text. After fewer, the text would
+/// hardly have changed.
 const BETWEEN_TRIALS: usize = 32;
 
 /// A token that the draft model expects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Guess {
     pub(super) token: Token,
-    /// What the draft model gives it.
+    /// Probability in the draft model.
     pub(super) probability: f32,
 }
 
-/// A sequence's cells in the draft model's context, and how well it drafts.
+/// A sequence's cells in the draft model's context, and the quality of its drafts.
 #[derive(Debug)]
 pub(super) struct DraftState {
-    /// `None` if it has no cells.
+    /// Slot of its cells; `None` if it has none.
     pub(super) slot: Option<Slot>,
-    /// The token of its first cell, by its position in the text.
+    /// Position in the text of the token in its first cell.
     pub(super) first: u32,
-    /// Cells: of its text from there on, and in a round of what it drafts behind it.
+    /// Number of cells: of its text from `first` on, and during a round of the drafts behind it.
     pub(super) cells: u32,
-    /// The hidden state behind the token that was drafted last, where drafts are made from those.
+    /// Hidden state behind the last drafted token, if drafts are made from hidden states.
     pub(super) hidden: Vec<f32>,
-    /// What was drafted in its last round, behind the text as it was.
+    /// Drafts of its last round, behind the text at that time.
     pub(super) drafted: SmallVec<[Guess; 8]>,
-    /// Tokens of the text as it was.
+    /// Number of tokens of the text at that time.
     text: usize,
     pub(super) learned: Confidence,
-    /// The round it last took part in.
+    /// Last round that it took part in.
     pub(super) round: u64,
-    /// The length of the text from which drafts may be tried that are not expected to pay.
+    /// Length of the text from which unprofitable drafts may be tried again.
     next_trial: usize,
 }
 
 impl DraftState {
-    /// Of a text that is new here.
+    /// Creates the state of a new text.
     pub(super) fn new(length: usize, learned: Confidence) -> Self {
         Self {
             slot: None,
@@ -58,12 +59,12 @@ impl DraftState {
         }
     }
 
-    /// Learns from what the text became, and keeps the cells that belong to it. Returns how many have
-    /// to be removed.
+    /// Learns from the continuation of the text, and keeps the cells that match it. Returns the
+    /// number of cells to remove.
     ///
-    /// MTP layers and EAGLE3 models draft from the hidden states at these positions of the text,
-    /// `hidden`, and begin anew with those where `cells_per_sequence` cells have no room for the text
-    /// and the longest draft.
+    /// MTP layers and EAGLE3 models draft from the hidden states at the positions `hidden` of the
+    /// text. If `cells_per_sequence` cells have no room for the text and the longest draft, they
+    /// start again from these positions.
     pub(super) fn settle(
         &mut self,
         text: &[Token],
@@ -81,12 +82,12 @@ impl DraftState {
             }
             right += 1;
         }
-        // A text that has not gone on has its last token computed again: what it said is gone.
+        // If the text has not grown, its last token is computed again: its logits are gone.
         let last = text.len().saturating_sub(1);
         let before = self.cells;
         let valid = match hidden {
             None => self.text + right,
-            // The main model's hidden states are better than those that drafts were made with.
+            // The main model's hidden states are better than those of the drafts.
             Some(_) => self.text,
         };
         let end = (valid.min(last) as u32).saturating_sub(self.first);
@@ -97,7 +98,7 @@ impl DraftState {
             let needs =
                 (text.len() as u32).saturating_sub(self.first) + SpeculationParams::MAX_DRAFTS;
             if !goes_on || needs > cells_per_sequence {
-                // They begin anew with what there is.
+                // Drafting starts again with the available hidden states.
                 self.begin_at(hidden.start + 1);
             }
         }
@@ -106,29 +107,29 @@ impl DraftState {
         wrong
     }
 
-    /// Has no cells from here on, and the next is that of the token at this position.
+    /// Drops all cells. The next one is that of the token at this position.
     pub(super) fn begin_at(&mut self, position: u32) {
         self.first = position;
         self.cells = 0;
     }
 
-    /// The position in the text of the token that is computed next.
+    /// Position in the text of the next token to compute.
     pub(super) fn next(&self) -> u32 {
         self.first + self.cells
     }
 
-    /// Whether drafts that are not expected to pay may be tried once more.
+    /// Returns true if unprofitable drafts may be tried again.
     pub(super) fn is_due(&self, length: usize) -> bool {
         length >= self.next_trial
     }
 
-    /// Keeps what is drafted next behind a text of this length.
+    /// Adds a draft behind a text of this length.
     pub(super) fn push(&mut self, guess: Guess, length: usize) {
         self.drafted.push(guess);
         self.next_trial = length + BETWEEN_TRIALS;
     }
 
-    /// Gives its cells to others; what was learned stays.
+    /// Frees its slot for others. Learned chances stay.
     pub(super) fn vacate(&mut self) -> Option<Slot> {
         self.drafted.clear();
         self.cells = 0;

@@ -1,21 +1,21 @@
-//! What drafts: a draft model, an EAGLE3 model, or the MTP layers of the main model. It follows the
-//! texts of the sequences that ask for it, and says how they may go on.
+//! The drafter: a draft model, an EAGLE3 model, or the MTP layers of the main model. It follows the
+//! texts of the sequences that use it, and guesses their continuations.
 //!
-//! It has a context of its own, where a sequence that drafts has a slot. A round of drafting
-//! computes what each of them has got since its last round, then one token after the other for all
-//! of them at once, as long as the next one is worth its time: what the draft model takes for it,
-//! and the row of the main model that checks it. What was drafted wrongly is removed when the text
-//! has gone on otherwise.
+//! It has its own context, in which a drafting sequence has a slot. A round of drafting computes
+//! the tokens that each sequence got since its last round, and then one more token after the other
+//! for all of them at once. It continues as long as the next token is worth its time: that of the
+//! draft model, and that of a row of the main model which checks it. Wrong drafts are removed when
+//! the text has continued differently.
 //!
 //! A text that is new to the draft model is computed over several steps, so that none takes much
-//! longer. A sequence whose drafts do not pay stops drafting, and tries again now and then: trials
-//! take a small part of the time.
+//! longer. A sequence whose drafts do not pay stops drafting, and tries again from time to time.
+//! Trials take a small part of the time.
 //!
-//! MTP layers and EAGLE3 models compute each token with the hidden state before it: the main model's,
-//! and behind what they drafted their own. Where they lack some of a text, they begin anew behind
-//! that.
+//! MTP layers and EAGLE3 models compute each token with the hidden state before it: the main
+//! model's, and behind their own drafts their own. If hidden states of a text are missing, they
+//! start again behind the gap.
 //!
-//! Nothing here can end a sequence: when the draft model fails, there are no drafts from then on.
+//! A failure cannot end a sequence: if the draft model fails, there are no drafts from then on.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,32 +39,32 @@ use crate::worker::catch;
 pub(super) struct Drafter<'a> {
     pub(super) backend: &'a mut dyn Backend,
     pub(super) capacity: Capacity,
-    /// Tokens that both models have: those below this.
+    /// Number of tokens that both models have in common, from 0.
     pub(super) n_vocab: usize,
     pub(super) states: FxHashMap<SequenceId, DraftState>,
     pub(super) free_slots: BinaryHeap<Reverse<Slot>>,
-    /// Cells that are in use, and those that sequences of this round may come to use.
+    /// Number of cells in use, plus cells that sequences of this round may come to use.
     pub(super) claimed: u32,
     cost: CostModel,
-    /// Cells that a row of the last batch attended to.
+    /// Number of cells that a row of the last batch attended to.
     attended: u64,
-    /// What sequences begin with that have not drafted yet.
+    /// Assumptions for sequences that have not drafted yet.
     pub(super) learned: Confidence,
     pub(super) round: u64,
     pub(super) trials: Trials,
     failed: bool,
-    /// What MTP layers and EAGLE3 models draft from; `None` for other draft models.
+    /// Hidden states that MTP layers and EAGLE3 models draft from; `None` for other draft models.
     pub(super) hidden: Option<Hidden>,
     // Memory reused from round to round.
     pub(super) turns: Vec<Turn>,
     batch: Vec<BatchToken>,
-    /// The hidden states before its tokens, those of the main model as it gave them.
+    /// Hidden states before its tokens; those of the main model are not encoded yet.
     before: Vec<f32>,
     encoded: Vec<f32>,
 }
 
 impl<'a> Drafter<'a> {
-    /// The draft model of a main model with so many tokens in its vocabulary.
+    /// Creates the drafter of a main model with `n_vocab` tokens in its vocabulary.
     pub(super) fn new(backend: &'a mut dyn Backend, n_vocab: usize) -> Self {
         let capacity = backend.capacity();
         let width = backend.hidden_width();
@@ -91,7 +91,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Drafts for those of the running sequences that want it, where it pays.
+    /// Drafts for the running sequences that ask for it, if that pays.
     pub(super) fn draft(&mut self, running: &mut [impl Drafting], steps: &Steps) {
         if self.failed {
             return;
@@ -120,19 +120,19 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Whether the main model's hidden states are wanted.
+    /// Returns true if the main model's hidden states are needed.
     pub(super) fn wants_hidden(&self) -> bool {
         self.hidden.is_some() && !self.failed
     }
 
-    /// Takes over hidden states: whose tokens, at which positions, and a row for each.
+    /// Stores hidden states, one row for each sequence and position in `tokens`.
     pub(super) fn keep_hidden(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
         if let Some(hidden) = &mut self.hidden {
             hidden.keep(tokens, rows);
         }
     }
 
-    /// Gives up what a sequence has here.
+    /// Drops the state of a sequence.
     pub(super) fn forget(&mut self, id: SequenceId) {
         if let Some(hidden) = &mut self.hidden {
             hidden.forget(id);
@@ -149,7 +149,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Compares what was drafted with what the text became, and removes what was wrong.
+    /// Compares drafts with the continuation of the text, and removes wrong ones.
     pub(super) fn settle(&mut self, sequence: &impl Drafting) {
         let length = sequence.tokens().len();
         let learned = &self.learned;
@@ -166,7 +166,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Drafts token by token.
+    /// Drafts one token after the other.
     fn run(&mut self, running: &mut [impl Drafting], steps: &Steps) -> Result<(), DecodeError> {
         while !self.turns.is_empty() {
             self.decode(running)?;
@@ -205,7 +205,7 @@ impl<'a> Drafter<'a> {
         Ok(())
     }
 
-    /// Computes the next tokens of all whose turn it is.
+    /// Computes the next tokens of all sequences in `turns`.
     fn decode(&mut self, running: &[impl Drafting]) -> Result<(), DecodeError> {
         self.batch.clear();
         self.before.clear();
@@ -266,7 +266,7 @@ impl<'a> Drafter<'a> {
         } else {
             self.backend.decode(&self.batch)?;
         }
-        // Some backends compute until somebody asks for logits.
+        // Some backends compute until the logits are read.
         self.backend.logits();
         let took = self.backend.now().duration_since(started);
         let took = took.as_secs_f64() * 1e6;
@@ -285,8 +285,8 @@ impl<'a> Drafter<'a> {
         Ok(())
     }
 
-    /// Microseconds of a token that is known. MTP layers compute few of them at once: to them they are
-    /// as those that are drafted, so that each round tells what drafting costs.
+    /// Returns the microseconds of a known token. MTP layers compute few of them at once, so known
+    /// tokens cost them the same as drafted ones, and each round shows the cost of drafting.
     pub(super) fn known_token_micros(&self) -> f64 {
         if self.hidden.is_some() {
             self.cost.decode_token_micros()
@@ -295,8 +295,8 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// What the chance of one more token has to be at least, where so many sequences draft
-    /// together: the time it takes, in tokens.
+    /// Returns the minimum chance of one more token, if `rows` sequences draft together: its time,
+    /// expressed in tokens.
     pub(super) fn price(&self, rows: u32, steps: &Steps) -> f32 {
         let size = StepSize {
             decode_tokens: rows,

@@ -1,9 +1,9 @@
 //! Hidden states of the main model, which its MTP layers or an EAGLE3 model draft from.
 //!
-//! They compute a token from what the model has made of the token before it, its hidden state. Those
-//! of the last tokens of each sequence are kept, so that drafting can begin, or go on after a pause,
-//! without the rest of the text: what they see of a text may begin anywhere. A prompt whose cells
-//! were reused from another sequence has none.
+//! They compute a token from the main model's hidden state for the token before it. The hidden
+//! states of the last tokens of each sequence are kept, so that drafting can begin, or continue
+//! after a pause, without the rest of the text: their context may begin anywhere. If the cells of a
+//! prompt were reused from another sequence, it has no hidden states.
 
 use std::ops::Range;
 
@@ -11,27 +11,27 @@ use rustc_hash::FxHashMap;
 
 use crate::protocol::SequenceId;
 
-/// How many of each sequence are kept: more than a step can draft.
+/// Number of hidden states kept per sequence: more than a step can draft.
 pub(crate) const KEPT: u32 = 64;
 
-/// What is kept of all sequences that draft.
+/// Hidden states of all sequences that draft.
 #[derive(Debug)]
 pub(super) struct Hidden {
     width: usize,
     kept: FxHashMap<SequenceId, Kept>,
 }
 
-/// The hidden states behind tokens of a sequence that come one after the other.
+/// Hidden states behind consecutive tokens of a sequence.
 #[derive(Debug)]
 struct Kept {
-    /// The tokens, by their positions.
+    /// Positions of the tokens.
     positions: Range<u32>,
-    /// That of a position is where the rest of dividing it by [`KEPT`] says.
+    /// Rows of numbers; the row of a position is at the position modulo [`KEPT`].
     rows: Vec<f32>,
 }
 
 impl Hidden {
-    /// For hidden states of so many numbers.
+    /// Creates a store for hidden states of this many numbers.
     pub(super) fn new(width: usize) -> Self {
         Self {
             width,
@@ -39,8 +39,8 @@ impl Hidden {
         }
     }
 
-    /// Takes over what a step has computed: whose tokens, at which positions, and a row for each.
-    /// What was kept from a position on is no longer true when that is computed again.
+    /// Stores the hidden states of a step, one row for each sequence and position in `tokens`. If a
+    /// position is computed again, the states from there on are dropped.
     pub(super) fn keep(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
         for ((id, position), row) in tokens.iter().zip(rows.chunks_exact(self.width)) {
             let kept = self.kept.entry(*id).or_insert_with(|| Kept {
@@ -58,14 +58,14 @@ impl Hidden {
         }
     }
 
-    /// The positions of a sequence whose hidden states are there.
+    /// Returns the positions of a sequence whose hidden states are stored.
     pub(super) fn positions(&self, id: SequenceId) -> Range<u32> {
         self.kept
             .get(&id)
             .map_or(0..0, |kept| kept.positions.clone())
     }
 
-    /// The hidden state behind a token.
+    /// Returns the hidden state behind a token; `None` if it is not stored.
     pub(super) fn row(&self, id: SequenceId, position: u32) -> Option<&[f32]> {
         let kept = self.kept.get(&id)?;
         kept.positions

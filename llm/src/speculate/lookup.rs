@@ -1,4 +1,4 @@
-//! Prompt lookup: where the end of a text has occurred before, it may go on as it did then.
+//! Prompt lookup: if the end of a text has occurred before, it may continue as it did then.
 
 use std::hash::Hasher;
 
@@ -6,17 +6,16 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::protocol::Token;
 
-/// Matches longer than this count as this long.
+/// Maximum length of a match that counts; longer matches count as this long.
 pub(super) const LONGEST_MATCH: usize = 8;
 
 /// An index of a text's n-grams that follows the text token by token.
 #[derive(Debug)]
 pub(super) struct Lookup {
     max_ngram: usize,
-    /// What came after the latest occurrence of an n-gram, by the n-gram's hash: an index into the
-    /// text.
+    /// Index of the token after the latest occurrence of an n-gram, by the n-gram's hash.
     next: FxHashMap<u64, u32>,
-    /// How much of the text is indexed.
+    /// Number of tokens of the text that are indexed.
     indexed: usize,
     source: Option<Source>,
 }
@@ -26,12 +25,12 @@ pub(super) struct Lookup {
 struct Source {
     /// Index of the token that followed.
     next: usize,
-    /// How many tokens before it are the same, up to [`LONGEST_MATCH`].
+    /// Number of equal tokens before it, up to [`LONGEST_MATCH`].
     matched: usize,
 }
 
 impl Lookup {
-    /// An index of nothing, for n-grams of 1 to `max_ngram` tokens.
+    /// Creates an empty index for n-grams of 1 to `max_ngram` tokens.
     pub(super) fn new(max_ngram: usize) -> Self {
         Self {
             max_ngram,
@@ -41,7 +40,7 @@ impl Lookup {
         }
     }
 
-    /// Takes in what was appended to the text since the last call.
+    /// Indexes the tokens that were appended to the text since the last call.
     pub(super) fn follow(&mut self, text: &[Token]) {
         while self.indexed < text.len() {
             self.indexed += 1;
@@ -49,9 +48,9 @@ impl Lookup {
         }
     }
 
-    /// Takes in the last token of `text`.
+    /// Indexes the last token of `text`.
     fn push(&mut self, text: &[Token]) {
-        // A source that was right about this token stays: what it says next fits a longer match.
+        // A source that was right about this token stays: its next prediction has a longer match.
         let right = |source: &Source| text.get(source.next) == text.last();
         let kept = self.source.take().filter(right).map(|source| Source {
             next: source.next + 1,
@@ -74,14 +73,13 @@ impl Lookup {
         };
     }
 
-    /// How many tokens at the end of the text match an earlier place; 0 if there is none.
+    /// Number of tokens at the end of the text that match an earlier place; 0 if there is none.
     pub(super) fn matched(&self) -> usize {
         self.source.map_or(0, |source| source.matched)
     }
 
-    /// The token that is `ahead` places after the end of the text, if it goes on as it did at the
-    /// earlier place. `drafted` are the `ahead` tokens before it, which the earlier place may
-    /// overlap.
+    /// Predicts the token after the text and the `drafted` tokens, if the text continues as it did
+    /// at the earlier place. The earlier place may overlap the drafts.
     pub(super) fn predict(&self, text: &[Token], drafted: &[Token]) -> Option<Token> {
         let index = self.source?.next + drafted.len();
         match text.get(index) {
@@ -91,7 +89,7 @@ impl Lookup {
     }
 }
 
-/// How many tokens the ends of two texts have in common, up to [`LONGEST_MATCH`].
+/// Number of equal tokens at the ends of two texts, up to [`LONGEST_MATCH`].
 fn common_end(left: &[Token], right: &[Token]) -> usize {
     let pairs = left.iter().rev().zip(right.iter().rev());
     pairs

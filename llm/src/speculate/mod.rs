@@ -1,22 +1,23 @@
 //! Speculation: guesses the next tokens of a sequence, so that one step can check several at once.
 //!
-//! The guesses (drafts) ride in the step's batch behind the sequence's last token, with logits at
-//! each. The sampler then goes over these logits in order as if each were a step of its own, and
-//! goes on while the token it takes is the one that was drafted. So what is generated is what would
-//! have been generated without drafts, to the same state of the random stream and the penalties;
-//! only the number of steps differs.
+//! The guesses (drafts) are in the step's batch behind the sequence's last token, with logits for
+//! each. The sampler then processes these logits in order as if each were a step of its own, and
+//! continues while the token it chooses is the drafted one. So the generated text is the same as
+//! without drafts, with the same state of the random stream and the penalties; only the number of
+//! steps differs.
 //!
 //! Drafts come from one of three sources:
 //!
-//! - **Prompt lookup** ([`lookup`]): the text is likely to go on as it did where its end has
-//!   occurred before. Every prediction is compared with what was generated, drafted or not
-//!   ([`learned`]), so that knowing when to draft costs no step.
-//! - **A draft model** ([`drafter`]). How often it is right is learned from what it drafted, for
-//!   each sequence, and for all together as what the next one begins with.
+//! - **Prompt lookup** ([`lookup`]): if the end of the text has occurred before, the text is likely
+//!   to continue as it did there. Every prediction is compared with the generated token, drafted
+//!   or not ([`learned`]), so learning when to draft costs no step.
+//! - **A draft model** ([`drafter`]). Its success is learned from its drafts, for each sequence,
+//!   and over all sequences as the assumption for new ones.
 //! - **The model's own MTP layers, or an EAGLE3 model**, which draft as a draft model does, but from
 //!   hidden states of the model ([`hidden`]).
 //!
-//! How many drafts a step takes follows from their chances and from what its rows cost ([`worth`]).
+//! The number of drafts in a step follows from their chances and from the cost of its rows
+//! ([`worth`]).
 
 mod draft_state;
 mod drafter;

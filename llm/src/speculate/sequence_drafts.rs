@@ -1,4 +1,4 @@
-//! What a sequence drafts, and how well.
+//! Drafts of a sequence, and their success.
 
 use smallvec::SmallVec;
 
@@ -8,20 +8,20 @@ use super::lookup::Lookup;
 use crate::protocol::{DraftCounts, Token, Tokens};
 use crate::protocol::{DraftSource, SpeculationParams};
 
-/// What a sequence drafts, and how well.
+/// Drafts of a sequence, and their success.
 #[derive(Debug)]
 pub(crate) struct Speculation {
-    /// Most tokens drafted in a step.
+    /// Maximum number of tokens drafted in a step.
     most: u32,
     source: Source,
     /// The tokens drafted for the next step, in order.
     drafts: Tokens,
-    /// The probability that each of them is accepted, all before it included.
+    /// Probability of each draft that it and all before it are accepted.
     chances: SmallVec<[f32; 8]>,
     counts: DraftCounts,
 }
 
-/// Where drafts come from, and what is known for that.
+/// Source of the drafts, with its state.
 #[derive(Debug)]
 enum Source {
     Text {
@@ -34,7 +34,7 @@ enum Source {
 }
 
 impl Speculation {
-    /// The state of a sequence with this prompt.
+    /// Creates the state of a sequence with this prompt.
     pub(crate) fn new(params: SpeculationParams, prompt: &[Token]) -> Self {
         let source = match params.source {
             DraftSource::Text { max_ngram_size } => {
@@ -60,13 +60,13 @@ impl Speculation {
         }
     }
 
-    /// Lets no more than `most` tokens be drafted in a step.
+    /// Limits the number of tokens drafted in a step.
     pub(crate) fn limit(&mut self, most: u32) {
         self.most = self.most.min(most);
     }
 
-    /// Forgets the drafts, and drafts anew what may follow `text`, at most `limit` tokens, if the
-    /// text is where drafts come from.
+    /// Drops the drafts. If the text is the source, drafts its continuation, at most `limit`
+    /// tokens.
     pub(crate) fn draft(&mut self, text: &[Token], limit: u32) {
         self.keep(0);
         let Source::Text { lookup, acceptance } = &self.source else {
@@ -84,8 +84,8 @@ impl Speculation {
         }
     }
 
-    /// What the sequence wants of the draft model where at most `limit` tokens are of use; `None`
-    /// if nothing.
+    /// Returns the sequence's request to the draft model, if at most `limit` tokens are useful;
+    /// `None` if it needs no tokens.
     pub(crate) fn model_draft(&self, limit: u32) -> Option<ModelDraft> {
         match self.source {
             Source::Model {
@@ -98,18 +98,19 @@ impl Speculation {
         }
     }
 
-    /// Whether a draft model drafts, or the MTP layers of the model.
+    /// Returns true if a draft model or the model's MTP layers draft.
     pub(crate) fn is_by_model(&self) -> bool {
         matches!(self.source, Source::Model { .. })
     }
 
-    /// Adds a token of the draft model, with the chance that it and all before it are accepted.
+    /// Adds a token of the draft model, with the probability that it and all before it are
+    /// accepted.
     pub(crate) fn push(&mut self, token: Token, chance: f32) {
         self.drafts.push(token);
         self.chances.push(chance);
     }
 
-    /// Takes in that `text` now has one more token.
+    /// Notes that `text` has one more token.
     pub(crate) fn observe(&mut self, text: &[Token]) {
         let Source::Text { lookup, acceptance } = &mut self.source else {
             return;
@@ -122,7 +123,8 @@ impl Speculation {
         lookup.follow(text);
     }
 
-    /// Counts what became of the drafts, now that the step generated `tokens`, and forgets them.
+    /// Counts the accepted and rejected drafts after a step that generated `tokens`, and drops
+    /// them.
     pub(crate) fn settle(&mut self, tokens: &[Token]) {
         let pairs = self.drafts.iter().zip(tokens);
         let accepted = pairs.take_while(|(draft, token)| draft == token).count();
@@ -131,12 +133,12 @@ impl Speculation {
         self.keep(0);
     }
 
-    /// What became of all drafts so far.
+    /// Counts of all accepted and rejected drafts so far.
     pub(crate) fn counts(&self) -> DraftCounts {
         self.counts
     }
 
-    /// Keeps the first `count` drafts.
+    /// Drops all drafts after the first `count`.
     pub(crate) fn keep(&mut self, count: usize) {
         self.drafts.truncate(count);
         self.chances.truncate(count);

@@ -1,4 +1,4 @@
-//! Drafts tokens for the sequences that decode, as many as are worth their rows.
+//! Drafts for the sequences that decode, as many as are worth their rows.
 
 use super::drafter::Drafter;
 use super::drafting::Drafting;
@@ -7,19 +7,19 @@ use crate::backend::{Backend, DraftSupport};
 use crate::protocol::SequenceId;
 use crate::schedule::cost::{CostModel, StepSize};
 
-/// What the engine drafts with.
+/// Drafting for all sequences of an engine.
 pub(crate) struct Drafts<'a> {
-    /// The draft model or the MTP layers, if there are any.
+    /// The draft model or the MTP layers; `None` if there are only drafts from texts.
     drafter: Option<Drafter<'a>>,
-    /// Whether all sequences that decode have to draft equally many tokens.
+    /// True if all decoding sequences must draft the same number of tokens.
     same_length: bool,
-    /// Whether they draft only where that saves time.
+    /// True if they draft only where that saves time.
     controlled: bool,
 }
 
 impl<'a> Drafts<'a> {
-    /// Drafts for a main model, with a draft model or without: where that saves time if they are
-    /// `controlled`, or as many as asked for.
+    /// Creates the drafting for a main model, with or without a draft model. If `controlled`,
+    /// drafts are limited to those that save time; otherwise requests get as many as they ask for.
     pub(crate) fn new(
         main: &dyn Backend,
         model: Option<&'a mut dyn Backend>,
@@ -32,8 +32,8 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    /// Drafts for the next step. The draft model does so only in steps without prompts, which come
-    /// before drafts; `admits` says that the next step may admit one.
+    /// Drafts for the next step. The draft model drafts only in steps without prompts, which have
+    /// priority. `admits` says that the next step may admit a prompt.
     pub(crate) fn draft(&mut self, running: &mut [impl Drafting], cost: &CostModel, admits: bool) {
         let mut decodes = StepSize::default();
         let mut prompts = admits;
@@ -52,7 +52,7 @@ impl<'a> Drafts<'a> {
             same_length: self.same_length,
             controlled: self.controlled,
         };
-        // Before the first step without drafts, nobody knows what they could save.
+        // Before the first step without drafts, their benefit is unknown.
         if cost.decode_micros(&decodes) > 0.0
             && !prompts
             && let Some(drafter) = &mut self.drafter
@@ -65,19 +65,20 @@ impl<'a> Drafts<'a> {
         choose(running, &steps);
     }
 
-    /// Whether the main model's hidden states are wanted, of sequences that draft with its MTP layers.
+    /// Returns true if the main model's hidden states are needed, for sequences that draft with its
+    /// MTP layers.
     pub(crate) fn wants_hidden(&self) -> bool {
         self.drafter.as_ref().is_some_and(Drafter::wants_hidden)
     }
 
-    /// Takes over hidden states of a step: whose tokens, at which positions, and a row for each.
+    /// Stores hidden states of a step, one row for each sequence and position in `tokens`.
     pub(crate) fn keep_hidden(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
         if let Some(drafter) = &mut self.drafter {
             drafter.keep_hidden(tokens, rows);
         }
     }
 
-    /// Gives up what the draft model has of a sequence.
+    /// Drops the draft model's state of a sequence.
     pub(crate) fn forget(&mut self, id: SequenceId) {
         if let Some(drafter) = &mut self.drafter {
             drafter.forget(id);
@@ -85,11 +86,11 @@ impl<'a> Drafts<'a> {
     }
 }
 
-/// Gives up the drafts that are not worth their rows.
+/// Drops the drafts that are not worth their rows.
 fn choose(running: &mut [impl Drafting], steps: &Steps) {
     let price = steps.price(0.0);
     for sequence in &mut *running {
-        // A later draft's chance is never higher than an earlier one's.
+        // The chance of a later draft is never higher than that of an earlier one.
         let chances = sequence.draft_chances();
         sequence.keep_drafts(chances.partition_point(|chance| *chance > price));
     }
@@ -98,8 +99,8 @@ fn choose(running: &mut [impl Drafting], steps: &Steps) {
     }
 }
 
-/// Sequences that draft more than others take a pass of their own for it: levels the drafts unless
-/// these passes pay.
+/// Equalizes the number of drafts, unless separate passes pay: sequences with more drafts than
+/// others take a pass of their own.
 fn level(running: &mut [impl Drafting], steps: &Steps) {
     let drafting = || running.iter().filter(|sequence| sequence.decodes());
     let shortest = drafting().map(|sequence| sequence.drafts().len()).min();

@@ -1,4 +1,5 @@
-//! Which sequences draft in a round, with which cells, and how much of what they miss is computed.
+//! Selection of the sequences that draft in a round, their cells, and the missing tokens to
+//! compute.
 
 use super::drafter::Drafter;
 use super::drafting::{Drafting, ModelDraft};
@@ -6,44 +7,44 @@ use super::worth::Steps;
 use crate::backend::Slot;
 use crate::protocol::SequenceId;
 
-/// Known tokens that a round computes beside each sequence's last one, while it is not known how
-/// long they take.
+/// Number of missing tokens that a round computes besides each sequence's last one, while their
+/// price is not known.
 const FIRST_CATCH_UP: u32 = 64;
-/// And at least.
+/// Minimum number of missing tokens that a round computes.
 const MIN_CATCH_UP: u32 = 16;
-/// The part of a step's time that catching up may take beside it.
+/// Maximum time for missing tokens in a round, as a fraction of the time of a step.
 const CATCH_UP_SHARE: f64 = 0.5;
-/// The part of the time that a sequence's remaining tokens take which catching up may take in all:
-/// drafts save little more.
+/// Maximum total time for missing tokens, as a fraction of the time of a sequence's remaining
+/// tokens: drafts save little more.
 const WORTH_CATCHING_UP: f64 = 0.25;
 
 /// A sequence that takes part in a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
-    /// Its index among the running sequences.
+    /// Index among the running sequences.
     pub(super) index: usize,
     pub(super) id: SequenceId,
     pub(super) slot: Slot,
     pub(super) wanted: ModelDraft,
-    /// Tokens that the next batch computes.
+    /// Number of tokens that the next batch computes.
     pub(super) tokens: u32,
-    /// Whether they are all that is known, so that a token is drafted.
+    /// True if these are all known tokens, so that a token is drafted after them.
     pub(super) drafts: bool,
-    /// Whether it drafts though that is not expected to pay.
+    /// True if it drafts as a trial, although that is not expected to pay.
     pub(super) is_trial: bool,
-    /// That all drafted so far are right.
+    /// Probability that all drafts so far are right.
     pub(super) chance: f32,
 }
 
-/// What there is to say for drafts of one sequence, or of several together.
+/// Expected benefit of drafts for one sequence, or for several together.
 #[derive(Clone, Copy, Debug, Default)]
 struct Prospect {
     sequences: u32,
-    /// The sum of their chances that a token comes true.
+    /// Sum of the chances that a token comes true.
     chances: f32,
-    /// Whether one may try drafts that are not expected to pay.
+    /// True if one of them may try drafts that are not expected to pay.
     due: bool,
-    /// Microseconds of the known tokens that would have to be computed first.
+    /// Microseconds for the known tokens that must be computed first.
     catching_up: f64,
 }
 
@@ -61,7 +62,7 @@ impl Prospect {
 }
 
 impl Drafter<'_> {
-    /// Decides who drafts in this round.
+    /// Selects the sequences that draft in this round.
     pub(super) fn take_turns(&mut self, running: &[impl Drafting], steps: &Steps) {
         self.turns.clear();
         let wanting = || {
@@ -76,7 +77,7 @@ impl Drafter<'_> {
         for (sequence, _) in wanting() {
             self.settle(sequence);
         }
-        // Those that draft together try together.
+        // Sequences that must draft together try together.
         let together = steps.same_length.then(|| {
             let mut all = Prospect::default();
             wanting().for_each(|(sequence, _)| all.add(self.prospect(sequence)));
@@ -131,7 +132,7 @@ impl Drafter<'_> {
         self.share_catching_up(running, steps);
     }
 
-    /// What there is to say for drafts of a sequence.
+    /// Returns the expected benefit of drafts for a sequence.
     fn prospect(&self, sequence: &impl Drafting) -> Prospect {
         let length = sequence.tokens().len();
         let state = &self.states[&sequence.id()];
@@ -144,8 +145,8 @@ impl Drafter<'_> {
         }
     }
 
-    /// Whether a sequence's text can be computed here, and what is missing of it is not too much
-    /// for what is left of it.
+    /// Returns true if a sequence's text can be computed here, and the missing part is not too long
+    /// for the number of its remaining tokens.
     fn can_catch_up(&self, sequence: &impl Drafting, steps: &Steps) -> bool {
         let (id, tokens) = (sequence.id(), sequence.tokens());
         let next = self.states[&id].next() as usize;
@@ -161,8 +162,8 @@ impl Drafter<'_> {
         (pays || !steps.controlled) && missing.iter().all(|token| (*token as usize) < self.n_vocab)
     }
 
-    /// Finds a slot for the sequence and cells for its whole text and its drafts; others that do
-    /// not draft now make room, those that have not for longest first.
+    /// Finds a slot for the sequence, and cells for its whole text and its drafts. Sequences that
+    /// do not draft now are evicted, least recently used first.
     fn make_room(&mut self, sequence: &impl Drafting, drafts: u32) -> Option<Slot> {
         let next = self.states[&sequence.id()].next();
         let more = sequence.tokens().len() as u32 + drafts - next;
@@ -186,7 +187,7 @@ impl Drafter<'_> {
         }
     }
 
-    /// Says how much of what they miss the sequences compute in this round.
+    /// Divides the missing tokens that this round computes among the sequences.
     fn share_catching_up(&mut self, running: &[impl Drafting], steps: &Steps) {
         let price = self.known_token_micros();
         let affordable = if price > 0.0 {

@@ -1,29 +1,29 @@
-//! What a draft has to be worth: as much as steps without drafts give in the time that it takes.
+//! Minimum benefit of a draft: the tokens of steps without drafts in the same time.
 
 use crate::schedule::cost::{CostModel, StepSize};
 
-/// The steps that drafts are for.
+/// Steps of the main model in which drafts are checked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
-    /// Sequences that decode, with drafts or without.
+    /// Number of decoding sequences, with or without drafts.
     pub(super) decodes: u32,
-    /// What a step of the main model costs, in microseconds, by its rows.
+    /// Cost of a step of the main model by its rows, in microseconds.
     pub(super) cost: LinearCost,
-    /// Whether all sequences that decode have to draft equally many tokens.
+    /// True if all decoding sequences must draft the same number of tokens.
     pub(super) same_length: bool,
-    /// Whether drafts have to save time.
+    /// True if drafts must save time.
     pub(super) controlled: bool,
 }
 
 impl Steps {
-    /// Microseconds that a token of a step without drafts takes.
+    /// Microseconds of one token in steps without drafts.
     pub(super) fn token_micros(&self) -> f64 {
         self.cost.of(self.decodes) / f64::from(self.decodes.max(1))
     }
 
-    /// What the chance of a draft has to be at least that takes a row and so many more
-    /// microseconds: in that time, steps without drafts give as many tokens. Any chance is enough
-    /// where drafts need not save time.
+    /// Returns the minimum chance of a draft that takes a row and `more_micros` more microseconds:
+    /// the number of tokens that steps without drafts give in that time. If drafts need not save
+    /// time, any chance suffices.
     pub(super) fn price(&self, more_micros: f64) -> f32 {
         if !self.controlled {
             return f32::NEG_INFINITY;
@@ -32,8 +32,7 @@ impl Steps {
     }
 }
 
-/// What a step could compute: the tokens it is expected to yield, its rows, and the sub-batches
-/// that these take.
+/// A possible step: its expected tokens, its rows, and the sub-batches that these take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Yield {
     pub(crate) tokens: f64,
@@ -42,7 +41,7 @@ pub(crate) struct Yield {
 }
 
 impl Yield {
-    /// Tokens for the time.
+    /// Expected tokens per unit of time.
     pub(crate) fn rate(self, cost: LinearCost) -> f64 {
         let more_passes = f64::from(self.passes - 1) * cost.base;
         self.tokens / (cost.of(self.rows) + more_passes)
@@ -57,16 +56,16 @@ pub(crate) struct LinearCost {
 }
 
 impl LinearCost {
-    /// A processor that reads the weights once for all rows, and for which that is two thirds of a
-    /// step with one row.
+    /// Cost of a processor that reads the weights once for all rows, for which that is two thirds
+    /// of a step with one row.
     pub(crate) const ASSUMED: Self = Self {
         base: 0.7,
         row: 0.3,
     };
 
-    /// Microseconds of a step with these decodes, by the number of its rows. While the steps
-    /// computed so far do not tell what a row costs, it costs as assumed: a row that was never
-    /// tried would count as free.
+    /// Returns the microseconds of a step with these decodes, by its number of rows. If recent
+    /// steps do not show the price of a row, the assumed one is used: an untried row would
+    /// otherwise count as free.
     pub(crate) fn learned(model: &CostModel, decodes: &StepSize) -> Self {
         let sequences = decodes.decode_tokens.max(1);
         let step = model.decode_micros(decodes).max(1.0);
@@ -86,7 +85,7 @@ impl LinearCost {
         }
     }
 
-    /// The cost of a step with this many rows.
+    /// Returns the cost of a step with this many rows.
     pub(crate) fn of(self, rows: u32) -> f64 {
         self.base + self.row * f64::from(rows)
     }

@@ -1,7 +1,7 @@
-//! Engines that are replaced when they fail.
+//! Replacement of engines that fail.
 //!
-//! A thread cannot be ended from outside. An engine whose thread is dead, or has been in one step
-//! for too long, is abandoned instead: waiting requests get an error, it gets no new ones, and
+//! A thread cannot be ended from outside. If an engine's thread is dead, or is stuck in one step,
+//! the engine is abandoned instead. Waiting requests get an error, the engine gets no new ones, and
 //! another engine is loaded in its place, on the same weights if the file has not changed. The
 //! memory of the old thread is freed when it ends, if ever.
 
@@ -25,54 +25,54 @@ mod watch;
 
 use watch::{Attempts, Limits, Watch};
 
-/// A model that has not been loaded again after this time is not expected any more.
+/// Time after which a model that is still being reloaded counts as failed.
 const LOAD_PATIENCE: Duration = Duration::from_mins(30);
 
-/// An engine, and another one in its place when it fails. Dropping it stops the engine.
+/// An engine that is replaced when it fails. Dropping it stops the engine.
 pub struct Supervised<E>(Arc<Post<E>>);
 
-/// What an engine and its supervisor share.
+/// State that an engine's users share with its supervisor.
 struct Post<E> {
-    /// Nothing is ever sent here: it exists for as long as the engine is in use.
+    /// Nothing is ever sent here. It disconnects when the engine is no longer in use.
     _wanted: Sender<Infallible>,
     engine: ArcSwap<E>,
     record: Mutex<Record>,
 }
 
-/// What has happened so far.
+/// State and failures of an engine so far.
 #[derive(Debug)]
 struct Record {
     state: LlmEngineState,
-    /// When the state was entered.
+    /// Time at which the state was entered.
     since: Instant,
     restarts: u64,
     failure: Option<Arc<str>>,
 }
 
-/// Whether an engine serves.
+/// State of an engine that is supervised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LlmEngineState {
-    /// It takes requests.
+    /// The engine is loaded and takes requests.
     Running,
-    /// It has failed, and another one is about to be loaded in its place.
+    /// The engine has failed, and another one is about to be loaded in its place.
     Restarting,
-    /// It has failed, and so has every attempt to replace it. It stays so.
+    /// The engine has failed, and so has every attempt to replace it. This state is final.
     Failed,
 }
 
-/// How an engine is.
+/// Health of an engine, for the status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// Whether it serves.
+    /// Present state of the engine.
     pub state: LlmEngineState,
-    /// How often another engine was put in its place.
+    /// Number of times that the engine was replaced.
     pub restarts: u64,
-    /// Why it failed last, if it ever did.
+    /// Cause of the last failure; `None` if it never failed.
     pub failure: Option<Arc<str>>,
 }
 
-/// What a supervisor needs of an engine.
+/// Functions of an engine that its supervisor calls.
 struct Hooks<E> {
     pulse: fn(&E) -> &Arc<Pulse>,
     abandon: fn(&E, &GenerationError),
@@ -92,10 +92,10 @@ impl Supervised<LlmEngine> {
         Self::over(LlmEngine::load(spec)?, limits, LlmEngine::load_again)
     }
 
-    /// An engine that cannot be loaded again: when it fails, it stays so.
+    /// Supervises an engine that cannot be loaded again: its first failure is final.
     ///
     /// # Errors
-    /// If there is no thread for the supervisor.
+    /// [`LoadError::Thread`] if the supervisor's thread cannot be started.
     pub fn once(engine: LlmEngine) -> Result<Self, LoadError> {
         let limits = Limits {
             step_timeout: bound(engine.spec().step_timeout_ms),
@@ -129,10 +129,10 @@ impl Supervised<EmbeddingEngine> {
         Self::over(EmbeddingEngine::load(spec)?, restarts)
     }
 
-    /// An engine that cannot be loaded again: when it fails, it stays so.
+    /// Supervises an engine that cannot be loaded again: its first failure is final.
     ///
     /// # Errors
-    /// If there is no thread for the supervisor.
+    /// [`LoadError::Thread`] if the supervisor's thread cannot be started.
     pub fn once(engine: EmbeddingEngine) -> Result<Self, LoadError> {
         Self::over(engine, 0)
     }
@@ -152,7 +152,7 @@ impl Supervised<EmbeddingEngine> {
     }
 }
 
-/// A bound in milliseconds, where 0 is none.
+/// Converts a limit in milliseconds; 0 means no limit.
 fn bound(milliseconds: u32) -> Option<Duration> {
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
 }
@@ -184,12 +184,12 @@ impl<E: Send + Sync + 'static> Supervised<E> {
         Ok(Self(post))
     }
 
-    /// The engine that takes requests now, or took them last.
+    /// Returns the engine that takes requests now, or took them last.
     pub fn current(&self) -> Arc<E> {
         self.0.engine.load_full()
     }
 
-    /// How it is.
+    /// Returns the present health. A reload that takes too long counts as failed.
     pub fn health(&self) -> Health {
         let record = self.0.lock();
         let overdue =
@@ -231,7 +231,7 @@ impl<E> Post<E> {
     }
 }
 
-/// The thread beside an engine.
+/// The thread that supervises an engine.
 struct Supervisor<E> {
     post: Weak<Post<E>>,
     /// Disconnected when the engine is no longer in use.
@@ -246,7 +246,7 @@ impl<E> Supervisor<E> {
     fn run(self) {
         let mut attempts = Attempts::new(self.limits.restarts);
         let mut watch = Watch::new(self.limits.step_timeout);
-        // Nothing is held while it waits: the engine is dropped by those who use it.
+        // No reference is held while waiting, so that the users drop the engine.
         while let Some(engine) = self.engine() {
             let pulse = Arc::clone((self.hooks.pulse)(&engine));
             match watch.look(pulse.look(), Instant::now()) {
@@ -272,10 +272,10 @@ impl<E> Supervisor<E> {
         self.post.upgrade().map(|post| post.engine.load_full())
     }
 
-    /// Gives an engine up and puts another one in its place. False if there will be none.
+    /// Abandons an engine and loads another one in its place. Returns false if no attempt succeeds.
     fn replace(&self, engine: &E, why: &str, attempts: &mut Attempts) -> bool {
         let model = &self.name;
-        tracing::error!(%model, "the engine has failed and is given up: {why}");
+        tracing::error!(%model, "the engine has failed and is abandoned: {why}");
         self.becomes(LlmEngineState::Restarting, why);
         let error = GenerationError {
             kind: ErrorKind::Unavailable,
@@ -286,7 +286,7 @@ impl<E> Supervisor<E> {
         loop {
             let Some(delay) = attempts.next(Instant::now()) else {
                 let most = self.limits.restarts;
-                tracing::error!(%model, "the engine is not started again ({most} times were tried): {reason}");
+                tracing::error!(%model, "the engine is not restarted, {most} attempts were made: {reason}");
                 self.becomes(LlmEngineState::Failed, &reason);
                 return false;
             };
@@ -298,13 +298,13 @@ impl<E> Supervisor<E> {
                 .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
             match loaded {
                 Ok(next) => {
-                    // Fails when it is no longer in use, which drops it.
+                    // Fails if the engine is no longer in use, which drops the new one.
                     let Some(post) = self.post.upgrade() else {
                         return false;
                     };
                     post.replace(next);
                     let seconds = started.elapsed().as_secs_f64();
-                    tracing::warn!(%model, "the engine was started again in {seconds:.2} s");
+                    tracing::warn!(%model, "the engine was restarted in {seconds:.2} s");
                     return true;
                 }
                 Err(error) => {
@@ -322,13 +322,13 @@ impl<E> Supervisor<E> {
         }
     }
 
-    /// Waits; false if the engine is no longer in use.
+    /// Waits; returns false if the engine is no longer in use.
     fn wait(&self, delay: Duration) -> bool {
         self.unwanted.recv_timeout(delay) == Err(RecvTimeoutError::Timeout)
     }
 }
 
-/// An error in one line, with what is behind it.
+/// Formats an error and its causes in one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! When an engine counts as failed, and when it is restarted. The caller passes the time.
+//! Rules for when an engine counts as failed, and when it is restarted. The caller passes the time.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,23 +6,23 @@ use std::time::{Duration, Instant};
 use crate::spec::STEP_TOKENS;
 use crate::worker::Seen;
 
-/// How often an engine is looked at, at most and at least: its death is told at once, so this is
-/// about steps that do not end.
+/// Minimum and maximum interval between looks at an engine. The end of its thread is reported at
+/// once, so the interval matters only for steps that do not end.
 const PERIODS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
-/// Restarts count against the limit for this long.
+/// Time for which a restart counts against the limit.
 const WINDOW: Duration = Duration::from_mins(10);
-/// What the second restart waits for. The first does not wait, each further one twice as long as
-/// the one before.
+/// Delay before the second restart. The first has no delay, each further one twice the delay
+/// before.
 const FIRST_DELAY: Duration = Duration::from_secs(1);
-/// The longest wait.
+/// Maximum delay before a restart.
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
-/// What is expected of an engine.
+/// Limits on an engine's steps and restarts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// How long a step of [`STEP_TOKENS`] may take.
+    /// Time limit for a step of [`STEP_TOKENS`]; `None` for no limit.
     pub(super) step_timeout: Option<Duration>,
-    /// Restarts within [`WINDOW`].
+    /// Maximum number of restarts within [`WINDOW`].
     pub(super) restarts: u32,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Limits {
 #[derive(Debug)]
 pub(super) struct Watch {
     step_timeout: Option<Duration>,
-    /// Progress when there was something new last, or nothing to do, and when that was.
+    /// Progress at the last change or idle look, with its time.
     last: Option<(u64, Instant)>,
 }
 
@@ -42,7 +42,7 @@ impl Watch {
         }
     }
 
-    /// Why the engine that looks like this now is to be given up, if so.
+    /// Returns the reason why the engine must be abandoned, if there is one.
     pub(super) fn look(&mut self, seen: Seen, now: Instant) -> Option<String> {
         if seen.stopped {
             return Some("its thread has ended".to_owned());
@@ -60,7 +60,7 @@ impl Watch {
         }
     }
 
-    /// How long to wait before the next look.
+    /// Time until the next look.
     pub(super) fn period(&self) -> Duration {
         let (least, most) = PERIODS;
         self.step_timeout
@@ -68,11 +68,11 @@ impl Watch {
     }
 }
 
-/// Counts restarts.
+/// Counts restarts, and delays or ends them.
 #[derive(Debug)]
 pub(super) struct Attempts {
     most: usize,
-    /// When those within [`WINDOW`] were, at most `most`.
+    /// Times of restarts within [`WINDOW`], at most `most`.
     recent: VecDeque<Instant>,
 }
 
@@ -84,7 +84,7 @@ impl Attempts {
         }
     }
 
-    /// How long the next attempt has to wait; `None` if there is to be none.
+    /// Delay before the next attempt; `None` if no more attempts are allowed.
     pub(super) fn next(&mut self, now: Instant) -> Option<Duration> {
         let old = |at: &Instant| now.saturating_duration_since(*at) >= WINDOW;
         while self.recent.front().is_some_and(old) {

@@ -11,16 +11,16 @@ use super::medium::Tile;
 use crate::protocol::{ErrorKind, GenerationError, SubmitError};
 use crate::worker::catch;
 
-/// Requests that wait for their media to be encoded: as many as may wait for the engine, unless a
-/// spec says otherwise. More are refused.
+/// Maximum number of requests that wait for their media to be encoded: the default limit of the
+/// engine's queue. More are refused.
 const MAX_WAITING: usize = 1024;
 
-/// What a request has the thread do, and how it is told.
+/// Work of a request on the thread, which also delivers the result.
 type Work = Box<dyn FnOnce(&Turn<'_>) + Send>;
 
 struct Job {
     work: Work,
-    /// Dead if nobody waits for it any more; true once its turn has come.
+    /// Dead if the request was dropped; true once its turn has come.
     wanted: Weak<AtomicBool>,
 }
 
@@ -30,18 +30,19 @@ pub(super) struct Turn<'a> {
     encoded: &'a AtomicU64,
 }
 
-/// Somebody waits for tiles. Dropping it ends that: those that are not encoded by then stay so.
+/// Handle of a request that waits for tiles. Dropping it cancels the tiles that are not encoded
+/// yet.
 #[derive(Debug)]
 #[must_use]
 pub struct Encoding(Arc<AtomicBool>);
 
 impl Encoding {
-    /// Returns true once its turn has come.
+    /// Returns true once the request's turn has come.
     pub fn has_begun(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// [`Self::has_begun`] for others than who waits.
+    /// Returns a function like [`Self::has_begun`] that does not keep the request waiting.
     pub fn watch(&self) -> impl Fn() -> bool + Send + use<> {
         let begun = Arc::downgrade(&self.0);
         move || {
@@ -51,7 +52,7 @@ impl Encoding {
     }
 }
 
-/// The outside of the thread, which ends when this is dropped.
+/// Handle of the thread, which ends when this is dropped.
 pub(super) struct Encoder {
     jobs: Sender<Job>,
     encoded: Arc<AtomicU64>,
@@ -68,7 +69,7 @@ impl Encoder {
         Ok(Self { jobs, encoded })
     }
 
-    /// Has `work` done when its turn comes, unless nobody waits for it by then.
+    /// Runs `work` when its turn comes, unless the request was dropped by then.
     pub(super) fn submit(&self, work: Work) -> Result<Encoding, SubmitError> {
         let wanted = Arc::<AtomicBool>::default();
         let job = Job {
@@ -85,12 +86,12 @@ impl Encoder {
         }
     }
 
-    /// Requests whose turn has not come.
+    /// Number of requests whose turn has not come.
     pub(super) fn waiting(&self) -> usize {
         self.jobs.len()
     }
 
-    /// Tiles that were encoded.
+    /// Number of tiles encoded since the thread was started.
     pub(super) fn encoded(&self) -> u64 {
         self.encoded.load(Ordering::Relaxed)
     }
@@ -112,12 +113,12 @@ fn serve(inbox: &Receiver<Job>, encoded: &AtomicU64) {
 }
 
 impl Turn<'_> {
-    /// Whether somebody still waits for what is done.
+    /// Returns true if the request still waits.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.strong_count() > 0
     }
 
-    /// Encodes tiles, as far as nobody has, and as long as somebody waits for them.
+    /// Encodes the tiles that are not encoded yet, as long as the request waits for them.
     pub(super) fn encode<'t>(
         &self,
         tiles: impl IntoIterator<Item = &'t Arc<Tile>>,

@@ -1,5 +1,5 @@
-//! Images and sounds that are kept, by the salts of requests and the bytes of files: what two
-//! requests have in common is found by comparing all of it, so that no request gets another one's.
+//! Cache of images and sounds, by salt and file content. The whole content is compared, so no
+//! request gets the image of another one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use super::medium::Medium;
 use crate::backend::Bitmap;
 use crate::room::{self, Cache};
 
-/// The images and sounds that were used last, within a number of bytes.
+/// The most recently used images and sounds, within a limit in bytes.
 pub(super) struct Kept {
     limit: u64,
     state: Mutex<State>,
@@ -23,13 +23,13 @@ struct State {
     hits: u64,
 }
 
-/// What a file is, a salt, its length before it, and the file.
+/// Key of an entry: the kind of file, the length of the salt, the salt, and the file.
 pub(super) type Key = Arc<[u8]>;
 
 struct Entry {
     medium: Arc<Medium>,
     bytes: u64,
-    /// The query that asked for it last.
+    /// Number of the query that used it last.
     used: u64,
 }
 
@@ -41,12 +41,12 @@ impl Kept {
         }
     }
 
-    /// What the image of a file is kept by.
+    /// Key of an image file.
     pub(super) fn key(salt: &str, file: &[u8]) -> Key {
         Self::key_as(b'i', salt, file)
     }
 
-    /// What the sound of a file is kept by.
+    /// Key of a sound file.
     pub(super) fn key_of_sound(salt: &str, file: &[u8]) -> Key {
         Self::key_as(b's', salt, file)
     }
@@ -58,13 +58,13 @@ impl Kept {
             .into()
     }
 
-    /// What the image of some pixels is kept by: their file in the format PPM.
+    /// Key of an image given as pixels: that of a file in the format PPM.
     pub(super) fn key_of(salt: &str, bitmap: &Bitmap) -> Key {
         let head = format!("P6 {} {} 255\n", bitmap.width(), bitmap.height());
         Self::key(salt, &[head.as_bytes(), bitmap.rgb()].concat())
     }
 
-    /// What is kept of a file.
+    /// Looks up a file, and counts the query.
     pub(super) fn find(&self, file: &Key) -> Option<Arc<Medium>> {
         let mut state = self.lock();
         state.queries += 1;
@@ -76,8 +76,8 @@ impl Kept {
         Some(medium)
     }
 
-    /// Keeps what takes so many bytes beside its file. Returns it, or what somebody else
-    /// has made of the same file meanwhile.
+    /// Adds a medium that takes `bytes` besides its file. Returns it, or the equal one that another
+    /// request has added meanwhile.
     pub(super) fn insert(&self, file: Key, medium: Arc<Medium>, bytes: u64) -> Arc<Medium> {
         let bytes = bytes + file.len() as u64;
         if bytes > self.limit || !room::is_ample(bytes) {
@@ -110,7 +110,7 @@ impl Kept {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change leaves the counts right, whatever panics.
+        // Every change leaves the counts right, even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,7 +122,7 @@ impl Cache for Kept {
 }
 
 impl State {
-    /// Drops what was not used for longest until the rest takes no more than this.
+    /// Drops the least recently used entries until the rest takes at most `limit` bytes.
     fn evict_to(&mut self, limit: u64) {
         while self.bytes > limit {
             let oldest = self.media.iter().min_by_key(|(_, entry)| entry.used);

@@ -1,4 +1,4 @@
-//! An image or a sound as a model reads it.
+//! An image or a sound in the form that a model reads.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::backend::{Piece, PreparedTile, TileShape};
 use crate::protocol::{SubmitError, Token};
 
-/// An image or a sound as a model reads it: tokens, and tiles that have embeddings.
+/// An image or a sound in the form that a model reads: tokens, and tiles that have embeddings.
 #[derive(Debug)]
 pub struct Medium(Vec<Part>);
 
@@ -26,11 +26,12 @@ impl Medium {
         Self(pieces.into_iter().map(part).collect())
     }
 
-    /// What has embeddings of `width` numbers, one position after the other, that the model's
-    /// projector did not make. `None` unless there is at least one and all numbers are finite.
+    /// Creates a medium from embeddings of `width` numbers, one position after the other, made by
+    /// the caller instead of the model's projector. `None` unless there is at least one and all
+    /// numbers are finite.
     ///
-    /// Prompts share what was computed of it if they have clones of one `Arc` of it; equal numbers
-    /// alone do not make two of them the same.
+    /// Prompts share computed cells of it only if they use clones of the same `Arc`; equal numbers
+    /// alone do not make two media the same.
     pub fn of_embeddings(width: usize, embeddings: Vec<f32>) -> Option<Self> {
         let positions = embeddings.len().checked_div(width)?;
         let positions = u32::try_from(positions).ok().filter(|count| *count > 0)?;
@@ -49,7 +50,7 @@ impl Medium {
         Some(Self(vec![Part::Tile(Arc::new(tile))]))
     }
 
-    /// Its tiles, in order.
+    /// Returns its tiles, in the order of their positions.
     pub fn tiles(&self) -> impl Iterator<Item = &Arc<Tile>> {
         self.0.iter().filter_map(|part| match part {
             Part::Text(_) => None,
@@ -57,12 +58,12 @@ impl Medium {
         })
     }
 
-    /// Positions that its tiles take in a prompt.
+    /// Number of positions that its tiles take in a prompt.
     pub fn positions(&self) -> usize {
         self.tiles().map(|tile| tile.shape.positions as usize).sum()
     }
 
-    /// Adds the medium to the end of a prompt and of the tiles that are in it.
+    /// Appends the medium to a prompt, and its tiles to the list of tiles in that prompt.
     pub fn append_to(&self, prompt: &mut Vec<Token>, tiles: &mut Vec<PlacedTile>) {
         for part in &self.0 {
             match part {
@@ -84,12 +85,13 @@ impl Medium {
 pub struct Tile {
     placeholder: Token,
     shape: TileShape,
-    /// What it is encoded from; none once it is.
+    /// Input of the encoder; `None` once the tile is encoded.
     prepared: Mutex<Option<Box<dyn PreparedTile>>>,
     embeddings: OnceLock<Vec<f32>>,
 }
 
-/// Tiles so far. After 2^31 of them placeholders come again, when nothing is left of the first.
+/// Number of tiles so far. After 2^31 of them placeholders repeat, when the first tiles are long
+/// gone.
 static TILES: AtomicU32 = AtomicU32::new(0);
 
 impl Tile {
@@ -107,29 +109,29 @@ impl Tile {
         }
     }
 
-    /// The embeddings, one position after the other; none before they are computed.
+    /// Returns the embeddings, one position after the other; `None` before they are computed.
     pub fn embeddings(&self) -> Option<&[f32]> {
         self.embeddings.get().map(Vec::as_slice)
     }
 
-    /// Numbers of the embedding of a position; none before they are computed.
+    /// Width of the embedding of a position; `None` before they are computed.
     pub fn width(&self) -> Option<usize> {
         Some(self.embeddings()?.len() / self.shape.positions.max(1) as usize)
     }
 
-    /// Whether it is of a sound.
+    /// Returns true if the tile is part of a sound.
     pub fn is_sound(&self) -> bool {
         self.shape.is_sound
     }
 
-    /// Whether its embeddings are there.
+    /// Returns true if its embeddings are computed.
     pub fn is_encoded(&self) -> bool {
         self.embeddings.get().is_some()
     }
 
-    /// Computes its embeddings, if nobody has. Says whether this was done here.
+    /// Computes the embeddings if they are missing. Returns true if it did.
     pub(super) fn encode(&self) -> Result<bool, String> {
-        // A panic leaves what is prepared as it was.
+        // A panic leaves the prepared tile unchanged.
         let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(from) = &*prepared else {
             return Ok(false);
@@ -154,7 +156,7 @@ impl fmt::Debug for Tile {
     }
 }
 
-/// A tile in a prompt.
+/// A tile at a position in a prompt.
 #[derive(Clone, Debug)]
 pub struct PlacedTile {
     at: u32,
@@ -162,28 +164,28 @@ pub struct PlacedTile {
 }
 
 impl PlacedTile {
-    /// The tile.
+    /// The tile, shared with other prompts.
     pub fn tile(&self) -> &Arc<Tile> {
         &self.tile
     }
 
-    /// Its first position.
+    /// First position of the tile.
     pub(crate) fn at(&self) -> u32 {
         self.at
     }
 
-    /// The position behind it.
+    /// Position behind the tile.
     pub(crate) fn end(&self) -> u32 {
         self.at + self.tile.shape.positions
     }
 
-    /// How it lies in the prompt.
+    /// Positions and properties of the tile.
     pub(crate) fn shape(&self) -> &TileShape {
         &self.tile.shape
     }
 
-    /// The embeddings of the positions of a sequence from `from` on, at most `most`, and how many
-    /// these are. The tile has to be encoded, and the position in it.
+    /// Returns the embeddings of the positions from `from` on, at most `most`, and their number.
+    /// The tile must be encoded, and `from` inside it.
     pub(crate) fn embeddings(&self, from: u32, most: u32) -> (&[f32], u32) {
         let all = self.tile.embeddings.get().map_or(&[][..], Vec::as_slice);
         let width = all.len() / self.tile.shape.positions.max(1) as usize;
@@ -194,7 +196,7 @@ impl PlacedTile {
 }
 
 impl PartialEq for PlacedTile {
-    /// Equal placeholders are the same tile.
+    /// Tiles with the same placeholder are the same tile.
     fn eq(&self, other: &Self) -> bool {
         (self.at, self.tile.placeholder) == (other.at, other.tile.placeholder)
     }
@@ -202,11 +204,12 @@ impl PartialEq for PlacedTile {
 
 impl Eq for PlacedTile {}
 
-/// Looks whether a prompt has tokens of the vocabulary, as `is_token` says, and these tiles.
+/// Checks that a prompt consists of tokens of the vocabulary, as `is_token` says, and of these
+/// tiles.
 ///
 /// # Errors
-/// The first position that has neither, and that a prompt ends with a medium, behind which there
-/// would be nothing to go on from.
+/// The first position with neither, or a medium at the end of the prompt, after which there would
+/// be nothing to continue from.
 pub(crate) fn check_prompt(
     prompt: &[Token],
     tiles: &[PlacedTile],

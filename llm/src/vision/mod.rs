@@ -1,15 +1,15 @@
-//! Images and sounds in prompts. A model that reads them has a projector, which makes embeddings of
-//! such a medium that take the place of those of tokens.
+//! Images and sounds in prompts. A model that reads them has a projector, which converts a medium
+//! to embeddings that replace those of tokens.
 //!
-//! In a prompt, each position of a medium has a placeholder: a number below 0, so that it is no
-//! token of a vocabulary, and the same for all positions of a tile and for no other tile. Two
-//! prompts that begin with the same numbers so begin with the same media, and what is shared of
-//! them needs no word of its own.
+//! In a prompt, each position of a medium has a placeholder. This is a negative number, so it is no
+//! token of the vocabulary. It is the same for all positions of a tile, and differs between tiles.
+//! So two prompts that begin with the same numbers begin with the same media, and prefixes can be
+//! shared without further comparison.
 //!
 //! A medium is prepared on the thread that makes the prompt: scaled, cut into tiles, counted. Its
-//! tiles are encoded on a thread of their own, one after the other, before the prompt is submitted:
-//! the engine's thread never waits for them, and a tile that fails ends the request that waits for
-//! it. What was encoded is kept for the next request with the same file.
+//! tiles are encoded on a separate thread, one after the other, before the prompt is submitted. So
+//! the engine's thread never waits for them, and a failed tile ends only the request that waits for
+//! it. Encoded tiles are kept for later requests with the same file.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::protocol::{GenerationError, LoadError, SubmitError};
 use crate::room::{self, Cache};
 use crate::worker::catch;
 
-/// What reads images and sounds for a model.
+/// The encoder of images and sounds for a model, with its cache.
 pub struct Vision {
     projector: Arc<dyn Projector>,
     kept: Arc<Kept>,
@@ -40,7 +40,7 @@ pub struct Vision {
 }
 
 impl Vision {
-    /// Starts the thread that encodes. `cache_size` bounds the bytes of what is kept.
+    /// Starts the encoding thread. `cache_size` limits the cache, in bytes.
     pub(crate) fn start(
         projector: Arc<dyn Projector>,
         name: &str,
@@ -56,19 +56,19 @@ impl Vision {
         })
     }
 
-    /// Whether it reads images.
+    /// Returns true if the model reads images.
     pub fn reads_images(&self) -> bool {
         self.projector.reads_images()
     }
 
-    /// Samples of a second of sound, if it reads sound.
+    /// Samples per second of sound; `None` if the model does not read sound.
     pub fn sound_rate(&self) -> Option<NonZero<u32>> {
         self.projector.sound_rate()
     }
 
-    /// The image of a file. `decode` is called for a file that is not known among requests with the
-    /// same [salt](crate::GenerationRequest::cache_salt); what is wrong with its pixels for the model
-    /// becomes an error by `refused`.
+    /// Returns the image of a file. `decode` is called if no request with the same
+    /// [salt](crate::GenerationRequest::cache_salt) has the file in the cache. If the model cannot
+    /// take the image, `refused` makes the error.
     ///
     /// # Errors
     /// Those of `decode` and `refused`.
@@ -83,7 +83,7 @@ impl Vision {
         self.read(Kept::key(salt, file), decode, refused)
     }
 
-    /// The sound of a file, as [`image`](Self::image) gives an image.
+    /// Returns the sound of a file, as [`image`](Self::image) does for an image.
     ///
     /// # Errors
     /// Those of `decode` and `refused`.
@@ -111,9 +111,8 @@ impl Vision {
         prepare(&*self.projector, &self.kept, key, &decoded).map_err(refused)
     }
 
-    /// Encodes tiles, as far as they are not encoded, and calls `answer` on another thread when that
-    /// is done. Nothing is encoded, and nobody called, for a request that has dropped what this
-    /// returns.
+    /// Encodes the tiles that are not encoded yet, and then calls `answer` on another thread. If
+    /// the returned handle is dropped before, encoding stops and `answer` is not called.
     ///
     /// # Errors
     /// [`SubmitError::QueueFull`] if too many wait already.
@@ -130,9 +129,9 @@ impl Vision {
         }))
     }
 
-    /// Prepares and encodes bitmaps, each with the salt of its request, and calls `answer` with
-    /// their images on another thread when that is done. What is equal, and has the same salt, is encoded once. Nothing is done, and nobody called, for a
-    /// request that has dropped what this returns.
+    /// Prepares and encodes bitmaps, each with the salt of its request, and then calls `answer`
+    /// with their images on another thread. Equal bitmaps with the same salt are encoded once. If
+    /// the returned handle is dropped before, work stops and `answer` is not called.
     ///
     /// # Errors
     /// [`SubmitError::QueueFull`] if too many wait already.
@@ -160,12 +159,12 @@ impl Vision {
         }))
     }
 
-    /// Requests that wait for their turn to be encoded.
+    /// Number of requests that wait for their turn to be encoded.
     pub fn waiting(&self) -> usize {
         self.encoder.waiting()
     }
 
-    /// What was read so far.
+    /// Counts of media and tiles since the model was loaded.
     pub fn status(&self) -> VisionStatus {
         let mut status = self.kept.status();
         status.encoded = self.encoder.encoded();
@@ -173,7 +172,7 @@ impl Vision {
     }
 }
 
-/// What the model reads in the place of what was decoded, kept by its key.
+/// Prepares decoded media for the model, and adds the result to the cache.
 fn prepare(
     projector: &dyn Projector,
     kept: &Kept,
@@ -185,14 +184,14 @@ fn prepare(
     Ok(kept.insert(key, medium, bytes as u64))
 }
 
-/// Why bitmaps have no embeddings.
+/// Failure to encode bitmaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unread {
     /// The model cannot take one of them.
     Refused {
-        /// Which one.
+        /// Index of the bitmap in the request.
         index: usize,
-        /// Why.
+        /// Reason given by the projector.
         message: String,
     },
     /// One of them could not be encoded.
@@ -207,19 +206,19 @@ impl std::fmt::Debug for Vision {
     }
 }
 
-/// What a model has read of images and sounds. All 0 for a model that takes none.
+/// Counts of a model's images and sounds. All are 0 for a model that takes none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VisionStatus {
-    /// Images and sounds that requests had.
+    /// Number of images and sounds in requests.
     pub queries: u64,
-    /// Those of them that were known.
+    /// Number of them that were in the cache.
     pub hits: u64,
-    /// Tiles that were encoded.
+    /// Number of tiles that were encoded.
     pub encoded: u64,
-    /// Images and sounds that are kept.
+    /// Number of images and sounds in the cache.
     #[serde(rename = "images")]
     pub kept: u64,
-    /// Their bytes.
+    /// Size of the cache, in bytes.
     #[serde(rename = "bytes")]
     pub kept_bytes: u64,
 }

@@ -1,5 +1,5 @@
-//! The receivers that wait for an engine, kept outside of its thread: when the thread is dead or
-//! hangs, another thread notifies them.
+//! Receivers that wait for an engine, stored outside its thread: if the thread is dead or hangs,
+//! another thread notifies them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use rustc_hash::FxBuildHasher;
 use super::panics::catch;
 use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
 
-/// The waiting receivers of an engine, by number. Changed when a request begins and when it ends,
-/// not in between. It needs no bound of its own: each entry belongs to a request that the engine's
-/// queue has counted, and is removed with it.
+/// The waiting receivers of an engine, by number. They change when a request begins and when it
+/// ends. No bound is needed: each entry belongs to a request that the engine's queue has counted,
+/// and is removed with it.
 pub(crate) struct Live<R>(Mutex<Content<R>>);
 
 struct Content<R> {
     waiting: HashMap<u64, R, FxBuildHasher>,
-    /// Why no receiver can be added any more.
+    /// Reason why no receiver can be added any more.
     closed: Option<GenerationError>,
 }
 
@@ -31,10 +31,10 @@ impl<R> Live<R> {
         }))
     }
 
-    /// Adds a receiver, for as long as the seat exists.
+    /// Adds a receiver, which stays until the seat is dropped.
     ///
     /// # Errors
-    /// Why the engine was given up, if it was.
+    /// The reason, if the engine was abandoned.
     pub(crate) fn enter(self: &Arc<Self>, number: u64, who: R) -> Result<Seat<R>, GenerationError> {
         let mut content = self.lock();
         if let Some(why) = &content.closed {
@@ -47,7 +47,7 @@ impl<R> Live<R> {
         })
     }
 
-    /// Closes the table, and returns the waiting receivers.
+    /// Refuses further receivers, and returns the waiting ones.
     pub(crate) fn close(&self, why: &GenerationError) -> Vec<R> {
         let mut content = self.lock();
         content.closed.get_or_insert_with(|| why.clone());
@@ -60,14 +60,14 @@ impl<R> Live<R> {
     }
 }
 
-/// A place among those who wait. Dropping it leaves them.
+/// Place of a waiting receiver. Dropping it removes the receiver.
 pub(crate) struct Seat<R> {
     number: u64,
     live: Arc<Live<R>>,
 }
 
 impl<R> Seat<R> {
-    /// By which its owner is known.
+    /// Number that identifies the receiver.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -85,7 +85,7 @@ impl<R> fmt::Debug for Live<R> {
     }
 }
 
-/// A sink that ends once: what comes after the end, from an engine that was given up, goes nowhere.
+/// A sink that ends once. Outputs of an abandoned engine after the end are dropped.
 pub(crate) struct OutputReceiver {
     sink: Box<dyn StepSink>,
     ended: AtomicBool,
@@ -99,7 +99,7 @@ impl OutputReceiver {
         }
     }
 
-    /// Ends with an error; false if it had ended.
+    /// Ends with an error. Returns false if it had ended before.
     pub(crate) fn fail(&self, why: &GenerationError) -> bool {
         let open = !self.ended.swap(true, Ordering::Relaxed);
         if open {
@@ -112,7 +112,7 @@ impl OutputReceiver {
                 usage: Usage::default(),
                 at: Instant::now(),
             };
-            // The others are to be told, too.
+            // A panic must not keep the others from being notified.
             if let Err(message) = catch(|| self.sink.deliver(output)) {
                 tracing::error!(%message, "a receiver of generated tokens panicked");
             }
@@ -123,7 +123,7 @@ impl OutputReceiver {
 
 impl StepSink for OutputReceiver {
     fn deliver(&self, output: StepOutput) {
-        // The flag alone decides which output ends it; no other memory depends on it.
+        // Only this flag decides which output is the last; no other memory depends on it.
         let had_ended = if output.finish.is_some() {
             self.ended.swap(true, Ordering::Relaxed)
         } else {
@@ -141,10 +141,10 @@ impl fmt::Debug for OutputReceiver {
     }
 }
 
-/// The receiver of one result, or of the reason why there is none.
+/// The receiver of one result or error.
 type Once<T> = Box<dyn FnOnce(Result<T, GenerationError>) + Send>;
 
-/// A receiver of one result, which is called once.
+/// A receiver of one result that is called at most once.
 pub(crate) struct Waiter<T>(Mutex<Option<Once<T>>>);
 
 impl<T> Waiter<T> {
@@ -152,7 +152,7 @@ impl<T> Waiter<T> {
         Self(Mutex::new(Some(who)))
     }
 
-    /// Tells the result; false if one was told before.
+    /// Delivers the result. Returns false if one was delivered before.
     pub(crate) fn tell(&self, result: Result<T, GenerationError>) -> bool {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         match taken {

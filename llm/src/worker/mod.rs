@@ -1,6 +1,6 @@
-//! Shared by all engines: a thread that opens a model, reports that it is ready, serves until it is
-//! told to stop, and shows that it is alive; and a handle, which sends it orders and knows the
-//! receivers that wait.
+//! The thread of an engine, common to all kinds of engines: it opens a model, reports that it is
+//! ready, serves until it is told to stop, and shows that it is alive. Its handle sends it orders
+//! and keeps the receivers that wait.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,62 +25,61 @@ pub(crate) use pulse::{Pulse, Seen, whole_seconds};
 pub use queue_places::QueuePlace;
 pub(crate) use queue_places::{Full, Places};
 
-/// How long the end of a thread that was told to stop is waited for. It stops between two steps,
-/// which take less on most machines; one that takes longer is left behind, for nothing may keep the
-/// process from its end.
+/// Maximum time to wait for a thread that was told to stop. It stops between two steps, which take
+/// less on most machines. A slower thread is abandoned, because nothing may keep the process from
+/// ending.
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
-/// How long there is no work before a thread rests: longer than the pauses between the requests of
-/// one client.
+/// Idle time after which a thread rests: longer than the pauses between the requests of one client.
 const REST_AFTER: Duration = Duration::from_millis(200);
 
-/// What runs on the thread of an engine.
+/// The work of an engine's thread.
 pub(crate) trait Stepper {
-    /// What it is asked for.
+    /// Type of the orders that it takes.
     type Order;
-    /// What runs, for its log.
+    /// Name of the thread in the log.
     const NAME: &'static str;
 
     fn take_in(&mut self, order: Self::Order);
 
-    /// The request of this number no longer waits.
+    /// Cancels the request with this number.
     fn cancel(&mut self, number: u64);
 
-    /// Does what there is to do, a step at most. False if there was nothing.
+    /// Does at most one step of work. Returns false if there was none.
     fn step(&mut self) -> bool;
 
-    /// When there will be something to do without an order, if ever.
+    /// Returns the moment at which there will be work without an order, if ever.
     fn due(&self) -> Option<Instant> {
         None
     }
 
-    /// As [`Backend::tidy`](crate::Backend::tidy).
+    /// Does deferred work, as [`Backend::tidy`](crate::Backend::tidy).
     fn tidy(&mut self) -> bool {
         false
     }
 
-    /// As [`Backend::rest`](crate::Backend::rest).
+    /// Releases resources while idle, as [`Backend::rest`](crate::Backend::rest).
     fn rest(&mut self);
 
     /// Tells all waiting receivers that the engine has stopped.
     fn end(&mut self);
 }
 
-/// What reaches the thread of an engine. The channel needs no bound of its own: what waits in it is
-/// bounded by the engine's queue, and each that waits is cancelled at most once.
+/// A message to the thread of an engine. The channel needs no bound: the engine's queue bounds the
+/// waiting requests, and each is cancelled at most once.
 pub(crate) enum Command<O> {
     Order(O),
     Cancel(u64),
     Shutdown,
 }
 
-/// The thread's end of its commands.
+/// The thread's side of its commands.
 pub(crate) struct Inbox<O>(Receiver<Command<O>>);
 
-/// With what a thread says that its model is loaded.
+/// Reports that the model is loaded.
 #[derive(Debug)]
 pub(crate) struct Ready<T>(Sender<Result<T, LoadError>>);
 
-/// The thread of an engine that takes orders `O`, and those who wait for it, whom it knows as `W`.
+/// The thread of an engine that takes orders `O`, with the waiting receivers `W`.
 pub(crate) struct Worker<O, W> {
     thread: Option<JoinHandle<()>>,
     pulse: Arc<Pulse>,
@@ -96,11 +95,11 @@ pub(crate) struct Ticket<O, W> {
 }
 
 impl<O: Send + 'static, W> Worker<O, W> {
-    /// Starts a thread and waits until it is ready. `serve` opens the model, tells [`Ready`] what
-    /// it has opened, and returns when it has served its [`Inbox`].
+    /// Starts a thread and waits until it is ready. `serve` opens the model, passes the result to
+    /// [`Ready`], and returns after it has served its [`Inbox`].
     ///
     /// # Errors
-    /// What `serve` returns before it is ready, and that it panicked or that there is no thread.
+    /// The error of `serve` before it is ready, its panic, or the lack of a thread.
     pub(crate) fn start<T, F>(
         name: String,
         pulse: Arc<Pulse>,
@@ -137,31 +136,31 @@ impl<O: Send + 'static, W> Worker<O, W> {
         Ok((worker, opened))
     }
 
-    /// What shows whether the thread is alive.
+    /// Heartbeat that shows if the thread is alive.
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
         &self.pulse
     }
 
-    /// Where its commands go.
+    /// Channel of the thread's commands.
     pub(crate) fn commands(&self) -> &Sender<Command<O>> {
         &self.commands
     }
 
-    /// A new, unique number.
+    /// Returns a number that is unique in this engine.
     pub(crate) fn number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Registers a receiver that waits for the thread. It is notified by another thread if this one
-    /// fails.
+    /// Registers a receiver that waits for the thread. If the thread fails, another one notifies
+    /// the receiver.
     ///
     /// # Errors
-    /// Why the engine was given up, if it was.
+    /// The reason, if the engine was abandoned.
     pub(crate) fn seat(&self, number: u64, who: W) -> Result<Seat<W>, GenerationError> {
         self.live.enter(number, who)
     }
 
-    /// As [`seat`](Self::seat), for a request that can be cancelled.
+    /// Registers a receiver as [`seat`](Self::seat) does, for a request that can be cancelled.
     ///
     /// # Errors
     /// Those of [`seat`](Self::seat).
@@ -172,21 +171,22 @@ impl<O: Send + 'static, W> Worker<O, W> {
         })
     }
 
-    /// Gives the thread an order that it has to [take](Pulse::taken). False if it has ended.
+    /// Sends an order that the thread must [take](Pulse::taken). Returns false if it has ended.
     pub(crate) fn order(&self, order: O) -> bool {
         self.pulse.given();
         self.commands.send(Command::Order(order)).is_ok()
     }
 
-    /// Abandons the thread, which is dead or hangs: no more requests can wait for it, and the
-    /// waiting ones are returned, to be told why.
+    /// Abandons the thread, which is dead or hangs. Refuses further receivers and returns the
+    /// waiting ones, to be notified.
     pub(crate) fn abandon(&self, why: &GenerationError) -> Vec<W> {
         self.pulse.abandon();
         self.live.close(why)
     }
 
-    /// Tells the thread to stop, and waits for its end for a bounded time; not if the thread itself
-    /// calls this, or was given up. False if it runs on. What it has freed goes back to the system.
+    /// Tells the thread to stop, and waits a limited time for its end, unless the thread itself
+    /// calls this or was abandoned. Returns false if it still runs. Freed memory is returned to the
+    /// system.
     pub(crate) fn stop(&mut self) -> bool {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
@@ -198,12 +198,13 @@ impl<O: Send + 'static, W> Worker<O, W> {
         }
         let name = || thread.thread().name().unwrap_or_default().to_owned();
         if self.pulse.ended().recv_timeout(JOIN_PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!(thread = name(), "a thread does not end and is left behind");
+            tracing::warn!(thread = name(), "worker thread did not stop, abandoning it");
             return false;
         }
         // A panic of the thread has been reported there.
         thread.join().ok();
-        // What it computed in is free now; the heap would keep it for the thread of a next engine.
+        // The memory of its computations is free now; the heap would keep it for the thread of a
+        // later engine.
         room::trim();
         true
     }
@@ -214,16 +215,16 @@ impl<O, W> Ticket<O, W> {
         self.seat.number()
     }
 
-    /// Says something about the request.
+    /// Sends an order about the request.
     pub(crate) fn say(&self, order: O) {
-        // Fails only when the engine has stopped, which ended the request.
+        // Fails only if the engine has stopped, which ended the request.
         self.commands.send(Command::Order(order)).ok();
     }
 }
 
 impl<O, W> Drop for Ticket<O, W> {
     fn drop(&mut self) {
-        // Fails only when the engine has stopped, which ended the request.
+        // Fails only if the engine has stopped, which ended the request.
         self.commands.send(Command::Cancel(self.number())).ok();
     }
 }
@@ -237,7 +238,7 @@ impl<O, W> fmt::Debug for Ticket<O, W> {
 }
 
 impl<T> Ready<T> {
-    /// The model is loaded.
+    /// Reports the opened model to the starter, which waits for it.
     pub(crate) fn is(&self, opened: T) {
         // The receiver waits in `start` until this message or an error.
         self.0.send(Ok(opened)).ok();
@@ -276,10 +277,10 @@ impl<O> Inbox<O> {
         }
     }
 
-    /// Waits for a command, at most until there is something to do without.
+    /// Waits for a command, but not longer than until work is due without one.
     fn wait(&self, stepper: &mut impl Stepper<Order = O>) -> Result<Command<O>, RecvTimeoutError> {
         let due = stepper.due();
-        // What is due comes before tidying up.
+        // Due work comes before deferred work.
         while due.is_none() {
             match self.0.try_recv() {
                 Ok(command) => return Ok(command),
@@ -310,7 +311,7 @@ fn take_in<S: Stepper>(stepper: &mut S, command: Command<S::Order>) {
     }
 }
 
-/// The error of requests to an engine that was dropped.
+/// The error for requests to an engine that was dropped.
 pub(crate) fn stopped() -> GenerationError {
     GenerationError {
         kind: ErrorKind::Unavailable,

@@ -1,4 +1,4 @@
-//! Panics that end a step or a request, and not the thread.
+//! Panics that end a step or a request, but not the thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -8,36 +8,36 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use serde::Serializer;
 
-/// The heartbeat of a thread. Its fields are independent of each other, hence `Relaxed` throughout.
+/// Heartbeat of a thread. Its fields are independent of each other, so all accesses are `Relaxed`.
 #[derive(Debug)]
 pub(crate) struct Pulse {
     started: Instant,
     idle: AtomicBool,
-    /// Given up by others: whatever it does is ignored.
+    /// True if the thread was abandoned: its actions are ignored.
     abandoned: AtomicBool,
     beat_micros: AtomicU64,
-    /// Beats so far.
+    /// Number of beats so far.
     beats: AtomicU64,
-    /// Requests that were given to it, and those that it has taken in.
+    /// Number of requests sent to the thread; the next field counts those that it has received.
     given: AtomicU64,
     taken: AtomicU64,
-    /// Tokens of the step that is computed.
+    /// Number of tokens in the present step.
     batch: AtomicU32,
-    /// Nothing is ever sent here: it is there until the thread has ended.
+    /// Nothing is ever sent here. It disconnects when the thread has ended.
     alive: Mutex<Option<Sender<Infallible>>>,
     ended: Receiver<Infallible>,
 }
 
-/// A look at a pulse.
+/// Observed state of a heartbeat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// The thread has ended.
+    /// True if the thread has ended.
     pub(crate) stopped: bool,
-    /// There is nothing to do.
+    /// True if there is nothing to do.
     pub(crate) idle: bool,
-    /// Changes whenever the thread does something.
+    /// A number that changes whenever the thread does something.
     pub(crate) progress: u64,
-    /// Tokens of the step that is computed.
+    /// Number of tokens in the present step.
     pub(crate) batch: u32,
 }
 
@@ -60,22 +60,22 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// The thread is about to compute so many tokens.
+    /// Notes that the thread is about to compute this many tokens.
     pub(crate) fn begins(&self, tokens: usize) {
         self.batch.store(tokens as u32, Ordering::Relaxed);
     }
 
-    /// The thread was given a request.
+    /// Notes that a request was sent to the thread.
     pub(crate) fn given(&self) {
         self.given.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The thread has taken a request in.
+    /// Notes that the thread has received a request.
     pub(crate) fn taken(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Nobody waits for the thread any more.
+    /// Notes that the thread was abandoned.
     pub(crate) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
@@ -84,9 +84,9 @@ impl Pulse {
         self.abandoned.load(Ordering::Relaxed)
     }
 
-    /// What can be seen of the thread now.
+    /// Reads the present state of the heartbeat.
     pub(crate) fn look(&self) -> Seen {
-        // What was given is read last: work that came in between is seen as not yet taken in.
+        // `given` is read last: a request that arrives in between counts as not yet received.
         let beats = self.beats.load(Ordering::Relaxed);
         let taken = self.taken.load(Ordering::Relaxed);
         let idle = self.idle();
@@ -98,7 +98,7 @@ impl Pulse {
         }
     }
 
-    /// The thread ends.
+    /// Notes that the thread ends.
     pub(super) fn end(&self) {
         self.alive
             .lock()
@@ -106,12 +106,12 @@ impl Pulse {
             .take();
     }
 
-    /// Disconnected when the thread has ended.
+    /// Returns a channel that is disconnected once the thread has ended.
     pub(crate) fn ended(&self) -> &Receiver<Infallible> {
         &self.ended
     }
 
-    /// The thread makes progress, or has nothing to do.
+    /// Notes progress, or that there is nothing to do.
     pub(crate) fn beat(&self, idle: bool) {
         self.idle.store(idle, Ordering::Relaxed);
         let micros = self.started.elapsed().as_micros() as u64;
@@ -119,17 +119,17 @@ impl Pulse {
         self.beats.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How long ago it was started.
+    /// Time since the thread was started.
     pub(crate) fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Whether it had nothing to do at its last beat.
+    /// Returns true if the thread had nothing to do at its last beat.
     pub(crate) fn idle(&self) -> bool {
         self.idle.load(Ordering::Relaxed)
     }
 
-    /// Whether it has ended.
+    /// Returns true if the thread has ended.
     pub(crate) fn stopped(&self) -> bool {
         self.ended.try_recv() == Err(TryRecvError::Disconnected)
     }

@@ -1,5 +1,5 @@
-//! The places of an engine's queue: counted, so that the queue is bounded, and to be had before the
-//! work that leads to a submission.
+//! Places of an engine's queue. They are counted, so that the queue is bounded, and can be reserved
+//! before the work that leads to a submission.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -9,32 +9,33 @@ use rustc_hash::FxHashMap;
 
 use crate::protocol::Tenant;
 
-/// The places of a queue. `taken` is its bound, and only changed by atomic read-modify-write.
+/// The places of a queue. `taken` enforces the bound, and changes only by atomic read-modify-write.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     taken: AtomicU32,
-    /// Those of each tenant that has any, by its number.
+    /// Number of places of each tenant that has any, by the tenant's number.
     of_tenants: Mutex<FxHashMap<u64, u32>>,
-    /// Those of requests that make their prompt.
+    /// Number of places of requests that make their prompt.
     preparing: AtomicU32,
-    /// Prompt tokens of the sequences that have one.
+    /// Number of prompt tokens of the sequences that have a place.
     tokens: AtomicU64,
-    /// How often there was no place left.
+    /// Number of requests that got no place.
     refused: AtomicU64,
 }
 
-/// Why there is no place.
+/// Reason why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// All are taken: so many.
+    /// All places are taken; holds their number.
     All(u32),
-    /// A tenant has so many, as many as it leaves to others.
+    /// The tenant has used its share; holds the number of its places.
     Share(u32),
-    /// Those that wait have so many prompt tokens.
+    /// The waiting prompts have too many tokens; holds their number.
     Tokens(u64),
 }
 
-/// A place in an engine's queue. Dropping it gives it back, unless a sequence has it by then.
+/// A place in an engine's queue. Dropping it frees the place, unless it was handed on to a
+/// sequence.
 pub struct QueuePlace {
     places: Arc<Places>,
     tenant: Option<Tenant>,
@@ -42,11 +43,11 @@ pub struct QueuePlace {
 }
 
 impl Places {
-    /// Takes one of `limit` places. A tenant gets no more than its [`places`](Tenant::places) for
-    /// each that is left to others after it, so that none fills the queue, nor do a few of them.
+    /// Takes one of `limit` places. After it, a tenant has at most [`places`](Tenant::places) for
+    /// each place that is left free, so that a few tenants cannot fill the queue.
     ///
     /// # Errors
-    /// That none is left, or none for the tenant.
+    /// [`Full::All`] if no place is free, [`Full::Share`] if the tenant has used its share.
     pub(crate) fn enter(&self, limit: u32, tenant: Option<Tenant>) -> Result<(), Full> {
         let take = |own: u32, each: u32| {
             let has_share = |free: u32| own < free.saturating_mul(each);
@@ -71,7 +72,7 @@ impl Places {
         entered.map(drop).inspect_err(|_| self.refuse())
     }
 
-    /// Takes one beyond all limits.
+    /// Takes a place beyond all limits.
     pub(crate) fn follow(&self, tenant: Option<Tenant>) {
         if let Some(tenant) = tenant {
             *self.of_tenants().entry(tenant.number).or_default() += 1;
@@ -88,7 +89,7 @@ impl Places {
     /// Takes one of `limit` places for a request that makes its prompt.
     ///
     /// # Errors
-    /// As [`enter`](Self::enter).
+    /// Those of [`enter`](Self::enter).
     pub(crate) fn reserve(
         self: &Arc<Self>,
         limit: u32,
@@ -103,7 +104,7 @@ impl Places {
         })
     }
 
-    /// Gives a place back.
+    /// Frees one place of a tenant.
     pub(crate) fn leave(&self, tenant: Option<Tenant>) {
         if let Some(tenant) = tenant {
             let mut tenants = self.of_tenants();
@@ -117,11 +118,11 @@ impl Places {
         self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Adds the prompt tokens of a sequence that has a place. What waits has at most `limit` with
-    /// them; a prompt is let in whatever its length where none waits.
+    /// Adds the prompt tokens of a sequence that has a place. The sum must not exceed `limit`; if
+    /// no prompt waits, one of any length is accepted.
     ///
     /// # Errors
-    /// How many there are, if these are too many.
+    /// [`Full::Tokens`] if there are too many.
     pub(crate) fn add_tokens(&self, tokens: u64, limit: Option<u64>) -> Result<(), Full> {
         let fits = |waiting: u64| {
             let sum = waiting + tokens;
@@ -133,12 +134,12 @@ impl Places {
         added.map(drop).map_err(Full::Tokens)
     }
 
-    /// Takes them back.
+    /// Subtracts the tokens of a sequence.
     pub(crate) fn remove_tokens(&self, tokens: u64) {
         self.tokens.fetch_sub(tokens, Ordering::Relaxed);
     }
 
-    /// Prompt tokens of the sequences that have a place.
+    /// Number of prompt tokens of the sequences that have a place.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens.load(Ordering::Relaxed)
     }
@@ -148,25 +149,25 @@ impl Places {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many are taken.
+    /// Number of places that are taken.
     pub(crate) fn taken(&self) -> u32 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// How many of them are of requests that make their prompt.
+    /// Number of places of requests that make their prompt.
     pub(crate) fn preparing(&self) -> u32 {
         self.preparing.load(Ordering::Relaxed)
     }
 
-    /// How often there was no place left.
+    /// Number of requests that got no place.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 }
 
 impl QueuePlace {
-    /// Hands the place on to a sequence. False if it is not one of these places, or another one has
-    /// it.
+    /// Hands the place on to a sequence. Returns false if it belongs to another queue, or was
+    /// handed on before.
     pub(crate) fn hand_on(&self, to: &Arc<Places>) -> bool {
         let is_held = Arc::ptr_eq(&self.places, to) && self.is_held.swap(false, Ordering::Relaxed);
         if is_held {

@@ -321,7 +321,7 @@ fn an_eagle3_model_of_another_model_is_refused_by_name() {
         (
             hybrid(),
             wider,
-            "it drafts from 128 numbers of a token, and the model has 64",
+            "it drafts from hidden states of 128 numbers, and the model's have 64",
         ),
         (
             hybrid(),
@@ -331,7 +331,7 @@ fn an_eagle3_model_of_another_model_is_refused_by_name() {
         (
             Family::Image.make(folder.path()),
             layers([1, 2, 3]),
-            "the layers of `qwen2vl`",
+            "the layer inputs of `qwen2vl`",
         ),
     ] {
         let spec = with_eagle3(folder.path(), LlmEngineSpec::new(main), &draft);
@@ -356,5 +356,5 @@ fn an_eagle3_model_of_another_model_is_refused_by_name() {
     }
     let alone = LlmEngineSpec::new(fits().make(folder.path()));
     let error = LlmEngine::load(alone).expect_err("refused").to_string();
-    assert!(error.contains("only drafts for another one"), "{error}");
+    assert!(error.contains("only draft for another model"), "{error}");
 }

@@ -172,7 +172,7 @@ fn what_this_process_cannot_give_is_refused() {
     };
     let (field, message) = refusal(r#"{"cpu_affinity": [511]}"#, Device::Auto);
     assert_eq!(field, "cpu_affinity");
-    assert!(message.starts_with("names CPU 511, and this process may use [0"));
+    assert!(message.starts_with("names CPU 511, but this process may only use [0"));
     let (field, message) = refusal(r#"{"override_tensor": ["ffn=HBM"]}"#, Device::Auto);
     assert_eq!(field, "override_tensor");
     assert!(
@@ -181,7 +181,10 @@ fn what_this_process_cannot_give_is_refused() {
     );
     let (field, message) = refusal("", Device::Gpu(77));
     assert_eq!(field, "device");
-    assert!(message.starts_with("`GPU.77` is not there: "), "{message}");
+    assert!(
+        message.starts_with("`GPU.77` does not exist: "),
+        "{message}"
+    );
     // An engine without a wish keeps what the first one chose.
     let first = LlmEngine::load(spec(path.clone(), "")).expect("it loads");
     let (field, message) = refusal(r#"{"numa": "isolate"}"#, Device::Auto);

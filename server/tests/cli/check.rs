@@ -125,7 +125,7 @@ fn a_model_that_is_cut_off_is_wrong() {
         let output = graphmill(&["check", path(&cut)]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("it is cut off: its"), "{said}");
+        assert!(said.contains("it is truncated: its"), "{said}");
     }
     fs::write(&cut, &whole).expect("writable");
     let output = graphmill(&["check", path(&cut)]);

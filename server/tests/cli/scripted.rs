@@ -129,7 +129,7 @@ fn a_script_that_does_not_fit_is_told() {
     let flat =
         "[models.llm]\nchat_template = \"{% for m in messages %}{{ m.content }}{% endfor %}\"";
     for (options, script, expected) in [
-        (template, nothing, "no reply of the script fits"),
+        (template, nothing, "no reply of the script matches"),
         ("", flat, "does not show where an answer begins"),
     ] {
         let expected = format!("error = \"{expected}\"");

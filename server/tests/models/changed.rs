@@ -55,7 +55,7 @@ async fn a_file_that_is_cut_in_use_fails_its_own_requests_and_no_others() {
     for _ in 0..2 {
         let (status, body) = served.ask("cut").await;
         assert_eq!(status, 500, "{body}");
-        assert!(body.contains("was cut while it is in use"), "{body}");
+        assert!(body.contains("was truncated while in use"), "{body}");
         let (status, body) = served.ask("good").await;
         assert_eq!(status, 200, "{body}");
     }

@@ -213,7 +213,7 @@ const CHANGES: &[(&str, Fate, Change)] = &[
         value.extend(u64::MAX.to_le_bytes());
         m.set("general.tags", LIST, value);
     }),
-    ("key twice", Refused("general.name` is there twice"), |m| {
+    ("key twice", Refused("general.name` occurs twice"), |m| {
         let entry = m.entry("general.name").clone();
         m.entries.push(entry);
     }),
@@ -340,7 +340,7 @@ const CHANGES: &[(&str, Fate, Change)] = &[
 /// Files that are no models at all.
 const FILES: &[(&str, Fate, Make)] = &[
     ("empty", Refused("magic number"), |path, _| put(path, b"")),
-    ("a text", Refused("no GGUF file"), |path, _| {
+    ("a text", Refused("not a GGUF file"), |path, _| {
         put(path, b"once upon a time there was no model");
     }),
     (

@@ -249,7 +249,7 @@ fn knobs_for_gpus_where_there_is_none_are_warned_of() {
     );
     let said = started(&setup.graph("chat", &graph).config(), &[]).last_words();
     for knob in ["gpu_layers", "tensor_split"] {
-        let warning = format!("`{knob}` does nothing: no GPU takes part");
+        let warning = format!("`{knob}` has no effect: no GPU takes part");
         assert!(said.contains(&warning), "{said}");
     }
 }

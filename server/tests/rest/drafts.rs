@@ -108,7 +108,7 @@ async fn what_a_draft_model_cannot_do_is_refused_by_name() {
         (format!("{path} plugin_config: '{{\"mtp\": true}}'"), "mtp"),
         (
             "plugin_config: '{\"mtp\": true, \"prompt_lookup\": true}'".to_owned(),
-            "`prompt_lookup`: choose one",
+            "`prompt_lookup`: set only one",
         ),
         (
             "plugin_config: '{\"mtp\": true}'".to_owned(),

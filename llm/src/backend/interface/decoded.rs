@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// What a projector takes.
+/// Input of a projector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
-    /// An image.
+    /// Pixels of one image.
     Image(Bitmap),
-    /// A sound.
+    /// Samples of one sound.
     Sound(Sound),
 }
 
@@ -20,19 +20,19 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// Pixels line by line, each red, green and blue; `None` unless there are as many as width and
-    /// height say, and at least one.
+    /// Takes pixels line by line, each red, green and blue; `None` unless their number matches
+    /// width and height and is at least one.
     pub fn new(width: u32, height: u32, rgb: Vec<u8>) -> Option<Self> {
         let bytes = u64::from(width) * u64::from(height) * 3;
         (bytes > 0 && bytes == rgb.len() as u64).then_some(Self { width, height, rgb })
     }
 
-    /// Pixels of a line.
+    /// Pixels per line; at least 1.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Lines.
+    /// Number of lines; at least 1.
     pub fn height(&self) -> u32 {
         self.height
     }
@@ -42,7 +42,7 @@ impl Bitmap {
         &self.rgb
     }
 
-    /// The same, without the size.
+    /// Returns the pixels as [`rgb`](Self::rgb) does, without a copy.
     pub fn into_rgb(self) -> Vec<u8> {
         self.rgb
     }
@@ -59,14 +59,14 @@ impl fmt::Debug for Bitmap {
 pub struct Sound(Vec<f32>);
 
 impl Sound {
-    /// Samples, as many a second as the [projector](crate::Vision::sound_rate) takes; `None` unless
-    /// there is at least one and all are finite.
+    /// Takes samples at the rate of the [projector](crate::Vision::sound_rate); `None` unless there
+    /// is at least one and all are finite.
     pub fn new(samples: Vec<f32>) -> Option<Self> {
         let is_finite = samples.iter().all(|sample| sample.is_finite());
         (!samples.is_empty() && is_finite).then_some(Self(samples))
     }
 
-    /// So many samples that say nothing.
+    /// A sound of `samples` zeros, at least one.
     pub(crate) fn silence(samples: usize) -> Self {
         Self(vec![0.0; samples.max(1)])
     }

@@ -1,4 +1,4 @@
-//! What an embedding engine asks of a model.
+//! The interface between an embedding engine and its backend.
 
 use std::sync::Arc;
 
@@ -8,49 +8,48 @@ use crate::model::vocab::Vocab;
 use crate::protocol::Token;
 use crate::spec::Pooling;
 
-/// What a backend can compute at once.
+/// Limits of a batch, and the form of its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbeddingCapacity {
-    /// Most tokens of a text.
+    /// Maximum number of tokens of one text.
     pub context_length: u32,
-    /// Tokens of a batch of several texts.
+    /// Maximum number of tokens of a batch of several texts.
     pub batch_tokens: u32,
-    /// Most texts of a batch.
+    /// Maximum number of texts of a batch.
     pub max_sequences: u32,
-    /// Numbers that come out for a text.
+    /// Numbers that the backend returns for each text.
     pub width: u32,
-    /// How they come about.
+    /// Rule that makes one vector from the vectors of all tokens of a text.
     pub pooling: Pooling,
 }
 
 /// Computes batches of whole texts. It lives on one engine thread and keeps nothing from batch to
 /// batch.
 pub trait EmbeddingBackend {
-    /// What it can compute at once. Does not change.
+    /// Limits of a batch. They do not change.
     fn capacity(&self) -> EmbeddingCapacity;
 
-    /// What it runs with, for display.
+    /// Devices, kernels and effective values, for display.
     fn info(&self) -> BackendInfo {
         BackendInfo::default()
     }
 
-    /// Computes texts, and appends the numbers of each to `out`, in their order.
+    /// Computes the texts and appends the numbers of each to `out`, in the order of the texts.
     ///
     /// # Errors
-    /// A message if the computation failed; `out` does not count then.
+    /// A message if the computation failed; the content of `out` is unspecified then.
     fn compute(&mut self, texts: &[&[Token]], out: &mut Vec<f32>) -> Result<(), String>;
 
-    /// Called when there has been no work for a while: gives up what would only be in the way of
-    /// others, such as threads.
+    /// Releases resources that others may need, such as threads. Called after a while without work.
     fn rest(&mut self) {}
 }
 
-/// What an embedding engine runs on.
+/// The parts that an embedding engine runs on.
 pub(crate) struct LoadedEmbedding<'a> {
     pub(crate) backend: &'a mut dyn EmbeddingBackend,
     pub(crate) vocab: Arc<dyn Vocab>,
     pub(crate) pairs: PairForm,
 }
 
-/// What runs on a loaded backend until its engine is dropped.
+/// A function that runs on a loaded backend until its engine is dropped.
 pub(crate) type ServeEmbedding<'a> = dyn FnMut(LoadedEmbedding<'_>) + 'a;

@@ -1,32 +1,32 @@
-//! Images and sounds: what makes embeddings of them, which a model takes in the place of those of
-//! tokens.
+//! Images and sounds: a projector makes embeddings of them, which a model takes in place of the
+//! embeddings of tokens.
 
 use std::num::NonZero;
 
 use super::{Adapter, Decoded, Slot};
 use crate::protocol::Token;
 
-/// Seconds of a sound that a projector may have to encode at once. Those that do not cut longer ones
-/// take memory by the square of this, and some of them have no more positions: a longer tile, which
-/// would end the process, is refused.
+/// Longest sound that a projector may have to encode at once, in seconds. For projectors that do
+/// not cut longer sounds, memory grows with the square of this. Some projectors have no more
+/// positions: a longer tile would end the process, so it is refused.
 pub(crate) const TILE_SECONDS: usize = 30;
 
-/// Reads images, sounds or both for a model: the projector of its file `mmproj`.
+/// Encodes images, sounds or both for a model, from the file `mmproj`.
 pub trait Projector: Send + Sync {
-    /// Numbers of the embedding of a position, as many as the model's own have.
+    /// Numbers of one position's embedding, equal to the model's own embedding width.
     fn width(&self) -> usize;
 
-    /// Whether it reads images.
+    /// Returns true if images can be [prepared](Self::prepare).
     fn reads_images(&self) -> bool;
 
-    /// Samples of a second of sound, if it reads sound.
+    /// Samples per second of sound; `None` if the projector does not take sound.
     fn sound_rate(&self) -> Option<NonZero<u32>>;
 
-    /// What stands for an image or a sound in a prompt. Scales and cuts it as the model wants it,
-    /// and computes no more than that.
+    /// Converts an image or a sound into the pieces that stand for it in a prompt. Scales and cuts
+    /// it as the model needs, but encodes nothing yet.
     ///
     /// # Errors
-    /// Why the model cannot take it.
+    /// The reason why the model cannot take it.
     fn prepare(&self, decoded: &Decoded) -> Result<Vec<Piece>, String>;
 }
 
@@ -38,23 +38,23 @@ pub enum Piece {
     Tile(Box<dyn PreparedTile>),
 }
 
-/// How a tile lies in a prompt.
+/// The positions of a tile in a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileShape {
-    /// Positions that it takes: each has an embedding and a KV cell.
+    /// Positions that the tile takes: each has an embedding and a KV cell.
     pub positions: u32,
-    /// Its columns, where the model counts an image by lines and columns (M-RoPE). None where its
-    /// positions come one after the other, as those of tokens.
+    /// Columns of the tile, if the model counts an image by lines and columns (M-RoPE). `None` if
+    /// its positions follow one another, as those of tokens do.
     pub columns: Option<NonZero<u32>>,
-    /// Whether its positions see those behind them, so that all are computed at once.
+    /// True if its positions attend to later ones, so that all must be computed at once.
     pub looks_ahead: bool,
-    /// Whether it is of a sound.
+    /// True if the tile is part of a sound.
     pub is_sound: bool,
 }
 
 #[cfg(feature = "llama")]
 impl TileShape {
-    /// How far the model has counted behind it.
+    /// Positions by which the model's own count advances over the tile.
     pub(crate) fn span(&self) -> u32 {
         let lines = |columns: NonZero<u32>| self.positions.div_ceil(columns.get());
         self.columns
@@ -64,13 +64,13 @@ impl TileShape {
 
 /// An image or a sound, or a tile of one, ready to be encoded.
 pub trait PreparedTile: Send {
-    /// How it lies in a prompt.
+    /// The positions that the tile takes in a prompt.
     fn shape(&self) -> TileShape;
 
-    /// Computes its embeddings, one position after the other.
+    /// Computes the embeddings of all positions, one after the other.
     ///
     /// # Errors
-    /// Why they could not be computed.
+    /// The reason why they could not be computed.
     fn encode(&self) -> Result<Vec<f32>, String>;
 }
 
@@ -79,16 +79,16 @@ pub trait PreparedTile: Send {
 pub struct BatchImage<'a> {
     /// The embeddings, one position after the other.
     pub embeddings: &'a [f32],
-    /// How many positions these are: with `looks_ahead`, all of the tile's.
+    /// Number of positions here: with `looks_ahead`, all of the tile's.
     pub positions: u32,
-    /// The place of the first in the sequence; always the number of cells the slot holds so far.
+    /// Position of the first one in the sequence; always the number of cells the slot holds so far.
     pub first: u32,
-    /// The tile that they are of.
+    /// The tile that they are part of.
     pub tile: TileShape,
-    /// Positions of the tile before these.
+    /// Number of the tile's positions before these.
     pub offset: u32,
-    /// The sequence.
+    /// Slot of the sequence.
     pub slot: Slot,
-    /// As [`BatchToken::adapter`](super::BatchToken::adapter).
+    /// LoRA adapter, as in [`BatchToken::adapter`](super::BatchToken::adapter).
     pub adapter: Option<Adapter>,
 }

@@ -1,4 +1,4 @@
-//! What the engine asks of a model: decode a batch, read logits, move KV cells around.
+//! The interface between the engine and a model: decode a batch, read logits, move KV cells.
 //!
 //! A backend lives on one engine thread: it is created, used and dropped there. It keeps no notion
 //! of requests; the engine names sequences by [`Slot`] and decides which cells they hold.
@@ -31,92 +31,93 @@ pub struct Slot(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Adapter(pub u32);
 
-/// What a backend can hold.
+/// Limits of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// KV cells of all sequences together; a token takes one cell.
     pub total_cells: u32,
-    /// KV cells one sequence can use.
+    /// KV cells that one sequence can use.
     pub cells_per_sequence: u32,
     /// Sequences at the same time.
     pub max_sequences: u32,
-    /// Tokens of one batch.
+    /// Maximum number of tokens and positions of images in one batch.
     pub max_batch_tokens: u32,
-    /// Numbers of an embedding that a position can have in the place of a token; none for a backend
-    /// that takes tokens alone.
+    /// Numbers of an embedding that a position can have in place of a token; `None` for a backend
+    /// that takes tokens only.
     pub embedding_width: Option<usize>,
-    /// How slots hold cells.
+    /// Assignment of cells to slots.
     pub layout: KvLayout,
-    /// How a sequence can go on from the beginning of another one.
+    /// Means by which a sequence continues from the beginning of another one.
     pub reuse: Reuse,
-    /// Bytes of host memory for saved cells, and as many for checkpoints, unless the spec says
-    /// otherwise.
+    /// Default budget for saved cells, in bytes of host memory. Checkpoints have a budget of the
+    /// same size.
     pub host_cache_bytes: u64,
 }
 
-/// How a sequence can go on from the beginning of another one.
+/// Means by which a sequence continues from the beginning of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// It cannot.
+    /// No reuse: every sequence computes its whole prompt.
     Never,
-    /// With the cells of that beginning, wherever it ends.
+    /// The cells of that beginning suffice, wherever it ends.
     Cells,
-    /// With copies of its cells and a checkpoint that was made at its end. Models with recurrent
+    /// Copies of its cells and a checkpoint made at its end are needed. Models with recurrent
     /// layers have one state for all tokens so far, and sliding windows drop the cells of tokens
     /// that are out of sight.
     Checkpoints,
 }
 
-/// How slots hold cells.
+/// Assignment of cells to slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KvLayout {
-    /// The unified KV cache: all slots take from the same cells, and one can belong to several of
-    /// them.
+    /// The unified KV cache: all slots take cells from the same pool, and a cell can belong to
+    /// several slots.
     Unified,
-    /// A KV cache per sequence: each slot has cells of its own.
+    /// A KV cache per sequence: each slot has its own cells.
     PerSequence,
 }
 
 /// One token of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchToken {
-    /// The token.
+    /// Token to compute; never a placeholder of an image.
     pub token: Token,
-    /// Its place in the sequence, from 0; always the number of cells the slot holds so far.
+    /// Position in the sequence, from 0; always the number of cells the slot holds so far.
     pub position: u32,
-    /// The sequence.
+    /// Slot of the sequence.
     pub slot: Slot,
-    /// Whether the logits after this token will be read.
+    /// True if the logits after this token will be read.
     pub logits: bool,
-    /// Whether the hidden state after this token will be read, from which MTP layers and EAGLE3 models draft.
+    /// True if the hidden state after this token will be read. MTP layers and EAGLE3 models draft
+    /// from it.
     pub hidden: bool,
-    /// What the model's weights are changed by; the same for all tokens of a slot.
+    /// LoRA adapter applied to the weights; the same for all tokens of a slot.
     pub adapter: Option<Adapter>,
 }
 
-/// Whether a batch may hold drafted tokens behind a sequence's last one, whose cells are removed
+/// Drafted tokens that a batch may hold behind a sequence's last token. Their cells are removed
 /// again if they prove wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DraftSupport {
-    /// No: cells cannot be removed from a sequence's end alone.
+    /// No drafts: cells cannot be removed from the end of a sequence.
     Never,
-    /// Equally many for all sequences, as with `SameLength`, and at most so many: sequences can go
-    /// back by no more, and only once after a batch.
+    /// The same number for all sequences, as with `SameLength`, and at most this many: sequences
+    /// can go back by no more, and only once after a batch.
     UpTo(u32),
-    /// Equally many for all sequences: those that have more than others are computed in sub-batches
-    /// of their own.
+    /// The same number for all sequences. Sequences with more drafts than others are computed in
+    /// sub-batches of their own.
     SameLength,
-    /// Any number for each.
+    /// Any number, independently for each sequence.
     #[default]
     AnyLength,
 }
 
 /// Computes batches of tokens against a KV cache.
 pub trait Backend {
-    /// What the backend can hold. Does not change.
+    /// Limits of the backend. They do not change.
     fn capacity(&self) -> Capacity;
 
-    /// What the backend runs with, for display.
+    /// Devices, kernels and effective values, for display.
     fn info(&self) -> BackendInfo {
         BackendInfo::default()
     }
@@ -124,7 +125,7 @@ pub trait Backend {
     /// The vocabulary's size, which is also the length of a row of logits.
     fn n_vocab(&self) -> usize;
 
-    /// Whether batches may hold drafts. Does not change.
+    /// Drafts that batches may hold. Does not change.
     fn draft_support(&self) -> DraftSupport {
         DraftSupport::default()
     }
@@ -136,9 +137,9 @@ pub trait Backend {
     /// content is undefined until [`clear`](Self::clear).
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
 
-    /// Computes positions of images, which have embeddings instead of tokens, and stores one KV cell
-    /// per position. Their logits are not asked for. Together with the batch that is computed next,
-    /// they are no more than [`Capacity::max_batch_tokens`].
+    /// Computes positions of images, which have embeddings instead of tokens, and stores one KV
+    /// cell per position. Returns no logits for them. Together with the next batch, they are at
+    /// most [`Capacity::max_batch_tokens`].
     ///
     /// # Errors
     /// Those of [`decode`](Self::decode).
@@ -149,8 +150,8 @@ pub trait Backend {
         )))
     }
 
-    /// The time that batches take, and that requests have waited, by this clock. Tests have clocks
-    /// of their own.
+    /// The clock that measures batches and the waiting time of requests. Tests use clocks of their
+    /// own.
     fn now(&self) -> Instant {
         Instant::now()
     }
@@ -165,14 +166,14 @@ pub trait Backend {
         &[]
     }
 
-    /// Elements of a hidden state of the main model, from which this backend drafts: it has the MTP
-    /// layers of that, or is an EAGLE3 model. 0 for every other backend.
+    /// Elements of a hidden state of the main model, from which this backend drafts with the MTP
+    /// layers of that model or as an EAGLE3 model. 0 for every other backend.
     fn hidden_width(&self) -> usize {
         0
     }
 
-    /// Makes hidden states of the main model into those that this backend drafts from, one for each.
-    /// To MTP layers they are the same.
+    /// Converts hidden states of the main model into those that this backend drafts from, one for
+    /// each. For MTP layers they are the same.
     ///
     /// # Errors
     /// [`DecodeError`] if they could not be computed.
@@ -195,28 +196,28 @@ pub trait Backend {
         )))
     }
 
-    /// Calls `work` on each thread that computes batches, the calling one among them, and waits for
-    /// all of them. They compute nothing meanwhile, and mostly have not gone to sleep since the
-    /// last batch.
+    /// Calls `work` on each thread that computes batches, including the calling one, and waits for
+    /// all of them. They compute nothing meanwhile. Most of them are still awake from the last
+    /// batch.
     fn on_threads(&self, work: &(dyn Fn() + Sync)) {
         work();
     }
 
-    /// Frees the slot's cells from this position on, which is not inside of a tile.
+    /// Frees the slot's cells from this position on. The position is not inside a tile.
     fn remove(&mut self, slot: Slot, from: u32);
 
-    /// Frees the slot's cells before this position. What is left can be saved or removed, nothing
-    /// else.
+    /// Frees the slot's cells before this position. The remaining cells can only be saved or
+    /// removed.
     ///
-    /// This and the next five are called only if [`Capacity::reuse`] says so.
+    /// This and the next five methods are called only if [`Capacity::reuse`] allows it.
     fn remove_before(&mut self, slot: Slot, position: u32);
 
-    /// Makes the first `cells` cells of `from` cells of `to`, too, which has none at these
-    /// positions; they end with no part of a tile. Only for the layout [`KvLayout::Unified`] and [`Reuse::Cells`].
+    /// Adds the first `cells` cells of `from` to `to`, which has none at these positions. They do
+    /// not end inside a tile. Only for the layout [`KvLayout::Unified`] and [`Reuse::Cells`].
     fn share(&mut self, from: Slot, to: Slot, cells: u32);
 
-    /// Copies cells of a slot to host memory, cut into pieces: the positions of each, in order, one
-    /// behind the other.
+    /// Copies cells of a slot to host memory. `pieces` are the positions of each copy, in order and
+    /// without gaps.
     ///
     /// # Errors
     /// [`SaveError`] if the backend cannot, now or ever.
@@ -224,7 +225,7 @@ pub trait Backend {
         Err(SaveError(format!("cannot save {pieces:?} of {slot:?}")))
     }
 
-    /// Copies to host memory what a slot's cells do not say of its state. Only for
+    /// Copies the part of a slot's state that is not in its cells to host memory. Only for
     /// [`Reuse::Checkpoints`].
     ///
     /// # Errors
@@ -233,8 +234,9 @@ pub trait Backend {
         Err(SaveError(format!("cannot make a checkpoint of {slot:?}")))
     }
 
-    /// Gives an empty slot copies of saved cells, without gaps, the first at position `from`, and
-    /// with [`Reuse::Checkpoints`] the checkpoint that was made behind the last.
+    /// Fills an empty slot with copies of saved cells, without gaps, the first at position `from`.
+    /// With [`Reuse::Checkpoints`], also restores the checkpoint that was made behind the last
+    /// cell.
     ///
     /// # Errors
     /// [`SaveError`] if the backend cannot take them; the slot is empty then.
@@ -255,7 +257,7 @@ pub trait Backend {
     /// Moves all cells of a slot to an empty one. Only for the layout [`KvLayout::PerSequence`].
     ///
     /// # Errors
-    /// [`SaveError`] if the backend cannot; the cells are where they were then.
+    /// [`SaveError`] if the backend cannot; the cells stay in `from` then.
     fn relocate(&mut self, from: Slot, to: Slot) -> Result<(), SaveError> {
         Err(SaveError(format!("cannot move {from:?} to {to:?}")))
     }
@@ -263,42 +265,42 @@ pub trait Backend {
     /// Frees all cells of all slots.
     fn clear(&mut self);
 
-    /// Does a little of what can wait until there is nothing to compute, a few milliseconds at
-    /// most; says whether there is more. Called again and again until there is not, or work comes.
+    /// Does a part of the deferred work, a few milliseconds at most, and returns true if more is
+    /// left. Called repeatedly until none is left or work arrives.
     fn tidy(&mut self) -> bool {
         false
     }
 
-    /// Called when there has been no work for a while: gives up what would only be in the way of
-    /// others, such as threads. The next batch may take a little longer.
+    /// Releases resources that others may need, such as threads. Called after a while without work.
+    /// The next batch may take a little longer.
     fn rest(&mut self) {}
 }
 
-/// Why a batch was not computed.
+/// Causes of a batch that was not computed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There were too few free cells.
+    /// The batch needs more cells than are free.
     #[error("the KV cache has too few free cells for the batch")]
     NoCells,
-    /// The computation failed.
+    /// The computation failed, with the backend's message.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Why cells were not saved, restored or moved.
+/// Message about cells that were not saved, restored or moved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SaveError(pub String);
 
-/// What an engine runs on.
+/// The loaded parts that an engine runs on.
 pub(crate) struct Loaded<'a> {
     pub(crate) backend: &'a mut dyn Backend,
-    /// What drafts: a smaller model with the same vocabulary, or the model's own MTP layers.
+    /// The drafter: a smaller model with the same vocabulary, or the model's own MTP layers.
     pub(crate) draft: Option<&'a mut dyn Backend>,
     pub(crate) vocab: Arc<dyn Vocab>,
-    /// What reads images for the model.
+    /// The encoder of images and sounds.
     pub(crate) projector: Option<Arc<dyn Projector>>,
 }
 
-/// What runs on loaded backends until their engine is dropped.
+/// A function that runs on loaded backends until their engine is dropped.
 pub(crate) type Serve<'a> = dyn FnMut(Loaded<'_>) + 'a;

@@ -1,4 +1,4 @@
-//! Cells in host memory: what a backend gave out and takes back.
+//! Cells in host memory, in the form that backends save and restore.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// Keys and values of neighboring positions of a sequence, copied out of the KV cache.
 ///
-/// The bytes lie plane after plane (a plane is one tensor's part: the keys of a layer, say), in
-/// each plane cell after cell.
+/// The bytes are ordered by plane, and within a plane by cell. A plane is one tensor's part, for
+/// example the keys of a layer.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SavedCells {
     rows: Arc<[u32]>,
@@ -16,10 +16,10 @@ pub struct SavedCells {
 }
 
 impl SavedCells {
-    /// `rows` are the bytes of one cell in each plane.
+    /// Takes the bytes of `cells` cells; `rows` are the bytes of one cell in each plane.
     ///
     /// # Panics
-    /// If there are not as many bytes as `cells` cells take.
+    /// If the number of bytes does not match `cells` cells.
     pub fn new(rows: Arc<[u32]>, cells: u32, bytes: Vec<u8>) -> Self {
         let in_cell: usize = rows.iter().map(|row| *row as usize).sum();
         assert_eq!(
@@ -30,12 +30,12 @@ impl SavedCells {
         Self { rows, cells, bytes }
     }
 
-    /// How many cells these are.
+    /// Number of cells.
     pub fn cells(&self) -> u32 {
         self.cells
     }
 
-    /// Memory they take.
+    /// Host memory that the cells take, in bytes.
     pub fn byte_len(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -50,7 +50,7 @@ impl SavedCells {
         })
     }
 
-    /// A copy of some of the cells, counted from the first of these.
+    /// A copy of a range of the cells, counted from the first of these.
     #[must_use]
     pub fn slice(&self, cells: Range<u32>) -> Self {
         let mut bytes =
@@ -75,13 +75,13 @@ impl fmt::Debug for SavedCells {
     }
 }
 
-/// What a model with recurrent layers or sliding windows needs beside the cells of a prefix to go on
-/// from there, in the backend's own form.
+/// State that a model with recurrent layers or sliding windows needs besides the cells of a prefix
+/// to continue from there, in the backend's own form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Checkpoint(pub Box<[u8]>);
 
 impl Checkpoint {
-    /// Memory it takes.
+    /// Host memory that the checkpoint takes, in bytes.
     pub fn byte_len(&self) -> u64 {
         self.0.len() as u64
     }
@@ -93,12 +93,12 @@ impl fmt::Debug for Checkpoint {
     }
 }
 
-/// Some neighboring cells of a [`SavedCells`].
+/// A range of neighboring cells of a [`SavedCells`].
 #[derive(Clone, Debug)]
 pub struct SavedPart<'a> {
-    /// Where they are.
+    /// The cells that the range is taken from.
     pub saved: &'a SavedCells,
-    /// Which of them, counted from the first.
+    /// The range, counted from the first cell of `saved`.
     pub cells: Range<u32>,
 }
 

@@ -10,7 +10,7 @@ use crate::model::files::FileState;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
 
-/// Loads all adapters, for a context that is created afterwards.
+/// Loads all adapters. Only contexts that are created afterwards can use them.
 pub(super) fn load<'a>(
     spec: &LlmEngineSpec,
     weights: &'a Weights,

@@ -1,4 +1,4 @@
-//! What a model needs of each memory, and what is there.
+//! Memory that a model needs, and that each device has.
 
 use super::ffi::Model;
 use super::model::Weights;
@@ -7,23 +7,23 @@ use crate::memory::Pool;
 use crate::room;
 use crate::spec::{FlashAttention, KvType, LlmEngineSpec};
 
-/// What main memory is called in messages.
+/// The name of main memory in messages.
 pub(super) const MACHINE: &str = "this machine";
 
-/// What can be taken of a memory.
+/// Memory that can be taken, for main memory and each GPU.
 #[derive(Clone, Debug)]
 pub(super) struct Available {
     machine: Option<u64>,
     /// Names and free bytes of the GPUs.
     gpus: Vec<(String, u64)>,
-    /// What the draft model takes of each memory, by its name.
+    /// Bytes of the draft model in each memory, by the memory's name.
     draft: Vec<(String, u64)>,
-    /// What the projector takes, and of which memory.
+    /// Bytes of the projector, with the name of the memory that it takes them from.
     projector: Option<(String, u64)>,
 }
 
 impl Available {
-    /// Asks the system and the GPUs. To be called before a model is loaded.
+    /// Asks the system and the GPUs. Must be called before a model is loaded.
     pub(super) fn now() -> Self {
         let gpus = devices::gpus();
         Self {
@@ -37,12 +37,12 @@ impl Available {
         }
     }
 
-    /// Sets aside what a draft model takes of each memory, by its name.
+    /// Sets aside the bytes that a draft model takes of each memory, by the memory's name.
     pub(super) fn set_aside(&mut self, draft: Vec<(String, u64)>) {
         self.draft = draft;
     }
 
-    /// Sets aside what a projector takes: of main memory, or of the GPU with this number.
+    /// Sets aside the bytes of a projector: in main memory, or on the GPU with this number.
     #[cfg(feature = "vision")]
     pub(super) fn set_aside_projector(&mut self, gpu: Option<usize>, bytes: u64) {
         let gpu = gpu.and_then(|number| self.gpus.get(number));
@@ -50,7 +50,7 @@ impl Available {
         self.projector = Some((name, bytes));
     }
 
-    /// Whether a device of this name is a GPU.
+    /// Returns true if a device of this name is a GPU.
     pub(super) fn is_gpu(&self, device: &str) -> bool {
         self.gpus.iter().any(|(name, _)| name == device)
     }
@@ -66,7 +66,7 @@ impl Available {
     }
 }
 
-/// The memories that hold the model, with what was available of each before it was loaded.
+/// Returns the memories that hold the model, with the bytes available in each before it was loaded.
 pub(super) fn pools(
     weights: &Weights,
     available: &Available,
@@ -74,7 +74,7 @@ pub(super) fn pools(
     step: &StepBuffers,
     state_bytes: u64,
 ) -> Vec<Pool> {
-    // States are where the cells of other layers are.
+    // States are on the devices of their layers, as cells are.
     let states = |share: f64| (state_bytes as f64 * share) as u64;
     let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
     let layers_of = |name: &str| {
@@ -110,7 +110,7 @@ pub(super) fn pools(
         pools.push(Pool {
             name: name.clone(),
             available_bytes: Some(*free),
-            // Shared ones are gone from what is free.
+            // Shared weights are already missing from the free memory.
             weights_bytes: if weights.shared { 0 } else { bytes },
             draft_bytes: available.draft_bytes(name),
             projector_bytes: available.projector_bytes(name),
@@ -122,8 +122,7 @@ pub(super) fn pools(
         });
     }
     let on_cpu = layers_on_gpus < layers;
-    // Pages of a mapped file count as available, whoever uses them; copies that are shared are gone
-    // from what is.
+    // Pages of a mapped file count as available, whoever uses them. Shared copies do not.
     let on_machine = weights.bytes().saturating_sub(weights_on_gpus);
     let copied = weights.layout.buffers.iter();
     let copied = copied.filter(|buffer| !log_lines::is_mapped(buffer));
@@ -151,11 +150,11 @@ pub(super) fn pools(
     pools
 }
 
-/// An estimate of what the buffers of a step take.
+/// Estimated sizes of the buffers of a step, in bytes.
 pub(super) struct StepBuffers {
-    /// On each device that has layers, whatever the size of the KV cache.
+    /// On each device that has layers; independent of the size of the KV cache.
     compute: u64,
-    /// On each device that has layers, for each cell.
+    /// On each device that has layers, per cell.
     per_cell: u64,
     /// In main memory: the logits of every sequence, kept until the next step.
     output: u64,
@@ -169,7 +168,7 @@ impl StepBuffers {
         max_sequences: u32,
     ) -> Self {
         let (vocabulary, width) = (u64::from(model.n_vocab()), u64::from(model.n_embd()));
-        // Which tokens see a cell; plain attention keeps a score for each head beside that.
+        // The mask of tokens and cells; plain attention also keeps a score for each head.
         let bytes_seen = match spec.plugin_config.flash_attention {
             FlashAttention::Off => 4 + 4 * u64::from(model.n_head()),
             FlashAttention::Auto | FlashAttention::On => 2,
@@ -182,7 +181,7 @@ impl StepBuffers {
         // MTP layers have a context of their own.
         let contexts = if spec.plugin_config.mtp { 2 } else { 1 };
         Self {
-            // Logits, and the widest activations, which are those of the feed-forward layers.
+            // Logits, and the widest activations, which are in the feed-forward layers.
             compute: contexts * u64::from(ubatch) * 4 * (vocabulary + 12 * width),
             per_cell: contexts * (u64::from(ubatch) * bytes_seen).div_ceil(streams),
             output: contexts * 4 * u64::from(max_sequences) * vocabulary,

@@ -18,7 +18,7 @@ pub(super) fn gpus() -> Vec<LlamaBackendDevice> {
     devices
 }
 
-/// llama.cpp's index of the GPU with this number.
+/// Returns llama.cpp's index of the GPU with this number; an error names the GPUs that exist.
 pub(super) fn gpu(number: u32) -> Result<usize, LoadError> {
     let gpus = gpus();
     if let Some(device) = gpus.get(number as usize) {
@@ -39,11 +39,11 @@ pub(super) fn gpu(number: u32) -> Result<usize, LoadError> {
     };
     Err(LoadError::Spec {
         field: "device",
-        message: format!("`GPU.{number}` is not there: {there}"),
+        message: format!("`GPU.{number}` does not exist: {there}"),
     })
 }
 
-/// The devices of these names with the layers on them.
+/// Describes the devices of these names, with the number of layers on each.
 pub(super) fn with_layers(layers: &[(String, u32)]) -> Vec<DeviceInfo> {
     let devices = list_llama_ggml_backend_devices();
     let describe = |(name, layers): &(String, u32)| DeviceInfo {

@@ -1,6 +1,5 @@
-//! EAGLE3: a draft model of one layer that computes a token from what layers of the main model have
-//! made of the token before it. It may take its embeddings of tokens, and what makes logits, from
-//! the main model.
+//! EAGLE3: a draft model of one layer that computes a token from hidden states of several layers of
+//! the main model. It may use the main model's token embeddings and output layer.
 
 use super::device_memory::MACHINE;
 use super::ffi::{HiddenOf, check_layers, target_layers};
@@ -8,12 +7,12 @@ use super::model::Weights;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
 
-/// Its name in model files.
+/// Architecture of EAGLE3 models in model files.
 const ARCHITECTURE: &str = "eagle3";
-/// Other architectures of models that draft for one main model only, and that cannot do it here.
+/// Other architectures that draft for one main model only. They are not supported.
 const OTHERS: [&str; 2] = ["dflash", "gemma4-assistant"];
 
-/// Tokens computed at once, each of which takes memory for a row of logits.
+/// Tokens computed at once. Each takes memory for a row of logits.
 const UBATCH: u32 = 64;
 
 /// Refuses to generate with a model that can only draft.
@@ -22,14 +21,14 @@ pub(super) fn check_main(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), 
     if architecture != ARCHITECTURE && !OTHERS.contains(&architecture.as_str()) {
         return Ok(());
     }
-    let message = format!("it is a model of `{architecture}`, which only drafts for another one");
+    let message = format!("it is a `{architecture}` model, which can only draft for another model");
     Err(LoadError::Model {
         path: spec.model.clone(),
         message,
     })
 }
 
-/// Adds the buffers to what is taken of main memory in which the main model gives hidden states.
+/// Adds the buffers for the main model's hidden states to the bytes that it takes of main memory.
 pub(super) fn count_buffers(
     takes: &mut [(String, u64)],
     spec: &LlmEngineSpec,
@@ -44,8 +43,8 @@ pub(super) fn count_buffers(
     }
 }
 
-/// Prepares the spec of a draft model, if that is one of these, and says what the main model has to
-/// give it.
+/// Prepares the spec of a draft model if that is an EAGLE3 model, and returns the hidden states
+/// that the main model must provide.
 pub(super) fn prepare(
     spec: &LlmEngineSpec,
     main: &Weights,
@@ -77,14 +76,16 @@ pub(super) fn prepare(
     let width = draft.model.metadata(&key).unwrap_or_default();
     let found = main.model.n_embd().to_string();
     if width != found {
-        let why = format!("it drafts from {width} numbers of a token, and the model has {found}");
+        let why = format!(
+            "it drafts from hidden states of {width} numbers, and the model's have {found}"
+        );
         return refused("draft_models_path", why);
     }
     let layers = target_layers(&draft.model);
     if let Err(why) = check_layers(&main.model, &layers) {
         return refused("draft_models_path", why);
     }
-    // Its cells hold the end of a text, whose places are counted from 0.
+    // Its cells hold only the end of a text, and their positions count from 0.
     draft_spec.max_context = None;
     draft_spec.plugin_config.kv_unified = Some(true);
     draft_spec.plugin_config.ubatch = Some(UBATCH);

@@ -20,15 +20,15 @@ use crate::protocol::{LoadError, Token};
 use crate::room;
 use crate::spec::{Device, EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
 
-/// Texts of a batch: as many sequences as llama.cpp can tell apart.
+/// Maximum number of texts in a batch, the limit of llama.cpp for sequences.
 const MAX_SEQUENCES: u32 = 256;
-/// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps
-/// none.
+/// Maximum size of the scores of plain attention, in bytes. Beyond it, the fused kernel is used,
+/// which keeps no scores.
 const MAX_SCORE_BYTES: u64 = 256 << 20;
-/// Texts of so many tokens are tokenized even where the model takes fewer: to be cut, or to be
-/// refused with their count.
+/// Number of tokens up to which a text is always tokenized, even if the model takes fewer. So a
+/// long text can be cut, or refused with its count.
 const TOKENS_TO_COUNT: u32 = 1 << 16;
-/// Where a model has its template for a query and a document, if it has one.
+/// The metadata key of the template that joins a query and a document.
 const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
 
 /// Loads the model and runs `serve` with a context on it.
@@ -40,8 +40,7 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
     if weights.model.encodes_and_decodes() {
         return Err(LoadError::Model {
             path: spec.model.clone(),
-            message: "it reads with one network and writes with another, and does not embed"
-                .to_owned(),
+            message: "it has an encoder and a decoder, and cannot embed".to_owned(),
         });
     }
     let pooling = pooling(spec, &weights.model)?;
@@ -105,7 +104,7 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
     Ok(())
 }
 
-/// How the tokens' vectors become one: as the spec says, or as the file does.
+/// Returns the pooling that the spec asks for, or else that of the file.
 fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
     let architecture = model.architecture();
     let key = format!("{architecture}.pooling_type");
@@ -125,7 +124,7 @@ fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
     };
     match (spec.task, stored) {
         (EmbeddingTask::Rank, Some(Pooling::Rank)) => Ok(Pooling::Rank),
-        (EmbeddingTask::Rank, _) => refused("it has no head that ranks, so it cannot rerank"),
+        (EmbeddingTask::Rank, _) => refused("it has no ranking head, so it cannot rerank"),
         (EmbeddingTask::Embed(_), Some(Pooling::Rank)) => {
             refused("it ranks: its output is a score for a query and a document, not a vector")
         }
@@ -142,7 +141,7 @@ fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
     }
 }
 
-/// The option that limits the tokens of a text.
+/// Returns the option that limits the tokens of a text.
 fn length_option(task: EmbeddingTask) -> &'static str {
     match task {
         EmbeddingTask::Embed(_) => "max_context",
@@ -150,11 +149,12 @@ fn length_option(task: EmbeddingTask) -> &'static str {
     }
 }
 
-/// Tokens of a text and of a batch.
+/// Maximum number of tokens of a text and of a batch.
 #[derive(Clone, Copy)]
 struct Lengths {
     context: u32,
-    /// A text longer than a batch of several is computed alone, at once.
+    /// Tokens computed at once. A text that is longer than a batch of several texts is computed
+    /// alone.
     ubatch: u32,
 }
 
@@ -177,15 +177,15 @@ impl Lengths {
         })
     }
 
-    /// Texts of a batch: each has a token at least, and llama.cpp ends the process where they could
-    /// not all have one.
+    /// Returns the maximum number of texts in a batch. Each text has at least one token: llama.cpp
+    /// ends the process if a batch has room for fewer tokens than sequences.
     fn sequences(self) -> u32 {
         MAX_SEQUENCES.min(self.ubatch)
     }
 }
 
-/// Plain attention where its scores are small and the CPU kernels do not compute it: it is faster
-/// on a CPU than llama.cpp's fused one, and keeps all bits of keys and values.
+/// Chooses plain attention if its scores are small and the CPU kernels do not compute it. On a CPU
+/// it is faster than llama.cpp's fused kernel, and keeps all bits of keys and values.
 fn flash_attention(spec: &EmbeddingSpec, weights: &Weights, lengths: Lengths) -> FlashAttention {
     let chosen = spec.plugin_config.flash_attention;
     let small = score_bytes(&weights.model, lengths) <= MAX_SCORE_BYTES;
@@ -219,12 +219,12 @@ fn check_memory(
     };
     let model = &weights.model;
     let tokens = u64::from(lengths.ubatch);
-    // Which tokens see each other; plain attention keeps a score for each head beside that.
+    // The mask of tokens; plain attention also keeps a score for each head.
     let mut step = 6 * tokens.pow(2);
     if flash_attention == FlashAttention::Off {
         step += score_bytes(model, lengths);
     }
-    // The widest activations, which are those of the feed-forward layers.
+    // The widest activations, which are in the feed-forward layers.
     step += tokens * 48 * u64::from(model.n_embd());
     if !model.architecture().contains("bert") {
         // Models that can generate compute logits of each token, and keep keys and values.
@@ -296,8 +296,8 @@ fn create<'a>(
     }
 }
 
-/// As the model's own template says, or else with the special tokens that its vocabulary puts
-/// around and between texts.
+/// Joins pairs as the model's own template does, or else with the special tokens that its
+/// vocabulary puts around and between texts.
 fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
     if let Some(template) = model.metadata(RANK_TEMPLATE) {
         let form = PairForm::from_template(vocab, &template);
@@ -306,7 +306,7 @@ fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
         }
         tracing::warn!(
             model = vocab.model_name(),
-            "the model's rerank template names no {{query}} and {{document}}"
+            "the model's rerank template lacks {{query}} or {{document}}"
         );
     }
     let tokens = model.vocab();
@@ -325,14 +325,14 @@ fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
     )
 }
 
-/// How the output of a head that ranks becomes a score from 0 to 1.
+/// Rules that turn the output of a ranking head into a score from 0 to 1.
 #[derive(Clone, Copy, Debug)]
 enum Score {
-    /// One logit.
+    /// One logit; the score is its sigmoid.
     Logit,
-    /// The logits of "does not answer" and "answers".
+    /// The logits of "does not answer" and "answers"; the score is the sigmoid of their difference.
     Logits,
-    /// A probability for "answers", then others.
+    /// A probability of "answers", followed by others.
     Probability,
 }
 
@@ -346,9 +346,7 @@ impl Score {
             2 => Ok(Self::Logits),
             _ => Err(LoadError::Model {
                 path: spec.model.clone(),
-                message: format!(
-                    "its head tells {width} classes apart, and one that ranks tells two"
-                ),
+                message: format!("its head has {width} classes, and a ranking head has one or two"),
             }),
         }
     }
@@ -368,7 +366,7 @@ struct LlamaEmbedding<'a> {
     context: Context<'a>,
     capacity: EmbeddingCapacity,
     width: SequenceWidth,
-    /// Of a model that ranks.
+    /// Set for a model that ranks.
     score: Option<Score>,
     info: BackendInfo,
     batch: Vec<BatchToken>,

@@ -1,5 +1,5 @@
-//! The header of a GGUF file, read before llama.cpp reads it: what nobody could load is refused
-//! with the key that is wrong. What depends on the architecture is left to llama.cpp, and to the
+//! The header of a GGUF file, checked before llama.cpp reads it: impossible values are refused with
+//! the name of their key. Values that depend on the architecture are left to llama.cpp and to the
 //! trial of the model.
 
 use std::collections::{HashMap, HashSet};
@@ -13,25 +13,25 @@ use crate::model::ModelKind;
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
 
-/// llama.cpp's own bounds: it ends the process beyond them.
+/// The bounds of llama.cpp, which ends the process beyond them.
 const MAX_LAYERS: i128 = 512;
 const MAX_EXPERTS: i128 = 1_024;
-/// A text that is longer is none that a model has, and would be read into memory.
+/// Maximum size of a text, in bytes. No model has a longer one, and it would be read into memory.
 const MAX_TEXT: u64 = 16 << 20;
 const MAX_KEY: u64 = 65_535;
-/// Numbers of a list that are kept: as many as there can be layers.
+/// Maximum number of integers that are kept of a list: one for each layer.
 const KEPT: u64 = MAX_LAYERS as u64;
 /// Maximum number of dimensions of a tensor, as ggml has it.
 const MAX_DIMENSIONS: u32 = 4;
-/// Multiple of bytes at which the data of tensors begins, where the file does not say it.
+/// Default alignment of the data of tensors, in bytes.
 const ALIGNMENT: u64 = 32;
-/// Bytes that the shortest entry of each kind takes.
+/// Minimum size of a metadata entry and of a tensor's description, in bytes.
 const MIN_ENTRY: u64 = 13;
 const MIN_TENSOR: u64 = 24;
 
-/// Architectures that fill in a text from all sides.
+/// Architectures that generate by diffusion, which fills in a text in any order.
 const DIFFUSION: [&str; 4] = ["dream", "llada", "llada-moe", "rnd1"];
-/// Architectures that read texts and do not continue them.
+/// Architectures that only encode texts.
 const ENCODERS: [&str; 10] = [
     "bert",
     "eurobert",
@@ -44,12 +44,12 @@ const ENCODERS: [&str; 10] = [
     "nomic-bert-moe",
     "t5encoder",
 ];
-/// The pooling of models that score a pair of texts.
+/// The pooling type of models that score a pair of texts.
 const POOLS_A_SCORE: i128 = 4;
 const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
-/// The names that llama.cpp knows.
+/// The names of RoPE scalings that llama.cpp knows.
 const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
-/// Integers of an architecture, with what they can be.
+/// Integer keys of an architecture, with their minimum and maximum.
 const RANGES: [(&str, i128, i128); 7] = [
     ("block_count", 1, MAX_LAYERS),
     ("context_length", 1, i32::MAX as i128),
@@ -60,7 +60,7 @@ const RANGES: [(&str, i128, i128); 7] = [
     ("expert_used_count", 0, MAX_EXPERTS),
 ];
 
-/// Refuses a file that is no regular file, or whose header cannot be that of a model.
+/// Refuses a file that is not a regular file, or whose header is not that of a model.
 ///
 /// # Errors
 /// [`LoadError::Read`] and [`LoadError::Model`], which name the file.
@@ -68,7 +68,7 @@ pub(crate) fn check(path: &Path) -> Result<(), LoadError> {
     read(path, Header::check)
 }
 
-/// What the model of a file is for, by the pooling that its header names, or else by its
+/// Returns the purpose of a file's model, from the pooling in its header, or else from its
 /// architecture.
 ///
 /// # Errors
@@ -77,7 +77,7 @@ pub(crate) fn kind(path: &Path) -> Result<ModelKind, LoadError> {
     read(path, |header| Ok(header.kind()))
 }
 
-/// Returns true if a file is an adapter of a model, and no model.
+/// Returns true if a file is a LoRA adapter rather than a model.
 ///
 /// # Errors
 /// Those of [`check`].
@@ -87,7 +87,8 @@ pub(crate) fn is_adapter(path: &Path) -> Result<bool, LoadError> {
     })
 }
 
-/// The number of the type that most weights of a file have, if the file says so.
+/// Returns the number of the type that most weights of a file have; `None` if the header does not
+/// have it.
 ///
 /// # Errors
 /// Those of [`check`].
@@ -98,7 +99,7 @@ pub(crate) fn file_type(path: &Path) -> Result<Option<u32>, LoadError> {
     })
 }
 
-/// The replacements that the tokenizer of a file's model makes in a text; empty if it makes none.
+/// Returns the replacements that a file's tokenizer makes in a text; empty if it makes none.
 ///
 /// # Errors
 /// Those of [`check`].
@@ -109,7 +110,7 @@ pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
     })
 }
 
-/// Reads the header of a file and looks at it.
+/// Reads the header of a file and passes it to `look`.
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
     let state = FileState::of(path)?;
     let file = File::open(path).map_err(|source| LoadError::Read {
@@ -128,7 +129,7 @@ fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Resu
     })
 }
 
-/// A value, as far as it is looked at.
+/// A metadata value. Only the kinds that are checked are kept.
 #[derive(Debug)]
 enum Value {
     Integers(Vec<i128>),
@@ -137,7 +138,7 @@ enum Value {
     Other,
 }
 
-/// What a file says of its model.
+/// Metadata of a file, by key.
 #[derive(Debug, Default)]
 struct Header(HashMap<String, Value>);
 
@@ -210,16 +211,16 @@ impl Header {
     }
 }
 
-/// The beginning of a text of the file, for a message.
+/// Shortens a text of the file for a message.
 fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(100)]
 }
 
-/// Reads a file that may say anything, within its length.
+/// Reads a file with arbitrary content, never beyond its length.
 struct Reader<R> {
     from: R,
     length: u64,
-    /// Bytes that the file still has.
+    /// Bytes of the file that are not read yet.
     left: u64,
 }
 
@@ -228,7 +229,7 @@ impl<R: Read> Reader<R> {
         let magic: [u8; 4] = self.bytes("magic number")?;
         if &magic != b"GGUF" {
             return Err(format!(
-                "it is no GGUF file: its magic number is `{}`",
+                "it is not a GGUF file: its magic number is `{}`",
                 magic.escape_ascii()
             ));
         }
@@ -248,7 +249,7 @@ impl<R: Read> Reader<R> {
             let key = self.text("a key", MAX_KEY)?;
             let value = self.value(&key)?;
             if header.0.contains_key(&key) {
-                return Err(format!("the key `{}` is there twice", shown(&key)));
+                return Err(format!("the key `{}` occurs twice", shown(&key)));
             }
             header.0.insert(key, value);
         }
@@ -256,7 +257,8 @@ impl<R: Read> Reader<R> {
         Ok(header)
     }
 
-    /// Checks that the file holds the data of its tensors, as far as their types are known.
+    /// Checks that the file holds the data of its tensors. Tensors of unknown types are not
+    /// checked.
     fn tensors(&mut self, count: u64, alignment: &[i128]) -> Result<(), String> {
         let mut last = (0, String::new());
         for _ in 0..count {
@@ -288,7 +290,7 @@ impl<R: Read> Reader<R> {
         let (end, name) = last;
         if end > self.length - data {
             return Err(format!(
-                "it is cut off: its {} bytes end before the data of the tensor `{}` does",
+                "it is truncated: its {} bytes end before the data of the tensor `{}`",
                 self.length,
                 shown(&name)
             ));
@@ -394,7 +396,7 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// The number of entries that follow.
+    /// Reads the number of entries that follow, each of at least `least` bytes.
     fn count(&mut self, what: &str, least: u64) -> Result<u64, String> {
         let count = u64::from_le_bytes(self.bytes(what)?);
         if count.saturating_mul(least) > self.left {
@@ -439,7 +441,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// The types of values.
+/// Type numbers of GGUF values.
 const INT8: u32 = 1;
 const INT16: u32 = 3;
 const INT32: u32 = 5;
@@ -449,7 +451,7 @@ const LIST: u32 = 9;
 const INT64: u32 = 11;
 const DOUBLE: u32 = 12;
 
-/// Bytes of a number.
+/// Returns the size of a number of this type, in bytes.
 fn width(kind: u32) -> u64 {
     match kind {
         0 | INT8 | 7 => 1,

@@ -1,14 +1,15 @@
-//! What llama.cpp only tells in its log: which buffers it allocated, which device has which layer,
-//! and which kernels it chose.
+//! Facts that llama.cpp reports only in its log: allocated buffers, the device of each layer, and
+//! the chosen kernels.
 
 use crate::model::info::BufferInfo;
 
-/// The buffers in lines such as `load_tensors:   CPU_Mapped model buffer size =   137.94 MiB`.
+/// Returns the buffers in lines such as `load_tensors:   CPU_Mapped model buffer size =   137.94
+/// MiB`.
 pub(super) fn buffers(lines: &[String]) -> Vec<BufferInfo> {
     lines.iter().filter_map(|line| buffer(line)).collect()
 }
 
-/// Bytes of all buffers that llama.cpp calls this, `KV` or `RS`.
+/// Sums the bytes of all buffers with this name in llama.cpp, such as `KV` or `RS`.
 pub(super) fn buffer_bytes(lines: &[String], called: &str) -> u64 {
     let parts = lines.iter().filter_map(|line| buffer_parts(line));
     let wanted = parts.filter(|(name, ..)| *name == called);
@@ -31,7 +32,7 @@ fn buffer(line: &str) -> Option<BufferInfo> {
     })
 }
 
-/// What a buffer is called, where it is, and its bytes.
+/// Splits a line about a buffer into the buffer's name, its memory and its size in bytes.
 fn buffer_parts(line: &str) -> Option<(&str, &str, u64)> {
     let (before, size) = line.split_once(" buffer size = ")?;
     let mut words = before.split_whitespace().rev();
@@ -40,18 +41,19 @@ fn buffer_parts(line: &str) -> Option<(&str, &str, u64)> {
     Some((called, memory, (mebibytes * f64::from(1 << 20)) as u64))
 }
 
-/// Whether some weights are computed with elsewhere than in the mapped file.
+/// Returns true if some weights are in a buffer other than the mapped file.
 pub(super) fn copies_weights(lines: &[String]) -> bool {
     let mut buffers = lines.iter().filter_map(|line| buffer(line));
     buffers.any(|buffer| buffer.content == "weights" && !is_mapped(&buffer))
 }
 
-/// Whether a buffer is a part of a mapped file.
+/// Returns true if a buffer is a part of a mapped file.
 pub(super) fn is_mapped(buffer: &BufferInfo) -> bool {
     buffer.memory.ends_with("_Mapped")
 }
 
-/// The number of layers on each device, from lines such as `load_tensors: layer   3 assigned to device CUDA0, is_swa = 0`.
+/// Counts the layers on each device, from lines such as `load_tensors: layer   3 assigned to device
+/// CUDA0, is_swa = 0`.
 pub(super) fn layers(lines: &[String]) -> Vec<(String, u32)> {
     let mut devices: Vec<(String, u32)> = Vec::new();
     let device = |line: &str| {
@@ -67,7 +69,7 @@ pub(super) fn layers(lines: &[String]) -> Vec<(String, u32)> {
     devices
 }
 
-/// Whether flash attention was found not to work on the model's devices.
+/// Returns true if llama.cpp turned flash attention off because the devices do not support it.
 pub(super) fn flash_attention_refused(lines: &[String]) -> bool {
     let refused = |line: &String| {
         line.contains("Flash Attention") && line.contains("not supported, set to disabled")

@@ -66,13 +66,13 @@ use sequence_state::SequenceStates;
 use sub_batches::{Divided, GoesBack};
 pub(super) use threads::threads_have_own_cpus;
 
-/// Whether llama.cpp mixes up the states of sequences that it computes in one pass.
+/// Returns true if llama.cpp mixes up the states of sequences computed in one pass.
 fn mixes_up_states(model: &Model) -> bool {
     let architecture = model.architecture();
     matches!(&*architecture, "arwkv7" | "plamo2" | "rwkv6qwen2")
 }
 
-/// Which drafts a context on the model takes.
+/// Returns the drafts that a context on the model supports.
 fn draft_support(context: &Context<'_>, model: &Model, unified: bool) -> DraftSupport {
     if model.has_states() {
         match context.rollback_states() {
@@ -86,8 +86,8 @@ fn draft_support(context: &Context<'_>, model: &Model, unified: bool) -> DraftSu
     }
 }
 
-/// What divides the batches of a context, if anything does, by how many tokens its sequences can go
-/// back.
+/// Returns the division into sub-batches for a context; `None` if batches are computed at once.
+/// `rollback_states` is the number of tokens that its sequences can go back.
 fn divided(
     spec: &LlmEngineSpec,
     plan: &ContextPlan<'_>,
@@ -95,7 +95,7 @@ fn divided(
     rollback_states: u32,
 ) -> Option<Divided> {
     if mixes_up_states(&weights.model) {
-        // Passes that cost nothing: each sequence has its own.
+        // The number of passes is free here: each sequence has its own.
         return Some(Divided::new(Some(0), None));
     }
     let bytes = plan.ragged_bytes;
@@ -108,7 +108,7 @@ fn divided(
     divides.then(|| Divided::new(pass_cost, goes_back))
 }
 
-/// What is the same for all models of the process.
+/// Settings that all models of the process share.
 #[derive(Clone, Copy)]
 struct Environment<'a> {
     numa: Numa,
@@ -173,9 +173,9 @@ struct LlamaCpp<'a> {
     context: Context<'a>,
     capacity: Capacity,
     drafts: DraftSupport,
-    /// Whether it computes from hidden states of another context.
+    /// True if it computes from hidden states of another context.
     from_hidden: bool,
-    /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
+    /// Divides batches into sub-batches, if that can be cheaper than a single pass.
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
     huge_pages: HugePages,
@@ -252,8 +252,8 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
-        // A pass is computed with one adapter, and what looks ahead has one of its own. What passes
-        // before one that fails have stored, the caller gives back.
+        // A pass is computed with one adapter, and a tile that looks ahead needs a pass of its own.
+        // If a pass fails, the caller frees the cells of the passes before it.
         let together = |one: &BatchImage<'_>, next: &BatchImage<'_>| {
             one.adapter == next.adapter && !one.tile.looks_ahead && !next.tile.looks_ahead
         };
@@ -303,7 +303,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn remove(&mut self, slot: Slot, from: u32) {
-        // Only models with recurrent state refuse, and only to remove a part.
+        // Only models with recurrent states refuse, and only if a part of the cells is removed.
         if !self.context.remove(slot.0, from) {
             tracing::error!(slot = slot.0, from, "llama.cpp did not remove cells");
         }

@@ -23,16 +23,16 @@ use crate::protocol::LoadError;
 use crate::room;
 use crate::spec::{CpuKernels, Device, LlmEngineSpec, Number, SplitMode, TensorOverride, is_trial};
 
-/// Loaded weights.
+/// Weights of a model, possibly shared with other engines.
 pub(super) struct Weights {
     pub(super) model: Arc<Model>,
     pub(super) layout: Arc<Layout>,
-    /// Whether another engine had loaded them.
+    /// True if another engine had loaded them before.
     pub(super) shared: bool,
 }
 
 impl Weights {
-    /// Bytes of the weights as they are computed with.
+    /// Size of the weights in the form used for computation, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let packed = self.layout.kernels.as_ref();
         let (packed, unpacked) =
@@ -41,29 +41,30 @@ impl Weights {
     }
 }
 
-/// Where loaded weights are.
+/// Memory that holds loaded weights.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub(super) buffers: Vec<BufferInfo>,
-    /// Devices, and how many layers they have.
+    /// Names of the devices, with the number of layers on each.
     pub(super) layers: Vec<(String, u32)>,
-    /// The kernels that it is packed for, and what they have taken of it.
+    /// The kernels that weights are packed for, and the matrices that were packed.
     pub(super) kernels: Option<(Kernels, Packed)>,
-    /// Where its files are mapped.
+    /// Address ranges of the mapped files.
     pub(super) mappings: Vec<Range<usize>>,
-    /// Held while a context or an adapter is created on the model, which llama.cpp does not allow
-    /// on two threads at once.
+    /// Held while a context or an adapter is created on the model. llama.cpp does not allow that on
+    /// two threads at once.
     pub(super) creating: Mutex<()>,
 }
 
 impl Layout {
-    /// Keeps other engines from creating a context on the model.
+    /// Prevents other engines from creating a context on the model while the guard lives.
     pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
         // It guards no data that a panic could leave half changed.
         self.creating.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who multiplies by the weights.
+    /// Describes the kernels that multiply by the weights; `None` if all products are llama.cpp's
+    /// own.
     pub(super) fn kernels_info(&self) -> Option<KernelsInfo> {
         let (kernels, packed) = self.kernels.as_ref()?;
         Some(KernelsInfo {
@@ -78,7 +79,8 @@ impl Layout {
 /// ggml's name for main memory.
 const CPU_BUFFER: &str = "CPU";
 
-/// What decides whether two engines can share weights: the file, and how it is loaded.
+/// Properties that must be equal for two engines to share weights: the file, and the options of
+/// loading it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     path: PathBuf,
@@ -99,10 +101,10 @@ struct Key {
 type Loaded = HashMap<Key, (Weak<Model>, Arc<Layout>)>;
 
 /// All weights of this process. Locked while a model is loaded, so that two engines that start at
-/// once load it once.
+/// once load it only once.
 static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
 
-/// The files of all weights that are loaded, if nobody is loading any now.
+/// Names the files of all loaded weights; empty while a model is being loaded.
 pub(super) fn loaded_paths() -> Vec<String> {
     let loaded = LOADED.try_lock().ok();
     let keys = loaded.iter().flat_map(|loaded| loaded.keys());
@@ -110,13 +112,13 @@ pub(super) fn loaded_paths() -> Vec<String> {
         .collect()
 }
 
-/// Loads the weights as the spec says, or takes those that are loaded already.
+/// Loads the weights that the spec names, or shares those that are loaded already.
 pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let process = process(&spec.model)?;
     let key = Key::new(spec)?;
     if !key.uses_gpus() {
         for knob in spec.plugin_config.for_gpus() {
-            tracing::warn!(model = %spec.model.display(), "`{knob}` does nothing: no GPU takes part");
+            tracing::warn!(model = %spec.model.display(), "`{knob}` has no effect: no GPU takes part");
         }
     }
     let kernels = key.kernels(process.kernels)?;
@@ -164,10 +166,10 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     })
 }
 
-/// Loads a file. Of a mapped one whose weights are copied, the pages that were read are not kept
-/// beside the copies.
+/// Loads a file. If it is mapped but its weights are copied, pages are released once they were
+/// read.
 fn load_file(key: &Key, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
-    /// How often pages are given back, in parts of the file.
+    /// Interval at which pages are released, as a fraction of the file.
     const STEP: f32 = 0.125;
     let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
     let release = || {
@@ -204,7 +206,7 @@ fn c_path(path: &Path) -> Result<CString, LoadError> {
         .map_err(|_| refused(path, Some("the path has a NUL character".to_owned())))
 }
 
-/// The error of a file that llama.cpp does not load, with what it complained of.
+/// Makes the error for a file that llama.cpp does not load, with its complaint if there is one.
 fn refused(path: &Path, complaint: Option<String>) -> LoadError {
     LoadError::Model {
         path: path.to_owned(),
@@ -222,7 +224,7 @@ fn unreadable(path: &Path, source: std::io::Error) -> LoadError {
 impl Key {
     fn new(spec: &LlmEngineSpec) -> Result<Self, LoadError> {
         let wrong = |source| unreadable(&spec.model, source);
-        // Not a pipe, which would keep who opens it waiting.
+        // `ModelFiles` refuses pipes: opening one would block.
         let files = ModelFiles::of([spec.model.as_path()])?;
         File::open(&spec.model).map_err(wrong)?;
         let metadata = fs::metadata(&spec.model).map_err(wrong)?;
@@ -244,14 +246,14 @@ impl Key {
         })
     }
 
-    /// The kernels that the weights are packed for, of those that are attached.
+    /// Returns the kernels that the weights are packed for, out of those that are attached.
     fn kernels(&self, attached: Option<Kernels>) -> Result<Option<Kernels>, LoadError> {
         let wanted = cpu_kernels::wanted(self.cpu_kernels, attached);
         if self.cpu_kernels == CpuKernels::On && wanted.is_none() {
             let message = if cfg!(not(feature = "cpu-kernels")) {
-                "is `on`, and this build has no kernels: it was made without the feature `cpu-kernels`"
+                "is `on`, but this build has no kernels (cargo feature `cpu-kernels`)"
             } else {
-                "is `on`, and this processor has no instructions for the kernels, or the log says why they are off"
+                "is `on`, but the kernels are off: this processor lacks their instructions, or the log gives another reason"
             };
             return Err(LoadError::Spec {
                 field: "cpu_kernels",
@@ -261,9 +263,9 @@ impl Key {
         Ok(wanted.filter(|_| !self.uses_gpus() || self.packs_beside_gpus()))
     }
 
-    /// Whether weights in main memory are packed although GPUs take part. GPUs compute large
-    /// batches with such weights, but only if these are laid out as in the file; so weights must
-    /// be meant for the CPU.
+    /// Returns true if weights in main memory are packed although GPUs take part. GPUs compute
+    /// large batches with such weights, but only in the layout of the file; so packing needs a sign
+    /// that the weights are meant for the CPU.
     fn packs_beside_gpus(&self) -> bool {
         let mut overrides = self.override_tensor.iter().flatten();
         match self.cpu_kernels {
@@ -273,34 +275,34 @@ impl Key {
         }
     }
 
-    /// Whether all weights would fit into main memory, with an eighth of it left. Packed ones take
-    /// memory of the process; mapped ones can be larger.
+    /// Returns true if all weights would fit into main memory, with an eighth of it left. Packed
+    /// weights take memory of the process; mapped ones can be larger.
     fn has_room(&self) -> bool {
         let available = room::available_bytes();
         let fits = available.is_none_or(|available| self.bytes <= available - available / 8);
         if !fits {
             tracing::warn!(
                 model = %self.path.display(),
-                "weights in main memory are computed as they are in the file: {} might not fit there if they were packed for the CPU kernels; `cpu_kernels` `on` packs them all the same",
+                "weights in main memory are not packed for the CPU kernels: {} might not fit; `cpu_kernels` `on` packs them anyway",
                 Mebibytes(self.bytes)
             );
         }
         fits
     }
 
-    /// Whether GPUs take part.
+    /// Returns true if GPUs take part.
     fn uses_gpus(&self) -> bool {
         self.device != Device::Cpu && !devices::gpus().is_empty()
     }
 }
 
-/// Refuses a file that is larger than the memory it would be loaded into, before it is read.
+/// Refuses a file that is larger than the available memory, before it is read.
 fn check_room(key: &Key) -> Result<(), LoadError> {
     match room::available_bytes() {
         Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::Memory {
             path: key.path.clone(),
             message: format!(
-                "weights {}, and {} are available on this machine: take a smaller model, or one with fewer bits a weight",
+                "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
                 Mebibytes(key.bytes),
                 Mebibytes(available)
             ),
@@ -364,7 +366,7 @@ fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, Lo
         let (_, buffer) = found.ok_or_else(|| {
             let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
             wrong(format!(
-                "names the buffer `{}`, and there are `{}`",
+                "names the unknown buffer `{}`, expected one of `{}`",
                 pair.buffer,
                 names.join("`, `")
             ))

@@ -1,6 +1,6 @@
-//! A model's own layers that draft (MTP, multi-token prediction): a second context on the same
-//! weights, with KV cells for these layers alone. It computes a token from the hidden state that the
-//! model has left behind the token before it. Of several such layers, the first one drafts.
+//! Layers of a model that draft (MTP, multi-token prediction): a second context on the same
+//! weights, with KV cells for these layers alone. It computes a token from the model's hidden state
+//! for the token before it. If there are several such layers, the first one drafts.
 
 use super::device_memory;
 use super::ffi::Context;
@@ -10,7 +10,8 @@ use super::{Environment, LlamaCpp};
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
 
-/// Architectures whose MTP layers llama.cpp computes. Of others it loads them at most.
+/// Architectures whose MTP layers llama.cpp computes. For others it can load them, but not compute
+/// them.
 const ARCHITECTURES: [&str; 16] = [
     "bailingmoe3",
     "cohere2moe",
@@ -53,7 +54,8 @@ fn refused(spec: &LlmEngineSpec, why: &str) -> LoadError {
     }
 }
 
-/// Bytes of a cell in the context of the MTP layers; 0 if the spec does not want them.
+/// Returns the size of a cell in the context of the MTP layers, in bytes; 0 if the spec does not
+/// use them.
 pub(super) fn bytes_per_cell(spec: &LlmEngineSpec, weights: &Weights) -> u64 {
     if !spec.plugin_config.mtp {
         return 0;
@@ -63,7 +65,7 @@ pub(super) fn bytes_per_cell(spec: &LlmEngineSpec, weights: &Weights) -> u64 {
     all / u64::from(model.n_layer().max(1)) * u64::from(model.mtp_layers())
 }
 
-/// Makes the context, beside that of the model, which has this plan.
+/// Creates the context of the MTP layers. `main` is the model's context, and `plan` its plan.
 pub(super) fn open<'a>(
     spec: &LlmEngineSpec,
     weights: &'a Weights,

@@ -1,4 +1,4 @@
-//! What a build without the feature `cpu-kernels` has in place of that module: llama.cpp computes
+//! Replacement of the module in a build without the feature `cpu-kernels`: llama.cpp computes
 //! everything by itself.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use llama_cpp_sys_2 as sys;
 
 use crate::spec::CpuKernels;
 
-/// There are none.
+/// The kernels of this build; there are none.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kernels {}
 
@@ -17,7 +17,7 @@ impl Kernels {
     }
 }
 
-/// What the kernels have packed of a model: nothing.
+/// Counts of packed matrices: always zero.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packed {
     pub(super) matrices: u32,
@@ -26,10 +26,7 @@ pub(super) struct Packed {
     pub(super) left: BTreeMap<String, u32>,
 }
 
-/// Attaches nothing.
-///
-/// # Errors
-/// None.
+/// Attaches nothing and never fails.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "with kernels the environment can be wrong"
@@ -71,7 +68,7 @@ impl Watch {
     }
 }
 
-/// Memory stays in the pages that it is in.
+/// Huge pages in this build: memory is never moved.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(super) struct HugePages;
@@ -88,7 +85,7 @@ impl HugePages {
     }
 }
 
-/// llama.cpp writes to all cells when it allocates them.
+/// Returns 0, as llama.cpp writes to all cells when it allocates them.
 #[cfg(target_os = "linux")]
 pub(crate) fn unused_bytes() -> u64 {
     0

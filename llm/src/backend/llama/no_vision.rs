@@ -8,7 +8,7 @@ use crate::backend::interface::Projector;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
 
-/// Refuses a projector.
+/// Refuses a spec that names a projector.
 pub(super) fn load(
     spec: &LlmEngineSpec,
     _: &Weights,

@@ -1,4 +1,4 @@
-//! Loads what a spec names, and creates the contexts.
+//! Loading the models of a spec, and creating their contexts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     if let (Some(draft_spec), Some(draft)) = (&mut draft_spec, &draft_weights) {
         hidden = eagle3::prepare(spec, &weights, draft_spec, draft)?;
     }
-    // The plan of the draft model comes first, so that the main model's counts what it takes.
+    // The draft model is planned first, so that the main model's plan counts its memory.
     let draft_plan = match (&draft_spec, &draft_weights) {
         (Some(draft_spec), Some(draft)) => {
             let plan = ContextPlan::new(draft_spec, draft, &available, numa).map_err(of_draft)?;
@@ -78,7 +78,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     Ok(())
 }
 
-/// Refuses drafts where a sequence cannot go back behind a wrong one.
+/// Refuses drafts if sequences cannot go back behind a wrong one.
 fn check_going_back(
     spec: &LlmEngineSpec,
     main: &LlamaCpp<'_>,
@@ -114,7 +114,7 @@ fn refused(field: &'static str, message: &str) -> LoadError {
     }
 }
 
-/// Names the options that a draft model has of its own.
+/// Renames the options in an error to those of the draft model.
 fn of_draft(error: LoadError) -> LoadError {
     match error {
         LoadError::Spec { field, message } => LoadError::Spec {
@@ -132,7 +132,7 @@ fn of_draft(error: LoadError) -> LoadError {
 /// Loads only the vocabulary of a model.
 pub(crate) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     let model = model::load_vocab(path)?;
-    // llama.cpp does not read the model's shape with the vocabulary alone, but keeps the metadata.
+    // With the vocabulary alone, llama.cpp does not read the model's shape, but keeps the metadata.
     let architecture = model.architecture();
     let length = model.metadata(&format!("{architecture}.context_length"));
     let context_length = length

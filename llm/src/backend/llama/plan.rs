@@ -1,4 +1,4 @@
-//! The numbers a context is created with: cells, sequences, threads.
+//! Parameters of a context: cells, sequences, threads.
 
 use std::rc::Rc;
 
@@ -19,22 +19,22 @@ use crate::spec::{
     Device, FlashAttention, KvType, LlmEngineSpec, Numa, Number, PluginConfig, RopeScaling,
 };
 
-/// Sequences that llama.cpp can tell apart in one cache.
+/// Maximum number of sequences in one cache, a limit of llama.cpp.
 const MAX_SEQUENCES: u32 = 256;
-/// Architectures that llama.cpp computes with sparse attention in its fused kernel only.
+/// Architectures with sparse attention that only llama.cpp's fused kernel computes.
 const SPARSE_BY_FLASH: [&str; 1] = ["minimax-m3"];
-/// Tokens computed at once inside a step, unless the spec says otherwise.
+/// Default number of tokens computed at once inside a step.
 const DEFAULT_UBATCH: u32 = 512;
-/// Attention scores that plain attention may keep: more are left to the fused kernel, which keeps
-/// none.
+/// Maximum size of the scores of plain attention, in bytes. Beyond it, the fused kernel is used,
+/// which keeps no scores.
 const MAX_SCORE_BYTES: u64 = 256 << 20;
 
-/// The numbers a context is created with.
+/// Parameters that a context is created with.
 #[derive(Clone)]
 pub(super) struct ContextPlan<'a> {
     pub(super) cells: u32,
     pub(super) bytes_per_cell: u64,
-    /// What recurrent layers keep of all sequences.
+    /// Bytes of the recurrent states of all sequences.
     pub(super) state_bytes: u64,
     pub(super) bound: Bound,
     pub(super) context_length: u32,
@@ -42,20 +42,20 @@ pub(super) struct ContextPlan<'a> {
     pub(super) batch_tokens: u32,
     pub(super) ubatch: u32,
     pub(super) unified: bool,
-    /// Whether it computes the model's MTP layers instead of the others.
+    /// True if it computes the model's MTP layers instead of the others.
     pub(super) mtp: bool,
-    /// The hidden states that it gives.
+    /// The hidden states that the context provides.
     pub(super) hidden: Option<HiddenOf>,
-    /// The context of the model that it drafts for, if it drafts from hidden states of that.
+    /// The context of the main model, if this one drafts from its hidden states.
     pub(super) drafts_for: Option<Rc<RawContext<'a>>>,
     pub(super) flash_attention: FlashAttention,
-    /// Bytes that attention reads for one token and one cell, where it looks at as many cells of
-    /// each sequence of a pass as the longest one has.
+    /// Bytes that attention reads for one token and one cell, if in a pass it reads as many cells
+    /// of each sequence as the longest one has.
     pub(super) ragged_bytes: Option<u64>,
     pub(super) threads: Threads,
-    /// Host memory for the cells of finished sequences, unless the spec says otherwise.
+    /// Default host memory for the cells of finished sequences, in bytes.
     pub(super) prefix_bytes: u64,
-    /// Bytes that it takes of each memory, weights included.
+    /// Bytes that the model takes of each memory, weights included.
     pub(super) takes: Vec<(String, u64)>,
 }
 
@@ -91,7 +91,7 @@ impl<'a> ContextPlan<'a> {
             });
         let states = measured.map_or(0, |measured| measured.states);
         let state_bytes = states.saturating_mul(u64::from(max_sequences));
-        // Each cell of the model has one of the MTP layers beside it.
+        // Each cell of the model has a cell of the MTP layers beside it.
         let bytes_with_mtp = bytes_per_cell + mtp::bytes_per_cell(spec, weights);
         let request = CacheRequest {
             ceiling_gb: spec.cache_size,
@@ -186,8 +186,8 @@ impl<'a> ContextPlan<'a> {
         })
     }
 
-    /// The plan of a context that computes the MTP layers of the model beside `main`, which has this
-    /// plan: with as many cells, which all sequences share.
+    /// Returns the plan of a context that computes the MTP layers beside `main`, whose plan this
+    /// is. It has as many cells, and all sequences share them.
     pub(super) fn for_mtp(
         &self,
         spec: &LlmEngineSpec,
@@ -208,7 +208,7 @@ impl<'a> ContextPlan<'a> {
         }
     }
 
-    /// Creates the context, and tells what llama.cpp logged meanwhile.
+    /// Creates the context. Also returns the log of llama.cpp.
     pub(super) fn create(
         &self,
         spec: &LlmEngineSpec,
@@ -256,8 +256,8 @@ impl<'a> ContextPlan<'a> {
         let on_cpu = spec.device == Device::Cpu;
         let mut params = ffi::default_context_params();
         params.n_ctx = self.cells;
-        // llama.cpp wants room for one output of every sequence; the scheduler keeps to the spec's
-        // limit.
+        // llama.cpp requires room for one output of every sequence; the scheduler keeps to the
+        // limit of the spec.
         params.n_batch = self.batch_tokens;
         params.n_ubatch = self.ubatch;
         params.n_seq_max = self.max_sequences;
@@ -269,8 +269,8 @@ impl<'a> ContextPlan<'a> {
         params.kv_unified = self.unified;
         params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
         params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
-        // llama.cpp keeps none where the architecture cannot go back. It wants the states of a step
-        // in one computation, with room for a token more.
+        // llama.cpp keeps no states if the architecture cannot go back. It needs the states of a
+        // step in one computation, with room for one more token.
         params.n_rs_seq = spec.rollback_states().min(self.ubatch.saturating_sub(2));
         if self.mtp {
             params.ctx_type = sys::LLAMA_CONTEXT_TYPE_MTP;
@@ -282,23 +282,23 @@ impl<'a> ContextPlan<'a> {
     }
 }
 
-/// Tokens that are computed at once inside of a step.
+/// Returns the number of tokens computed at once inside a step.
 pub(super) fn ubatch(spec: &LlmEngineSpec) -> u32 {
     let ubatch = spec.plugin_config.ubatch.unwrap_or(DEFAULT_UBATCH);
     ubatch.min(spec.max_num_batched_tokens)
 }
 
-/// Whether the KV cache is per sequence and no GPU holds layers. There, llama.cpp's fused kernel
-/// takes one and a half to two times as long to decode as its plain attention, and plain attention
-/// a third longer for prompts.
+/// Returns true if the KV cache is per sequence and no GPU holds layers. In this case llama.cpp's
+/// fused kernel takes 1.5 to 2 times as long to decode as its plain attention, and plain attention
+/// takes a third longer for prompts.
 fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) -> bool {
     let on_gpu = |(device, layers): &(String, u32)| *layers > 0 && available.is_gpu(device);
     !unified && !weights.layout.layers.iter().any(on_gpu)
 }
 
-/// Whether attention is left to the CPU kernels, which are faster than either of llama.cpp's ways.
-/// They compute what the fused one would, where queries come from packed weights: where most are
-/// packed, those are.
+/// Returns true if the CPU kernels compute attention. They are faster than both of llama.cpp's
+/// ways. They replace the fused kernel for queries from packed weights: if most matrices are
+/// packed, those of queries are.
 pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
     let packs = |(_, packed): &(_, Packed)| packed.matrices > packed.left.values().sum();
     weights.layout.kernels.as_ref().is_some_and(packs)
@@ -306,13 +306,13 @@ pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) 
         && !has_linear_biases(&weights.model)
 }
 
-/// Whether scores of attention depend on distances by themselves, which the CPU kernels leave to
-/// llama.cpp. For some architectures it decides that alone, for others by what the file says.
+/// Returns true if attention scores depend on distances directly (ALiBi); the CPU kernels leave
+/// these to llama.cpp. Some architectures always do, others if the file says so.
 fn has_linear_biases(model: &Model) -> bool {
     let architecture = model.architecture();
     match architecture.as_str() {
         "bloom" | "jina-bert-v2" | "refact" => true,
-        // The larger of two models.
+        // The larger of the two models of this architecture.
         "baichuan" => model.n_layer() == 40,
         _ => {
             let largest = model.metadata(&format!("{architecture}.attention.max_alibi_bias"));
@@ -322,8 +322,8 @@ fn has_linear_biases(model: &Model) -> bool {
     }
 }
 
-/// Whether plain attention may be chosen: the choice is open, the cached values allow it, and there
-/// is room to keep its scores.
+/// Returns true if plain attention may be chosen: the option is `auto`, values are not quantized,
+/// and there is room to keep its scores.
 fn plain_attention_fits(
     model: &Model,
     knobs: &PluginConfig,
@@ -338,7 +338,7 @@ fn plain_attention_fits(
         && scores * size_of::<f32>() as u64 <= most
 }
 
-/// llama.cpp's number for a choice.
+/// Returns llama.cpp's constant for a choice.
 pub(super) fn flash_attention_type(chosen: FlashAttention) -> sys::llama_flash_attn_type {
     match chosen {
         FlashAttention::Auto => sys::LLAMA_FLASH_ATTN_TYPE_AUTO,
@@ -347,7 +347,7 @@ pub(super) fn flash_attention_type(chosen: FlashAttention) -> sys::llama_flash_a
     }
 }
 
-/// Sets what the knobs say of rotary positions; llama.cpp's defaults stand for what the model says.
+/// Applies the knobs for rotary positions. Without a knob, llama.cpp uses the value of the model.
 pub(super) fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginConfig) {
     if let Some(scaling) = knobs.rope_scaling {
         params.rope_scaling_type = match scaling {
@@ -373,7 +373,7 @@ pub(super) fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginCon
     }
 }
 
-/// llama.cpp's number for a type.
+/// Returns ggml's constant for a type.
 pub(super) fn cache_type(number_type: KvType) -> sys::ggml_type {
     match number_type {
         KvType::F32 => sys::GGML_TYPE_F32,

@@ -1,4 +1,4 @@
-//! What llama.cpp has once for the whole process.
+//! State of llama.cpp that the whole process shares.
 
 use std::path::Path;
 use std::sync::{LazyLock, OnceLock};
@@ -30,7 +30,7 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     Ok(Process {
         _backend: backend,
         features: ffi::system_info(),
-        // A trial computes without them, and does not check them either.
+        // A trial computes and checks without the kernels.
         kernels: if is_trial() {
             None
         } else {
@@ -39,19 +39,19 @@ static PROCESS: LazyLock<Result<Process, String>> = LazyLock::new(|| {
     })
 });
 
-/// Loads a model as an engine does, by calls of llama.cpp that are made on this thread: its weights
-/// are packed for the kernels of this project where a spec with this choice has them, in pages of 2
-/// MiB where the system has some. For measurements of llama.cpp itself with the same kernels.
+/// Loads a model as an engine does, with calls of llama.cpp on this thread. Weights are packed for
+/// the kernels of this project if a spec with this choice would pack them, in pages of 2 MiB where
+/// available. For measurements of llama.cpp itself with the same kernels.
 pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
     let attached = PROCESS.as_ref().ok().and_then(|process| process.kernels);
     cpu_kernels::load(cpu_kernels::wanted(choice, attached).is_some(), true, load).0
 }
 
-/// Measures a product of matrices by itself: by the kernels of this project, or by what llama.cpp
-/// has without them.
+/// Measures a single product of matrices, computed by the kernels of this project or by llama.cpp
+/// without them.
 ///
 /// # Errors
-/// If the kernels are off, or what is wrong with the product.
+/// If the kernels are off or the product is invalid.
 #[cfg(feature = "cpu-kernels")]
 pub fn matmul_time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<MatmulTime, String> {
     let process = PROCESS.as_ref().map_err(Clone::clone)?;
@@ -61,10 +61,10 @@ pub fn matmul_time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<MatmulTi
     cpu_kernels::matmul_time(matmul, by_kernels)
 }
 
-/// How threads are spread over NUMA nodes, which the first engine of the process decides.
+/// The NUMA strategy, chosen by the first engine of the process.
 static NUMA: OnceLock<Numa> = OnceLock::new();
 
-/// The initialized llama.cpp, for loading this model.
+/// Returns the initialized llama.cpp. The error names `model`.
 pub(super) fn process(model: &Path) -> Result<&'static Process, LoadError> {
     PROCESS.as_ref().map_err(|message| LoadError::Model {
         path: model.to_owned(),
@@ -72,7 +72,7 @@ pub(super) fn process(model: &Path) -> Result<&'static Process, LoadError> {
     })
 }
 
-/// Sets the NUMA strategy, if the process has none yet.
+/// Sets the NUMA strategy if the process has none yet.
 pub(super) fn choose_numa(wanted: Option<Numa>) -> Result<Numa, LoadError> {
     let chosen = *NUMA.get_or_init(|| {
         let chosen = wanted.unwrap_or(Numa::Off);

@@ -9,7 +9,7 @@ use super::process::process;
 use crate::model::weights::{Quantizing, reached};
 use crate::protocol::LoadError;
 
-/// Writes `output`, which should not be there yet.
+/// Writes the quantized model to `output`, which should not exist yet.
 pub(crate) fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Result<(), LoadError> {
     process(input)?;
     let failed = |message: String| LoadError::Model {
@@ -37,11 +37,12 @@ pub(crate) fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Resu
         Some((_, why)) => why.to_owned(),
         None => heard
             .complaint()
-            .unwrap_or_else(|| "llama.cpp says no reason".to_owned()),
+            .unwrap_or_else(|| "llama.cpp gave no reason".to_owned()),
     }))
 }
 
-/// The numbers in a line such as `[   3/ 291] blk.0.attn_k.weight - [ 2048, 256, 1, 1], type = f16`.
+/// Parses the numbers in a line such as `[   3/ 291] blk.0.attn_k.weight - [ 2048, 256, 1, 1], type
+/// = f16`.
 fn place(line: &str) -> Option<(u32, u32)> {
     let (numbers, _) = line.trim_start().strip_prefix('[')?.split_once(']')?;
     let (done, all) = numbers.split_once('/')?;

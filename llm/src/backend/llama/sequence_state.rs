@@ -1,11 +1,11 @@
-//! What llama.cpp keeps of a sequence, copied to host memory and back.
+//! States of sequences, copied to host memory and back.
 //!
 //! A plain model has one cache with a cell for each token; a model with an indexer has a second one
-//! with as many cells. A hybrid model has a cell for each token in its attention layers and one state
-//! in the others; a model with sliding windows has another cache, which it holds only as much of as
-//! the windows see. llama.cpp writes such a sequence as its cells and the rest, and the rest also by
-//! itself: that is a checkpoint. A recurrent model has the rest alone. Of a model with compressed
-//! cells, a checkpoint is all that a sequence has.
+//! with as many cells. A hybrid model has a cell for each token in its attention layers and one
+//! state in the others. A model with sliding windows has another cache, which holds only the tokens
+//! that the windows see. llama.cpp writes such a sequence as its cells and the rest. It can also
+//! write the rest alone: that is a checkpoint. A recurrent model has only the rest. For a model
+//! with compressed cells, a checkpoint holds the whole state.
 
 use std::num::NonZero;
 use std::ops::Range;
@@ -15,41 +15,41 @@ use super::ffi::{Context, Model, StatePart};
 use super::kv_state::{self, Form, Layout};
 use crate::backend::interface::{Checkpoint, Reuse, SaveError, SavedCells, SavedPart};
 
-/// Memory for states that is kept from one to the next.
+/// Maximum size of the buffer that is kept for the next state, in bytes.
 const MAX_STATE_BYTES: usize = 32 << 20;
-/// A magic number and a sequence's id.
+/// Size of the magic number and the sequence's id, in bytes.
 const HEADER: usize = 8;
 
 /// Copies states of the sequences of one context.
 pub(super) struct SequenceStates {
     kind: Kind,
     layout: Layout,
-    /// Bytes of what a cell has beside its position, if it has anything.
+    /// Size of a cell's extension, in bytes; `None` if cells have none.
     extension: Option<NonZero<usize>>,
-    /// How llama.cpp writes the cells of this context, once some were saved.
+    /// Form of this context's cells; known once some were saved.
     form: Option<Form>,
-    /// The state of a sequence on its way. Kept, because the first use of memory takes ten times as
-    /// long as the copy itself.
+    /// Buffer for the state of a sequence. It is kept, because the first use of memory takes ten
+    /// times as long as the copy itself.
     state: Vec<u8>,
 }
 
-/// What a sequence's state is made of.
+/// Composition of a sequence's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A cell for each token.
     Cells,
-    /// A cell for each token, and something else.
+    /// A cell for each token, and other state.
     CellsAndRest,
-    /// No cells.
+    /// Only state outside of cells.
     Rest,
-    /// Cells that stand for several tokens: a checkpoint has all of them.
+    /// Cells that stand for several tokens. A checkpoint holds all of them.
     Whole,
-    /// Something else.
+    /// A form that cannot be saved.
     Unknown,
 }
 
 impl SequenceStates {
-    /// For a context on this model with so many streams of cells, none of which is in use.
+    /// Inspects an empty context on this model. `streams` is its number of streams of cells.
     pub(super) fn new(context: &mut Context<'_>, model: &Model, streams: u32) -> Self {
         let (kind, layout) = kind(context, model, streams);
         Self {
@@ -61,7 +61,7 @@ impl SequenceStates {
         }
     }
 
-    /// How a sequence goes on from another one.
+    /// Returns the means by which a sequence can continue from another one.
     pub(super) fn reuse(&self) -> Reuse {
         match self.kind {
             Kind::Cells => Reuse::Cells,
@@ -70,12 +70,12 @@ impl SequenceStates {
         }
     }
 
-    /// Whether cells are saved one by one.
+    /// Returns true if cells are saved one by one.
     pub(super) fn has_cells(&self) -> bool {
         matches!(self.kind, Kind::Cells | Kind::CellsAndRest)
     }
 
-    /// Copies cells of a sequence, a piece for each range of positions.
+    /// Copies cells of a sequence, one copy for each range of positions.
     pub(super) fn save(
         &mut self,
         context: &mut Context<'_>,
@@ -104,7 +104,7 @@ impl SequenceStates {
         cells
     }
 
-    /// Copies what a sequence has beside its cells that can be saved.
+    /// Copies the checkpoint of a sequence: its state outside of cells that are saved one by one.
     pub(super) fn checkpoint(
         &mut self,
         context: &mut Context<'_>,
@@ -120,7 +120,7 @@ impl SequenceStates {
         Ok(checkpoint)
     }
 
-    /// Gives an empty sequence saved cells, the first at a position, and what it has beside them.
+    /// Restores an empty sequence from saved cells, the first at position `from`, and a checkpoint.
     pub(super) fn restore(
         &mut self,
         context: &mut Context<'_>,
@@ -147,7 +147,7 @@ impl SequenceStates {
         Ok(())
     }
 
-    /// Copies all that a sequence has to an empty one.
+    /// Copies the whole state of a sequence to an empty one.
     pub(super) fn copy(
         &mut self,
         context: &mut Context<'_>,
@@ -162,7 +162,7 @@ impl SequenceStates {
         Ok(())
     }
 
-    /// Gives back the memory of a state that is larger than most.
+    /// Frees the buffer if the last state was unusually large.
     fn trim(&mut self) {
         if self.state.capacity() > MAX_STATE_BYTES {
             self.state = Vec::new();
@@ -170,11 +170,11 @@ impl SequenceStates {
     }
 }
 
-/// What states are made of, and in which order, from what llama.cpp writes of a sequence that has
-/// nothing: for each cache with a cell for each token the number of streams and of the cells in each,
-/// and whatever else there is.
+/// Finds the composition of states and their order. llama.cpp's state of an empty sequence shows
+/// them: for each cache with a cell for each token, the number of streams and of the cells in each,
+/// and then the rest.
 fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (Kind, Layout) {
-    // The sizes below do not tell a cell of several tokens from one of a single token.
+    // The sizes below do not distinguish a cell of several tokens from one of a single token.
     let compresses = model.architecture() == "deepseek4";
     let has_states = model.has_states();
     let whole = context.state_size(0, StatePart::Whole);
@@ -183,7 +183,7 @@ fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (Kind, Layout
         let caches = bytes / one_cache;
         Layout {
             caches,
-            // Behind its states, a model with states has the second one.
+            // In a model with states, the second cache is behind them.
             before_rest: if has_states { 1 } else { caches },
         }
     };

@@ -1,6 +1,6 @@
-//! What a sequence takes of a model with recurrent layers. Which layers those are, and how large
-//! their states, differs by architecture and file; llama.cpp tells it when it creates a context. So
-//! a small one is created, and given up.
+//! Memory of a sequence in a model with recurrent layers. The layers and the sizes of their states
+//! differ by architecture and file. llama.cpp reports them when it creates a context, so a small
+//! one is created and dropped.
 
 use super::ffi;
 use super::log_lines;
@@ -9,20 +9,20 @@ use super::plan::{cache_type, flash_attention_type};
 use crate::memory::CELL_GRAIN;
 use crate::spec::{Device, LlmEngineSpec};
 
-/// Cells of that context: sizes are told in hundredths of a mebibyte.
+/// Number of cells of that context. The log gives sizes in hundredths of a mebibyte.
 const CELLS: u32 = 4 * CELL_GRAIN;
 
-/// Bytes that sequences take.
+/// Sizes of the parts of a sequence, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SequenceBytes {
-    /// Of a cell, over the layers that have cells; 0 if none has.
+    /// One cell, over all layers that have cells; 0 if none has.
     pub(super) cell: u64,
-    /// Of the states of a sequence, those that it can go back to included.
+    /// All states of a sequence, including those that it can go back to.
     pub(super) states: u64,
 }
 
-/// Measures them; `None` for models without recurrent layers, and where llama.cpp refuses, which
-/// it will say again.
+/// Measures the sizes. `None` for models without recurrent layers, and if llama.cpp refuses the
+/// context; it will then refuse the real one, too.
 pub(super) fn sequence_bytes(spec: &LlmEngineSpec, weights: &Weights) -> Option<SequenceBytes> {
     let model = &weights.model;
     if !model.has_states() {

@@ -1,4 +1,5 @@
-//! How many threads compute, and whether they may run as the spec says.
+//! Number, CPUs and priority of the threads that compute, checked against the limits of this
+//! process.
 
 use std::fs;
 
@@ -10,11 +11,11 @@ use crate::spec::{Device, Numa, PluginConfig, ThreadPriority};
 /// The threads that compute for an engine.
 #[derive(Clone, Debug)]
 pub(super) struct Threads {
-    /// Threads that decode.
+    /// Number of threads that decode.
     pub(super) decode: u32,
-    /// Threads that process prompts.
+    /// Number of threads that process prompts.
     pub(super) batch: u32,
-    /// The pool for both, as large as the larger.
+    /// The pool for both, with the larger number of threads.
     pub(super) pool: ThreadPoolParams,
 }
 
@@ -33,7 +34,7 @@ impl Threads {
         ) {
             return Err(LoadError::Spec {
                 field: "cpu_affinity",
-                message: format!("names CPU {cpu}, and this process may use {allowed:?}"),
+                message: format!("names CPU {cpu}, but this process may only use {allowed:?}"),
             });
         }
         check_priority(knobs.thread_priority)?;
@@ -52,9 +53,8 @@ impl Threads {
         if strict && usable.is_empty() {
             return Err(LoadError::Spec {
                 field: "cpu_strict",
-                message:
-                    "needs `cpu_affinity`: this system does not say which CPUs a process may use"
-                        .to_owned(),
+                message: "needs `cpu_affinity`: this system does not report the CPUs of a process"
+                    .to_owned(),
             });
         }
         if strict {
@@ -73,23 +73,23 @@ impl Threads {
     }
 }
 
-/// Whether threads of default number have a CPU each by default.
+/// Returns true if each thread has its own CPU by default.
 pub(crate) fn threads_have_own_cpus() -> bool {
     let allowed = allowed_cpus();
     let threads = default_threads(&allowed);
     is_one_for_each(threads, threads, &allowed)
 }
 
-/// Whether there is a CPU for each thread and a thread for each CPU. Threads that may run on any
-/// CPU are put on the same one now and then, where the one waits for the other; with fewer threads
-/// than CPUs the system finds them a free one, and with a CPU of its own, a thread would keep to
-/// that whatever else runs there.
+/// Returns true if the number of CPUs equals the number of threads. Threads that may run on any CPU
+/// are sometimes put on the same one, where one waits for the other; so each gets a CPU of its own.
+/// With fewer threads than CPUs, the system finds free ones, while a pinned thread would stay on a
+/// busy CPU.
 fn is_one_for_each(decode: u32, batch: u32, cpus: &[u32]) -> bool {
     decode == batch && decode as usize == cpus.len()
 }
 
-/// The physical cores of these CPUs, as a second thread on a core only takes turns with the first;
-/// fewer if a quota gives the process less time than that.
+/// Counts the physical cores of these CPUs, because a second thread on a core only takes turns with
+/// the first. Fewer if a quota gives the process less time.
 fn default_threads(cpus: &[u32]) -> u32 {
     let usable = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores =
@@ -101,8 +101,8 @@ fn default_threads(cpus: &[u32]) -> u32 {
     }) as u32
 }
 
-/// Counts the distinct cores of these CPUs (of all, if none is named) in the text of
-/// `/proc/cpuinfo`; 0 where it does not name them.
+/// Counts the distinct cores of these CPUs (of all, if none is given) in the text of
+/// `/proc/cpuinfo`; 0 if it does not list cores.
 fn physical_cores(cpuinfo: &str, cpus: &[u32]) -> usize {
     let mut cores = Vec::new();
     for processor in cpuinfo.split("\n\n") {
@@ -125,7 +125,7 @@ fn physical_cores(cpuinfo: &str, cpus: &[u32]) -> usize {
     cores.len()
 }
 
-/// The CPUs that this process may use; empty where the system does not say.
+/// Returns the CPUs that this process may use; empty if the system does not say.
 fn allowed_cpus() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let list = status
@@ -146,7 +146,8 @@ fn cpu_list(text: &str) -> Vec<u32> {
     cpus
 }
 
-/// Real-time priorities need a right, which ggml would only miss on every graph.
+/// Refuses a real-time priority without the permission for it. ggml would otherwise fail to set it
+/// at every graph.
 fn check_priority(priority: ThreadPriority) -> Result<(), LoadError> {
     /// Bit of `CAP_SYS_NICE` in a set of capabilities.
     const SYS_NICE: u64 = 1 << 23;

@@ -19,8 +19,8 @@ use crate::protocol::LoadError;
 use crate::room;
 use crate::spec::{Device, LlmEngineSpec, VisionSpec};
 
-/// Loads the projector of a spec beside the weights, and sets aside what it takes. `None` if there
-/// is none, or it cannot be used and need not be.
+/// Loads the projector of a spec and sets aside its memory. `None` if the spec has none, or if it
+/// cannot be used and is optional.
 pub(super) fn load(
     spec: &LlmEngineSpec,
     weights: &Weights,
@@ -31,7 +31,7 @@ pub(super) fn load(
     };
     match load_projector(spec, vision, weights, available) {
         Err(error) if !vision.required => {
-            tracing::warn!(%error, "the model is loaded without the projector beside it");
+            tracing::warn!(%error, "the model is loaded without its projector, which cannot be used");
             Ok(None)
         }
         loaded => loaded.map(Some),
@@ -70,7 +70,8 @@ fn load_projector(
     }))
 }
 
-/// The most positions that a tile of a sound has of [`TILE_SECONDS`]; 0 if no sound is read.
+/// Returns the number of positions of a sound of [`TILE_SECONDS`] in its largest tile; 0 if the
+/// projector reads no sound.
 fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
     let Some(rate) = mtmd.sound_rate() else {
         return Ok(0);
@@ -84,7 +85,7 @@ fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
     Ok(positions.max().unwrap_or(0))
 }
 
-/// Refuses a projector that is larger than the memory it would be loaded into.
+/// Refuses a projector that is larger than the available memory.
 fn check_room(vision: &VisionSpec, bytes: u64, gpu: Option<usize>) -> Result<(), LoadError> {
     match room::available_bytes() {
         Some(available) if gpu.is_none() && bytes > available => Err(LoadError::Memory {
@@ -99,7 +100,7 @@ fn check_room(vision: &VisionSpec, bytes: u64, gpu: Option<usize>) -> Result<(),
     }
 }
 
-/// The number of the GPU that encodes, if one does, and what libmtmd is told.
+/// Returns the number of the GPU that encodes, if there is one, and the parameters for libmtmd.
 fn params(spec: &LlmEngineSpec) -> Result<(Option<usize>, MtmdParams), LoadError> {
     let (gpu, device) = match spec.device {
         Device::Cpu => (None, None),
@@ -121,9 +122,9 @@ fn params(spec: &LlmEngineSpec) -> Result<(Option<usize>, MtmdParams), LoadError
 
 struct MtmdProjector {
     mtmd: Arc<Mtmd>,
-    /// Positions that the model computes at once.
+    /// Maximum number of positions that the model computes at once.
     at_once: u32,
-    /// Most positions of a tile of a sound.
+    /// Maximum number of positions in a tile of a sound.
     longest: u32,
 }
 
@@ -155,13 +156,13 @@ impl MtmdProjector {
         let shape = chunk.shape();
         if shape.looks_ahead && shape.positions > self.at_once {
             return Err(format!(
-                "its {} positions have to be computed at once, and the model computes {} (ubatch and max_num_batched_tokens)",
+                "its {} positions must be computed at once, and the limit is {} (ubatch and max_num_batched_tokens)",
                 shape.positions, self.at_once
             ));
         }
         if shape.is_sound && shape.positions > self.longest {
             return Err(format!(
-                "its projector does not cut sounds, and one can have {TILE_SECONDS} seconds"
+                "the sound is too long: its projector takes at most {TILE_SECONDS} seconds"
             ));
         }
         Ok(Piece::Tile(Box::new(chunk)))

@@ -1,5 +1,4 @@
-//! The vocabulary inside a GGUF file. It reads immutable data, so sessions tokenize at the same
-//! time.
+//! The vocabulary of a GGUF file. It reads immutable data, so sessions can tokenize concurrently.
 
 use std::fmt;
 use std::path::Path;

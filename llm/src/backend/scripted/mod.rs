@@ -1,18 +1,19 @@
 //! A backend that follows a script instead of a model.
 //!
-//! Its cells are accounted for as strictly as a model's: a token needs the cells of all tokens
-//! before it in its slot, cells of a pool can be shared, and what is restored must be what was
-//! saved at these positions. With `checkpoints` it behaves like a model with recurrent layers: a
-//! sequence cannot go back, and goes on from the cells of another one only with its checkpoint.
+//! Its cells are checked as strictly as a model's: a token needs the cells of all tokens before it
+//! in its slot, cells of a pool can be shared, and restored cells must match those saved at these
+//! positions. With `checkpoints` it behaves like a model with recurrent layers: a sequence cannot
+//! go back, and continues from the cells of another one only with its checkpoint.
 //!
 //! Like a model's, its next token is a function of the sequence's tokens alone, so cells can be
-//! dropped, recomputed, shared and batched in any way without changing a text. Its vocabulary is
+//! dropped, recomputed, shared and batched in any way without changing a text. Its vocabulary has
 //! the 256 bytes, a few `ChatML` specials and those of the script.
 //!
 //! In an assistant's turn (after one of the script's `turns`) it gives the first reply whose `when`
-//! occurs in the text before that turn, or repeats the last user message if that is in `ChatML`, or
-//! fails; outside of one it counts: the next byte is the last one plus one. With the first adapter of its spec it goes one letter
-//! further in the alphabet for each letter of a reply, with the second two, and so on.
+//! occurs in the text before that turn. Without such a reply it repeats the last user message if
+//! that is in `ChatML`, and fails otherwise. Outside of a turn it counts: the next byte is the last
+//! one plus one. With the first adapter of its spec it goes one letter further in the alphabet for
+//! each letter of a reply, with the second two, and so on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +44,7 @@ const IM_END: Token = 257;
 const END_OF_TEXT: Token = 258;
 /// The special tokens that every script has, in their order.
 const SPECIALS: [&str; 3] = ["<|im_start|>", "<|im_end|>", "<|endoftext|>"];
-/// The beginning of the assistant's turn where the script does not say it.
+/// The beginning of the assistant's turn if the script does not give it.
 const TURN: &str = "<|im_start|>assistant\n";
 
 /// The backend that plays a [`Script`].
@@ -51,9 +52,9 @@ const TURN: &str = "<|im_start|>assistant\n";
 pub struct ScriptedBackend {
     script: Script,
     vocab: Arc<ByteVocab>,
-    /// The texts of the script's replies.
+    /// The replies of the script, as tokens.
     answers: Vec<Vec<Token>>,
-    /// The texts that begin the assistant's turn.
+    /// The beginnings of the assistant's turn, as tokens.
     turns: Vec<Vec<Token>>,
     capacity: Capacity,
     slots: Vec<Held>,
@@ -61,20 +62,20 @@ pub struct ScriptedBackend {
     free_cells: Vec<usize>,
     steps: u64,
     logits: Vec<f32>,
-    /// Whether the next call panics, too.
+    /// True if the next call panics, too.
     dies: AtomicBool,
 }
 
-/// What a slot holds.
+/// The cells and tokens of one slot.
 #[derive(Clone, Debug, Default)]
 struct Held {
-    /// The cell at each position, if it is there.
+    /// The cell at each position; `None` if it was freed.
     cells: Vec<Option<usize>>,
-    /// The cell's token.
+    /// The token at each position.
     tokens: Vec<Token>,
 }
 
-/// A token in the cache and how many slots have it.
+/// A token in the cache, with the number of slots that have it.
 #[derive(Debug)]
 struct Cell {
     token: Token,
@@ -83,14 +84,14 @@ struct Cell {
     slots: u32,
 }
 
-/// Bytes of a saved cell: its token, its position, and its adapter's number counted from 1, 0 for
-/// none.
+/// Bytes of a saved cell in each plane: its token, its position, and its adapter's number. Adapters
+/// count from 1 here, and 0 is no adapter.
 const SAVED_ROWS: [u32; 3] = [4, 4, 4];
-/// Host memory for saved cells.
+/// Default budget for saved cells, in bytes of host memory.
 const HOST_CACHE_BYTES: u64 = 1 << 20;
 
 impl ScriptedBackend {
-    /// A backend for a script, and the vocabulary that goes with it.
+    /// Makes a backend that plays a script, and the vocabulary that goes with it.
     pub fn new(script: Script, spec: &LlmEngineSpec) -> (Self, Arc<dyn Vocab>) {
         let context = script.context.min(spec.max_context.unwrap_or(u32::MAX));
         let capacity = Capacity {
@@ -175,7 +176,7 @@ impl ScriptedBackend {
         slots.filter_map(|(number, held)| (!held.cells.is_empty()).then_some(Slot(number)))
     }
 
-    /// Puts a token at a position of a slot, which has none there.
+    /// Puts a token at a position of a slot that has none there.
     fn fill(&mut self, slot: Slot, position: u32, token: Token, adapter: Option<Adapter>) {
         let cell = Cell {
             token,
@@ -220,13 +221,13 @@ impl ScriptedBackend {
         }
     }
 
-    /// What a slot's tokens have led to.
+    /// The state for a checkpoint: the bytes of all tokens of the slot.
     fn state(&self, slot: Slot) -> Box<[u8]> {
         let tokens = self.slots[slot.0 as usize].tokens.iter();
         tokens.flat_map(|token| token.to_le_bytes()).collect()
     }
 
-    /// All tokens of a slot, which must have a cell each, computed with the same adapter.
+    /// Returns all tokens of a slot. Each must have a cell that was computed with this adapter.
     fn history(&self, slot: Slot, adapter: Option<Adapter>) -> &[Token] {
         let held = &self.slots[slot.0 as usize];
         for cell in &held.cells {

@@ -6,7 +6,7 @@ use crate::model::vocab::check_vocabulary;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
 
-/// Plays the script of a spec, and that of its draft model.
+/// Plays the script of a spec, and the script of its draft model.
 pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
     let (mut backend, vocab) = ScriptedBackend::load(spec)?;
     if spec.vision.is_some() {

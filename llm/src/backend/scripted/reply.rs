@@ -1,4 +1,4 @@
-//! The token that a script has next.
+//! Choice of a script's next token.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{IM_END, IM_START, SPECIALS, ScriptedBackend, Then};
 use crate::backend::{Adapter, DecodeError};
 use crate::protocol::Token;
 
-/// A token of a reply, as the adapter has it.
+/// Moves a letter of a reply on in the alphabet, by the adapter's number plus one.
 fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
     let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
     let rotated = |byte: u8, first: u8| first + (byte - first + further) % 26;
@@ -19,9 +19,9 @@ fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
 }
 
 impl ScriptedBackend {
-    /// Waits for what the script says.
+    /// Blocks until the script's `release` file exists.
     fn hang(&self) {
-        /// How often it is looked for.
+        /// Interval between two looks for the file.
         const LOOK: Duration = Duration::from_millis(2);
         let released = || {
             self.script
@@ -34,7 +34,7 @@ impl ScriptedBackend {
         }
     }
 
-    /// The token after `history`.
+    /// Returns the token that follows `history`.
     pub(super) fn next_token(
         &self,
         history: &[Token],
@@ -95,8 +95,8 @@ impl ScriptedBackend {
     }
 }
 
-/// Splits the history at the assistant's turn, if it is in one that begins so: what came before,
-/// and the tokens of the turn.
+/// Splits the history at the last beginning of an assistant's turn, if that turn is still open: the
+/// tokens before it, and those of the turn.
 fn assistant_turn<'h>(history: &'h [Token], turn: &[Token]) -> Option<(&'h [Token], &'h [Token])> {
     let start = history.windows(turn.len()).rposition(|part| part == turn)?;
     let after = &history[start + turn.len()..];
@@ -112,6 +112,6 @@ fn last_user_message(before: &str) -> Option<&str> {
 }
 
 fn no_reply() -> DecodeError {
-    let message = "no reply of the script fits: none has a `when` that occurs in the conversation";
+    let message = "no reply of the script matches: no `when` occurs in the conversation";
     DecodeError::Failed(message.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What a script says.
+//! The content of a script.
 
 use std::path::PathBuf;
 
@@ -7,35 +7,35 @@ use serde::Deserialize;
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
      {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-/// What a scripted model does. The JSON form is the content of a `.script.json` file.
+/// Behavior of a scripted model. The JSON form is the content of a `.script.json` file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// The model's name.
+    /// Model name; default `scripted`.
     pub name: String,
-    /// KV cells of all sequences together.
+    /// KV cells of all sequences together; default 16384.
     pub cells: u32,
-    /// Tokens a sequence can have.
+    /// Maximum number of tokens of a sequence; default 4096.
     pub context: u32,
-    /// Whether sequences go on from others with checkpoints, as those of recurrent models.
+    /// True if sequences continue from others with checkpoints, as with recurrent models.
     pub checkpoints: bool,
-    /// The chat template.
+    /// Chat template; default `ChatML`.
     pub chat_template: String,
-    /// Texts that begin the assistant's turn in a prompt; without any, that of `ChatML`. Where
-    /// several do, the answer follows the longest.
+    /// Texts that begin the assistant's turn in a prompt; default that of `ChatML`. If several
+    /// occur, the answer follows the longest.
     pub turns: Vec<String>,
     /// Spellings of more special tokens. In the text of a reply they are these tokens.
     pub special_tokens: Vec<String>,
-    /// Answers, the first that fits is given.
+    /// Replies; the first whose `when` fits is given.
     pub replies: Vec<Reply>,
-    /// How long a step takes, in microseconds; gives the timing of a real model to tests that need
-    /// a generation to last.
+    /// Duration of a step in microseconds. Gives the timing of a real model to tests that need a
+    /// generation to last.
     pub step_micros: u64,
-    /// Steps, counted from 1, whose batch fails.
+    /// Numbers of the steps, counted from 1, whose batch fails.
     pub fail_steps: Vec<u64>,
-    /// Steps, counted from 1, that panic.
+    /// Numbers of the steps, counted from 1, that panic.
     pub panic_steps: Vec<u64>,
-    /// A file; steps that hang go on when it is there. Without it they hang for ever.
+    /// File that ends hanging steps as soon as it exists. Without it they hang forever.
     pub release: Option<PathBuf>,
 }
 
@@ -62,28 +62,28 @@ impl Default for Script {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reply {
-    /// A text that must occur before the assistant's turn; empty fits always.
+    /// Text that must occur before the assistant's turn; an empty one always fits.
     pub when: String,
-    /// The answer.
+    /// Text of the answer; the script's `special_tokens` may be spelled out.
     pub text: String,
-    /// What follows the answer's last byte.
+    /// Ending that follows the answer's last byte.
     pub then: Then,
 }
 
-/// What a [`Reply`] ends with.
+/// Ending of a [`Reply`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
-    /// The end token.
+    /// The token `<|im_end|>`.
     #[default]
     End,
-    /// The answer again, without end.
+    /// The answer again and again, without an end.
     Repeat,
-    /// A failing step.
+    /// A step that fails with an error.
     Fail,
-    /// A panicking step.
+    /// A step that panics, and the engine continues.
     Panic,
-    /// A step that does not end before the script's `release` is there.
+    /// A step that lasts until the script's `release` file exists.
     Hang,
     /// A panic that the engine's thread does not survive.
     Die,

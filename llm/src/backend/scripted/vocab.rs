@@ -4,7 +4,7 @@ use super::{END_OF_TEXT, IM_END, IM_START};
 use crate::model::vocab::{TokenizeError, Vocab};
 use crate::protocol::Token;
 
-/// The 256 bytes and the specials.
+/// A vocabulary of the 256 bytes and some special tokens.
 #[derive(Debug)]
 pub(super) struct ByteVocab {
     pub(super) name: String,
@@ -15,7 +15,7 @@ pub(super) struct ByteVocab {
 }
 
 impl ByteVocab {
-    /// The tokens of a text that spells out the special tokens from the `first` on.
+    /// Tokenizes a text. Special tokens from number `first` on are recognized by their spelling.
     pub(super) fn read(&self, text: &str, first: usize) -> Vec<Token> {
         let mut tokens = Vec::with_capacity(text.len());
         let mut rest = text;

@@ -5,17 +5,17 @@ use crate::backend::{Checkpoint, SavedCells};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 
-/// A checkpoint behind so many tokens of the sequences of a node: behind its first or a later one.
+/// A checkpoint inside a node or at its end, behind the first `at` tokens of its sequences.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) at: u32,
     checkpoint: Checkpoint,
-    /// When it was made, or a sequence last went on from it.
+    /// Clock at which it was made, or a sequence last continued from it.
     last_used: u64,
 }
 
 impl Node {
-    /// The checkpoints of the sequences that agree with it up to a position.
+    /// Returns the checkpoints of a node that are not beyond `end`.
     pub(super) fn checkpoints_to(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
         let kept = self.checkpoints.iter().map(|kept| kept.at);
         kept.filter(move |at| *at <= end)
@@ -41,7 +41,8 @@ impl PrefixTree {
         });
     }
 
-    /// The last checkpoint of a live sequence behind so many of its tokens or fewer; 0 for none.
+    /// Returns the position of the last checkpoint of a live sequence within its first `most`
+    /// tokens; 0 for none.
     pub(crate) fn checkpoint_of(&self, id: SequenceId, most: u32) -> u32 {
         let path = self.path(id);
         let nodes = path.iter().map(|node| &self.nodes[*node]);
@@ -49,7 +50,7 @@ impl PrefixTree {
         positions.max().unwrap_or(0)
     }
 
-    /// The checkpoint behind these tokens.
+    /// Returns the checkpoint exactly behind these tokens.
     pub(crate) fn checkpoint(&self, group: &ShareGroup, tokens: &[Token]) -> Option<&Checkpoint> {
         let root = self.roots.get(group)?;
         let (node, end) = self.descend(*root, tokens).pop()?;
@@ -58,7 +59,7 @@ impl PrefixTree {
         Some(&kept.checkpoint)
     }
 
-    /// A sequence goes on from the checkpoint behind these tokens.
+    /// Marks the checkpoint behind these tokens as used.
     pub(crate) fn used(&mut self, group: &ShareGroup, tokens: &[Token]) {
         self.clock += 1;
         let Some(root) = self.roots.get(group) else {
@@ -72,10 +73,9 @@ impl PrefixTree {
         }
     }
 
-    /// Gives up the checkpoint that was not used for longest, and the saved cells that were of use
-    /// with it alone.
+    /// Drops the least recently used checkpoint, and the saved cells that are useless without it.
     pub(crate) fn drop_checkpoint(&mut self) {
-        // A scan, as for cells.
+        // A scan of all nodes, as for cells.
         let nodes = self.nodes.iter().enumerate();
         let oldest = nodes
             .flat_map(|(node, content)| content.checkpoints.iter().map(move |kept| (node, kept)))
@@ -87,17 +87,17 @@ impl PrefixTree {
         self.settle(node);
     }
 
-    /// Number of checkpoints.
+    /// Number of checkpoints in the tree.
     pub(crate) fn checkpoints(&self) -> u32 {
         self.checkpoints
     }
 
-    /// Bytes of all checkpoints.
+    /// Size of all checkpoints, in bytes.
     pub(crate) fn checkpoint_bytes(&self) -> u64 {
         self.checkpoint_bytes
     }
 
-    /// Gives up checkpoints of a node.
+    /// Drops the checkpoints of a node that `which` selects.
     pub(super) fn forget(&mut self, node: NodeId, which: impl Fn(&Kept) -> bool) {
         let (count, bytes) = (&mut self.checkpoints, &mut self.checkpoint_bytes);
         self.nodes[node].checkpoints.retain(|kept| {
@@ -127,7 +127,7 @@ impl PrefixTree {
         self.trim(from);
     }
 
-    /// Gives up saved cells of a node behind so many.
+    /// Drops the saved cells of a node behind its first `left`.
     fn cut_saved(&mut self, id: NodeId, left: u32) {
         while self.nodes[id].saved_cells > left {
             let node = &mut self.nodes[id];

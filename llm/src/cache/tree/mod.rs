@@ -2,10 +2,10 @@
 //! cells were saved.
 //!
 //! A node is a run of tokens that every sequence through it has in common. The first tokens of a
-//! node may have saved cells, and they have only if all tokens before the node have, so what is
-//! saved of a sequence is always a prefix. A live sequence may end inside a node, so one that
-//! repeats known text splits none. A node without children ends with its last saved cell or with
-//! the longest live sequence. Each group has a root of its own: its sequences share with no others.
+//! node may have saved cells, but only if all tokens before the node have. So the saved part of a
+//! sequence is always a prefix. A live sequence may end inside a node, so a sequence that repeats
+//! known text splits no node. A node without children ends with its last saved cell or with the
+//! longest live sequence. Each group has its own root: its sequences share with no other group.
 //!
 //! If sequences need [checkpoints], these are at positions inside nodes. Then saved cells are
 //! useful only up to the last checkpoint of a branch, and those after it are dropped.
@@ -25,15 +25,15 @@ use checkpoints::Kept;
 
 type NodeId = usize;
 
-/// The tree.
+/// The prefix tree of all groups.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixTree {
     nodes: Vec<Node>,
     free: Vec<NodeId>,
     roots: FxHashMap<ShareGroup, NodeId>,
-    /// Where each live sequence ends.
+    /// The end of each live sequence.
     ends: FxHashMap<SequenceId, End>,
-    /// Counts lookups and changes; the age of a node is how long ago it was touched.
+    /// Number of lookups and changes. The age of a node is the number since it was touched.
     clock: u64,
     saved_bytes: u64,
     saved_cells: u64,
@@ -43,25 +43,25 @@ pub(crate) struct PrefixTree {
 
 #[derive(Debug, Default)]
 struct Node {
-    /// None for a root.
+    /// Node above this one; `None` for a root.
     parent: Option<NodeId>,
     /// Position of the first token.
     start: u32,
-    /// Empty for a root.
+    /// Tokens of the run; empty for a root.
     tokens: Vec<Token>,
     children: FxHashMap<Token, NodeId>,
-    /// Live sequences that pass through or end in here.
+    /// Live sequences that pass through or end in this node.
     holders: SmallVec<[SequenceId; 4]>,
-    /// Cells of the first tokens.
+    /// Saved cells of the first tokens.
     saved: Vec<SavedCells>,
     saved_cells: u32,
-    /// In no order. Those behind the saved cells are of live sequences.
+    /// Checkpoints in no order. Those behind the saved cells belong to live sequences.
     checkpoints: Vec<Kept>,
     last_used: u64,
 }
 
-/// Where a live sequence ends: behind the last token that it has of a node, of which it has at
-/// least one.
+/// The end of a live sequence: its last node, of which it has at least one token, and the position
+/// behind its last token.
 #[derive(Clone, Copy, Debug)]
 struct End {
     node: NodeId,
@@ -78,29 +78,29 @@ impl Node {
     }
 }
 
-/// How far a live sequence is.
+/// Progress of a live sequence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// Cells it holds.
+    /// Number of cells that it holds.
     pub(crate) computed: u32,
-    /// Whether it goes on to compute the rest of its tokens.
+    /// True if it will compute the rest of its tokens.
     pub(crate) advances: bool,
 }
 
-/// What the tree has for the beginning of a list of tokens.
+/// Matches in the tree for the beginning of a list of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Tokens whose cells are saved.
+    /// Number of tokens whose cells are saved.
     pub(crate) saved: u32,
-    /// The live sequence that holds the cells of the most of the tokens, and how many these are.
+    /// The live sequence with cells for the most tokens, and their number.
     pub(crate) live: Option<(SequenceId, u32)>,
-    /// Tokens that live sequences hold or are about to compute.
+    /// Number of tokens that live sequences have computed or are about to compute.
     pub(crate) coming: u32,
-    /// The live sequence that is about to compute most of the tokens, and how many these are.
+    /// The live sequence that is about to compute the most tokens, and their number.
     pub(crate) ahead: Option<(SequenceId, u32)>,
-    /// The last checkpoint whose cells are saved or held.
+    /// Position of the last checkpoint whose cells are saved or held.
     pub(crate) checkpoint: u32,
-    /// Tokens that any sequence in the tree begins with.
+    /// Number of tokens that match any sequence in the tree.
     pub(crate) known: u32,
 }
 
@@ -126,12 +126,12 @@ impl PrefixTree {
         }
     }
 
-    /// Takes in tokens that were added to a live sequence; `tokens` are all of its tokens.
+    /// Adds the new tokens of a live sequence; `tokens` are all of its tokens.
     pub(crate) fn extend(&mut self, id: SequenceId, tokens: &[Token]) {
         let Some(&End { mut node, mut at }) = self.ends.get(&id) else {
             return;
         };
-        // Along what the tree has already.
+        // Follows the tokens that the tree has already.
         let mut rest = &tokens[at as usize..];
         loop {
             let known = &self.nodes[node].tokens[(at - self.nodes[node].start) as usize..];
@@ -165,7 +165,7 @@ impl PrefixTree {
         self.ends.insert(id, End { node, at });
     }
 
-    /// Takes a live sequence out. What is saved of it stays.
+    /// Removes a live sequence. Its saved cells stay.
     pub(crate) fn remove(&mut self, id: SequenceId) {
         let Some(end) = self.ends.remove(&id) else {
             return;
@@ -181,7 +181,7 @@ impl PrefixTree {
         self.trim(end.node);
     }
 
-    /// Looks for the beginning of `tokens`, for a sequence that will use what is found.
+    /// Looks up the beginning of `tokens` and marks the matching nodes as used.
     pub(crate) fn find(
         &mut self,
         group: &ShareGroup,
@@ -199,7 +199,7 @@ impl PrefixTree {
         self.found_on(&path, progress)
     }
 
-    /// Looks for the beginning of `tokens` without marking it as used.
+    /// Looks up the beginning of `tokens` without marking anything as used.
     pub(crate) fn look(
         &self,
         group: &ShareGroup,
@@ -212,7 +212,7 @@ impl PrefixTree {
         self.found_on(&self.descend(root, tokens), progress)
     }
 
-    /// What there is along a path from a root.
+    /// Collects the matches along a path from a root.
     fn found_on(&self, path: &[(NodeId, u32)], progress: impl Fn(SequenceId) -> Progress) -> Found {
         let mut found = Found::default();
         for (node, end) in path {
@@ -253,7 +253,7 @@ impl PrefixTree {
     }
 }
 
-/// How many tokens two lists begin with alike.
+/// Length of the common prefix of two lists.
 fn common(one: &[Token], other: &[Token]) -> usize {
     one.iter()
         .zip(other)

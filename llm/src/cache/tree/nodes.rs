@@ -1,10 +1,10 @@
-//! Nodes of the tree: found, added, divided and cut off.
+//! Nodes of the tree: search, insertion, division and removal.
 
 use super::{Node, NodeId, PrefixTree, common};
 use crate::protocol::{SequenceId, Token};
 
 impl PrefixTree {
-    /// The nodes of a live sequence, from the root on.
+    /// Returns the nodes of a live sequence, from the root on.
     pub(super) fn path(&self, id: SequenceId) -> Vec<NodeId> {
         let end = self.ends.get(&id).map(|end| end.node);
         let upwards = std::iter::successors(end, |node| self.nodes[*node].parent);
@@ -13,8 +13,8 @@ impl PrefixTree {
         path
     }
 
-    /// The nodes below `from` that `tokens` lead through, each with the position up to which it
-    /// agrees.
+    /// Returns the nodes below `from` that match `tokens`, each with the position up to which it
+    /// matches.
     pub(super) fn descend(&self, from: NodeId, tokens: &[Token]) -> Vec<(NodeId, u32)> {
         let mut path = Vec::new();
         let mut node = from;
@@ -56,8 +56,8 @@ impl PrefixTree {
         child
     }
 
-    /// Divides a node at a position inside it. The lower half keeps the node's number, and the
-    /// sequences that go beyond the position; returns the upper half.
+    /// Divides a node at a position inside it. The lower half keeps the node's number and the
+    /// sequences beyond the position; returns the upper half.
     pub(super) fn divide(&mut self, lower: NodeId, position: u32) -> NodeId {
         let node = &mut self.nodes[lower];
         let length = position - node.start;
@@ -109,7 +109,7 @@ impl PrefixTree {
         upper
     }
 
-    /// Cuts off, from a node upwards, what neither a live sequence nor saved cells need.
+    /// Removes, from a node upwards, everything that neither a live sequence nor saved cells need.
     pub(super) fn trim(&mut self, from: NodeId) {
         let mut next = Some(from);
         while let Some(id) = next {
@@ -117,7 +117,7 @@ impl PrefixTree {
             if !node.children.is_empty() {
                 return;
             }
-            // Without children it is the end of all sequences in it.
+            // Without children, all of its sequences end in it.
             let held = node.holders.iter().map(|holder| self.ends[holder].at).max();
             let needed = node.saved_end().max(held.unwrap_or(0));
             let (start, parent) = (node.start, node.parent);

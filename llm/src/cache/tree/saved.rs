@@ -1,4 +1,4 @@
-//! Cells that were saved of sequences: kept, found and given up.
+//! Saved cells in the tree: insertion, lookup and eviction.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use crate::backend::{SavedCells, SavedPart};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 
-/// Saved cells are cut into pieces of this many, so that dividing a node or giving up the end of
-/// one copies little.
+/// Number of cells in a piece of saved cells. Dividing a node or dropping the end of one copies at
+/// most a piece.
 pub(super) const PIECE: u32 = 256;
-/// Positions after which computing a token costs about twice as much as at the beginning, because
-/// of attention.
+/// Position at which computing a token costs about twice as much as at the beginning, because of
+/// attention.
 const FAR_POSITION: u64 = 4_096;
 
 impl PrefixTree {
-    /// How many of a live sequence's first tokens have saved cells.
+    /// Number of a live sequence's first tokens whose cells are saved.
     pub(crate) fn saved_of(&self, id: SequenceId) -> u32 {
         let Some(end) = self.ends.get(&id) else {
             return 0;
@@ -31,8 +31,8 @@ impl PrefixTree {
         0
     }
 
-    /// How the cells of a live sequence that are not [saved](Self::saved_of) are to be cut for
-    /// [`save`](Self::save), up to a position: none goes beyond the end of a node.
+    /// Returns the ranges in which the unsaved cells of a live sequence are saved, up to position
+    /// `last`. No range crosses the end of a node.
     pub(crate) fn pieces(&self, id: SequenceId, last: u32) -> Vec<Range<u32>> {
         let mut pieces = Vec::new();
         let mut from = self.saved_of(id);
@@ -48,7 +48,7 @@ impl PrefixTree {
         pieces
     }
 
-    /// Keeps the next cells of a live sequence, cut into [`pieces`](Self::pieces).
+    /// Adds the next saved cells of a live sequence, in the ranges of [`pieces`](Self::pieces).
     pub(crate) fn save(&mut self, id: SequenceId, pieces: Vec<SavedCells>) {
         let mut pieces = pieces.into_iter().peekable();
         for node in self.path(id) {
@@ -64,7 +64,7 @@ impl PrefixTree {
         }
     }
 
-    /// Where the cells of some of the tokens are, which must all be saved.
+    /// Returns the saved cells of `tokens` from position `from` on. All of them must be saved.
     pub(crate) fn parts(
         &self,
         group: &ShareGroup,
@@ -91,19 +91,19 @@ impl PrefixTree {
         parts
     }
 
-    /// Bytes of all saved cells.
+    /// Size of all saved cells, in bytes.
     pub(crate) fn saved_bytes(&self) -> u64 {
         self.saved_bytes
     }
 
-    /// Number of saved cells.
+    /// Number of saved cells in the tree.
     pub(crate) fn saved_cells(&self) -> u64 {
         self.saved_cells
     }
 
-    /// Gives up the saved cells that are missed least: the end of the longest-unused leaf, where a
-    /// leaf far from the beginning counts as younger, because its cells cost more to compute again.
-    /// Returns how many cells these were, 0 if none are left.
+    /// Drops the saved cells that are missed least: the end of the least recently used leaf. A leaf
+    /// far from the beginning counts as younger, because its cells cost more to compute again.
+    /// Returns the number of dropped cells; 0 if none were left.
     pub(crate) fn evict(&mut self) -> u64 {
         let worth = |node: &Node| {
             let age = self.clock - node.last_used + 1;
@@ -113,8 +113,8 @@ impl PrefixTree {
             let mut children = node.children.values();
             node.saved_cells > 0 && children.all(|child| self.nodes[*child].saved_cells == 0)
         };
-        // A scan: there are a few thousand nodes at most, as each holds kilobytes to megabytes of
-        // cells.
+        // A scan of all nodes: there are a few thousand at most, as each holds kilobytes to
+        // megabytes of cells.
         let victim = (0..self.nodes.len())
             .filter(|node| is_last(&self.nodes[*node]))
             .max_by_key(|node| worth(&self.nodes[*node]));
@@ -130,7 +130,7 @@ impl PrefixTree {
         before - self.saved_cells
     }
 
-    /// Gives up the last piece of a node's saved cells.
+    /// Drops the last piece of a node's saved cells.
     pub(super) fn pop(&mut self, node: NodeId) {
         let node = &mut self.nodes[node];
         if let Some(piece) = node.saved.pop() {

@@ -1,10 +1,10 @@
-//! GBNF, the grammar notation of llama.cpp, written as Lark.
+//! GBNF, the grammar notation of llama.cpp, translated to Lark.
 //!
-//! Lark has a lexer, which takes the longest match and never reconsiders it, and GBNF has none. So
-//! a grammar whose rules do not lead to themselves becomes one regular expression, which is exact.
-//! In any other, what stands together and does not lead to itself is matched as a whole, but for an
-//! end that may be left out: that is taken character by character, since what follows may begin
-//! alike.
+//! Lark has a lexer, which takes the longest match and never reconsiders it; GBNF has none. So a
+//! grammar without recursive rules becomes one regular expression, which is exact. In other
+//! grammars, each longest non-recursive part of a rule is matched as a whole. If such a part has an
+//! optional end, that is matched character by character, because the text after it may begin the
+//! same way.
 
 mod parser;
 mod writer;
@@ -14,10 +14,10 @@ use super::compiler::ConstraintError;
 /// The rule that a text matches.
 const ROOT: &str = "root";
 
-/// Any character.
+/// A class that has all characters.
 const ANY: &str = "(?s:.)";
 
-/// What a rule consists of.
+/// An element of a rule.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
     Literal(String),
@@ -28,20 +28,20 @@ enum Node {
     /// A token, as Lark names it.
     Token(String),
     Group(Vec<Vec<Node>>),
-    /// At least so many times, and at most.
+    /// A repetition, with its minimum and maximum number.
     Repeat(Box<Node>, u32, Option<u32>),
 }
 
-/// A rule: its name, and what it was defined as.
+/// A rule: its name, and its definition.
 struct Rule {
     name: String,
     alternatives: Option<Vec<Vec<Node>>>,
 }
 
-/// Writes a grammar as Lark.
+/// Translates a grammar to Lark.
 ///
 /// # Errors
-/// [`ConstraintError`] says what is wrong, and in which line.
+/// [`ConstraintError`] with the mistake and its line.
 pub(super) fn to_lark(text: &str) -> Result<String, ConstraintError> {
     let rules = parser::rules(text)?;
     if let Some(rule) = rules.iter().find(|rule| rule.alternatives.is_none()) {
@@ -76,7 +76,8 @@ impl Node {
         }
     }
 
-    /// Whether what it matches can end here, and also go on; only asked of what is flat.
+    /// Returns true if a match can end at this node and could also continue. The node must not be
+    /// recursive.
     fn ends_openly(&self, rules: &[Rule]) -> bool {
         let any = |alternatives: &[Vec<Node>]| {
             alternatives
@@ -88,7 +89,7 @@ impl Node {
             Self::Class(_) | Self::Token(_) => false,
             Self::Rule(rule) => any(rules[*rule].alternatives()),
             Self::Group(alternatives) => any(alternatives),
-            // Almost any character can follow, so it has to be matched as a whole.
+            // Almost any character can follow, so it must be matched as a whole.
             Self::Repeat(node, ..) if matches!(&**node, Self::Class(class) if is_wide(class)) => {
                 false
             }
@@ -97,7 +98,7 @@ impl Node {
     }
 }
 
-/// Whether a class has all characters but a few.
+/// Returns true if a class has all characters but a few.
 fn is_wide(class: &str) -> bool {
     class.starts_with("[^") || class == ANY
 }

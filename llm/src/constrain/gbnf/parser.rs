@@ -1,18 +1,18 @@
-//! Reads GBNF.
+//! Parser for GBNF.
 
 use super::{ANY, Node, Rule};
 use crate::constrain::compiler::ConstraintError;
 use crate::constrain::grammar::regex_char;
 
-/// Brackets within brackets.
+/// Maximum depth of nested parentheses.
 const DEEPEST: usize = 64;
-/// Rules of a grammar.
+/// Maximum number of rules in a grammar.
 const MAX_RULES: usize = 2000;
 
-/// The rules of a grammar, those that are only used among them.
+/// Parses the rules of a grammar, including those that are used but not defined.
 ///
 /// # Errors
-/// [`ConstraintError`] says what is wrong, and in which line.
+/// [`ConstraintError`] with the mistake and its line.
 pub(super) fn rules(text: &str) -> Result<Vec<Rule>, ConstraintError> {
     let mut parser = Parser {
         text: text.chars().collect(),
@@ -54,7 +54,7 @@ impl Parser {
         Err(ConstraintError(format!("line {line}: {message}")))
     }
 
-    /// Skips white space and comments, and ends of lines where they mean nothing.
+    /// Skips white space and comments, and with `lines` also line ends.
     fn space(&mut self, lines: bool) {
         while let Some(c) = self.peek() {
             match c {
@@ -98,7 +98,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The number of the rule whose name is here.
+    /// Parses the name of a rule and returns its number.
     fn name(&mut self) -> Result<usize, ConstraintError> {
         let start = self.at;
         while self.peek().is_some_and(is_word) {
@@ -123,7 +123,7 @@ impl Parser {
 
     fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<Node>>, ConstraintError> {
         if depth > DEEPEST {
-            return self.error("too many brackets within brackets");
+            return self.error("parentheses are nested too deeply");
         }
         let mut alternatives = vec![self.sequence(depth)?];
         while self.eat("|") {
@@ -165,7 +165,7 @@ impl Parser {
         Ok(nodes)
     }
 
-    /// A node with the repetitions behind it.
+    /// Parses the repetitions after a node.
     fn repeated(&mut self, mut node: Node) -> Result<Node, ConstraintError> {
         let mut times = 0;
         while let Some(c) = self.peek() {
@@ -189,7 +189,7 @@ impl Parser {
                         return self.error("expected `}`");
                     }
                     if most.is_some_and(|most| most < least) {
-                        return self.error("a repetition has its larger number first");
+                        return self.error("the minimum of a repetition is above its maximum");
                     }
                     (least, most)
                 }
@@ -213,7 +213,7 @@ impl Parser {
         }
         let digits: String = self.text[start..self.at].iter().collect();
         self.space(false);
-        // What Lark can say.
+        // Lark allows no larger number.
         match digits.parse::<i32>() {
             Ok(count) => Ok(count as u32),
             Err(_) => self.error("expected a number of repetitions"),
@@ -225,7 +225,7 @@ impl Parser {
         let mut literal = String::new();
         loop {
             match self.next() {
-                None => return self.error("a string does not end"),
+                None => return self.error("unterminated string"),
                 Some('"') => return Ok(literal),
                 Some('\\') => literal.push(self.escape()?),
                 Some(c) => literal.push(c),
@@ -240,9 +240,9 @@ impl Parser {
         let mut is_empty = true;
         loop {
             let first = match self.next() {
-                None => return self.error("a set of characters does not end"),
+                None => return self.error("unterminated set of characters"),
                 Some(']') if is_empty && is_negated => return Ok(ANY.to_owned()),
-                Some(']') if is_empty => return self.error("a set of characters is empty"),
+                Some(']') if is_empty => return self.error("empty set of characters"),
                 Some(']') => {
                     regex.push(']');
                     return Ok(regex);
@@ -259,7 +259,7 @@ impl Parser {
                 let last = match self.next() {
                     Some('\\') => self.escape()?,
                     Some(c) => c,
-                    None => return self.error("a set of characters does not end"),
+                    None => return self.error("unterminated set of characters"),
                 };
                 if last < first {
                     return self.error("a range of characters has its larger end first");
@@ -270,7 +270,7 @@ impl Parser {
         }
     }
 
-    /// The character that an escape stands for, behind its backslash.
+    /// Parses the escape sequence after a backslash and returns its character.
     fn escape(&mut self) -> Result<char, ConstraintError> {
         let digits = match self.next() {
             Some('n') => return Ok('\n'),
@@ -291,11 +291,11 @@ impl Parser {
             .and_then(char::from_u32)
         {
             Some(c) => Ok(c),
-            None => self.error("an escape is no character"),
+            None => self.error("an escape sequence is not a character"),
         }
     }
 
-    /// `<name>` or `<[number]>`, which Lark writes alike.
+    /// Parses `<name>` or `<[number]>`, which have the same form in Lark.
     fn token(&mut self) -> Result<String, ConstraintError> {
         let start = self.at;
         while let Some(c) = self.next() {
@@ -306,7 +306,7 @@ impl Parser {
                 break;
             }
         }
-        self.error("a token does not end")
+        self.error("unterminated token")
     }
 }
 

@@ -29,7 +29,7 @@ fn lines_go_on_within_brackets_and_behind_bars() {
 #[test]
 fn what_is_wrong_is_said_with_its_line() {
     for (text, message) in [
-        ("root ::= \"a", "line 1: a string does not end"),
+        ("root ::= \"a", "line 1: unterminated string"),
         ("root ::= a\n", "the rule `a` is missing"),
         ("a ::= \"a\"", "the rule `root` is missing"),
         (
@@ -48,7 +48,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("root ::= \"\\q\"", "line 1: unknown escape"),
         (
             "root ::= \"a\"{3,2}",
-            "line 1: a repetition has its larger number first",
+            "line 1: the minimum of a repetition is above its maximum",
         ),
         ("root ::= \"a\" ]", "line 1: expected the end of the rule"),
     ] {

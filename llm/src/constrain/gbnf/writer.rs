@@ -1,11 +1,11 @@
-//! Writes rules as Lark: those that do not lead to themselves as terminals, the others as rules.
+//! Translates rules to Lark: rules without recursion to terminals, the others to rules.
 
 use std::fmt::Write;
 
 use super::{Node, Rule};
 use crate::constrain::grammar::quoted;
 
-/// The grammar in Lark, whose text matches the rule `root`.
+/// Writes the Lark grammar whose text matches the rule `root`.
 pub(super) fn write(rules: &[Rule], root: usize) -> String {
     let mut writer = Writer {
         is_flat: flat_rules(rules),
@@ -41,10 +41,10 @@ pub(super) fn write(rules: &[Rule], root: usize) -> String {
     writer.lark
 }
 
-/// Which rules lead neither to themselves nor to one that does, nor to a token.
+/// Finds the rules that contain neither recursion nor a token, directly or indirectly.
 fn flat_rules(rules: &[Rule]) -> Vec<bool> {
     let mut is_flat = vec![false; rules.len()];
-    // Each round finds those whose rules are all found.
+    // Each round finds the rules that use only rules found before.
     loop {
         let is_found = |rule: &usize| {
             let mut nodes = rules[*rule].alternatives().iter().flatten();
@@ -64,7 +64,7 @@ struct Writer<'a> {
     rules: &'a [Rule],
     is_flat: Vec<bool>,
     lark: String,
-    /// What stands together in a rule and is matched as a whole.
+    /// Parts of rules that are matched as a whole.
     terminals: Vec<&'a [Node]>,
 }
 

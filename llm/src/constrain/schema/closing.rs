@@ -1,25 +1,25 @@
-//! Closes objects that list their properties.
+//! Closing of objects that list their properties.
 
 use serde_json::Value;
 
 use super::keywords::{Keywords, each_part};
 
-/// Keywords that say which other properties there are than those of `properties`, beside which these
-/// do not say alone what an object has.
+/// Keywords that allow or forbid other properties than those in `properties`. An object with one of
+/// them is not closed.
 const OTHERS: &str = "allOf anyOf oneOf not if $ref dependencies dependentSchemas \
     unevaluatedProperties additionalProperties patternProperties propertyNames minProperties \
     maxProperties";
 const PROPERTIES: [&str; 2] = ["properties", "required"];
 
-/// Closes objects that list their properties and say nothing of others, unless they are a part of
-/// what describes a value.
+/// Forbids other properties in objects that list theirs and do not mention others, unless further
+/// schemas describe the same value.
 pub(super) fn close_objects(schema: &mut Value) {
     let mut refers_to_parts = false;
     each(schema, true, &mut |keywords, alone| {
         let is_alone = alone && is_only("$ref", keywords, &PROPERTIES);
         refers_to_parts |= keywords.contains_key("$ref") && !is_alone;
     });
-    // What is referred to may then be a part, too.
+    // Referenced schemas may then be parts, too.
     if refers_to_parts {
         return;
     }
@@ -30,8 +30,7 @@ pub(super) fn close_objects(schema: &mut Value) {
     });
 }
 
-/// Visits the schemas within a schema. `alone` says that nothing else describes the values of this
-/// one.
+/// Visits the schemas within a schema. `alone` says that no other schema describes the same values.
 fn each(schema: &mut Value, alone: bool, visit: &mut dyn FnMut(&mut Keywords, bool)) {
     let Value::Object(keywords) = schema else {
         return;
@@ -60,13 +59,13 @@ fn each(schema: &mut Value, alone: bool, visit: &mut dyn FnMut(&mut Keywords, bo
     .unwrap_or_default();
 }
 
-/// Returns true if no keyword but one says what an object has, of these and more.
+/// Returns true if, of these keywords and `more`, an object has none but `keyword`.
 fn is_only(keyword: &str, keywords: &Keywords, more: &[&str]) -> bool {
     let mut others = OTHERS.split(' ').chain(more.iter().copied());
     others.all(|other| other == keyword || !keywords.contains_key(other))
 }
 
-/// Returns true if the properties of an object are listed, and what is required is among them.
+/// Returns true if an object lists its properties, including all required ones.
 fn is_list_of_properties(keywords: &Keywords) -> bool {
     let Some(Value::Object(properties)) = keywords.get("properties") else {
         return false;

@@ -1,4 +1,4 @@
-//! Conditions as alternatives: what holds, and what holds otherwise.
+//! Rewriting of conditions as alternatives.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -14,9 +14,9 @@ use super::references::target;
 use super::rewriting::{Node, demand, is_open};
 use super::{Result, refused};
 
-/// Maximum number of schemas that are negated together.
+/// Maximum number of schemas that are negated for one negation.
 const MOST_NEGATED: usize = 1_000;
-/// Bounds, and those that hold where these do not.
+/// Bounds, each with the bound that applies if it does not.
 const OPPOSITES: [(&str, &str); 4] = [
     ("minimum", "exclusiveMaximum"),
     ("maximum", "exclusiveMinimum"),
@@ -24,7 +24,7 @@ const OPPOSITES: [(&str, &str); 4] = [
     ("exclusiveMaximum", "minimum"),
 ];
 
-/// Demands names, or a schema, where a property is present.
+/// Requires names, or a schema, if a property is present.
 pub(super) fn dependent(keywords: &mut Keywords, dependent: Value, _: &Node) -> Result {
     for (name, demanded) in dependent.as_object().into_iter().flatten() {
         let schema = match demanded {
@@ -69,7 +69,7 @@ pub(super) fn negation(keywords: &mut Keywords, negated: Value, node: &Node) -> 
     Ok(())
 }
 
-/// A schema of the values of all types but some.
+/// Returns a schema for values of all types but these.
 pub(super) fn types_but(kinds: &[Value]) -> Value {
     let is_left = |kind: &&str| !kinds.iter().any(|other| other == kind);
     let left = TYPES.iter().map(|(kind, _)| *kind).filter(is_left);
@@ -81,8 +81,8 @@ fn negations_in(keywords: &Keywords, schema: &Value, node: &Node) -> Option<Vec<
     negations(schema, &parts, &mut { MOST_NEGATED })
 }
 
-/// The schemas of which one holds for a value where this one does not. `None` if there is no way to
-/// write one.
+/// Returns schemas of which one applies to a value if `schema` does not. `None` if they cannot be
+/// written.
 fn negations(schema: &Value, of: &Parts, left: &mut usize) -> Option<Vec<Value>> {
     *left = left.checked_sub(1)?;
     let Value::Object(keywords) = schema else {

@@ -1,11 +1,11 @@
-//! Refuses references that lead back to where they stand, with no value in between: they never say
-//! what holds.
+//! Refusal of references that lead back to themselves without a value in between: they define
+//! nothing.
 
 use serde_json::{Map, Value};
 
 use super::{Result, refused};
 
-/// Keywords of schemas of the same value, those of objects of schemas at the end.
+/// Keywords of schemas for the same value; the last ones contain objects of schemas.
 const SAME: [&str; 9] = [
     "allOf",
     "anyOf",
@@ -19,10 +19,10 @@ const SAME: [&str; 9] = [
 ];
 const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
 
-/// Checks definitions by number, whose places these are.
+/// Checks the definitions, which are numbered; `places` are their places in the schema.
 pub(super) fn check(definitions: &Map<String, Value>, places: &[String]) -> Result {
     let leads: Vec<Vec<usize>> = definitions.values().map(targets).collect();
-    // Whether it is on the way from the first one, once it is known.
+    // For each definition, whether it is on the path from the first one; `None` while unknown.
     let mut on_way: Vec<Option<bool>> = vec![None; leads.len()];
     for first in 0..leads.len() {
         let mut way = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn check(definitions: &Map<String, Value>, places: &[String]) -> Resu
     Ok(())
 }
 
-/// The numbers of the definitions of the same value that a schema refers to.
+/// Returns the numbers of the definitions that a schema refers to for the same value.
 fn targets(schema: &Value) -> Vec<usize> {
     let mut targets = Vec::new();
     add_targets(schema, &mut targets);

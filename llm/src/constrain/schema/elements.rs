@@ -1,4 +1,4 @@
-//! Rules of the elements of arrays.
+//! Rules for the elements of arrays.
 
 #![expect(clippy::needless_pass_by_value, reason = "rules are in one table")]
 
@@ -10,12 +10,12 @@ use super::parts::{is_same, values_of};
 use super::rewriting::{Node, demand};
 use super::{Result, refused};
 
-/// Number of elements among which the one that an array has to contain can be.
+/// Number of first elements, one of which must be the element that an array has to contain.
 const MOST_PLACES: u64 = 8;
-/// Maximum number of different elements that are told apart.
+/// Maximum number of distinct elements.
 const MOST_DIFFERENT: usize = 4;
 
-/// Writes what an array has to contain as one of its first few elements.
+/// Requires the contained element among the first few elements.
 pub(super) fn contains(keywords: &mut Keywords, element: Value, node: &Node) -> Result {
     if keywords.contains_key("maxContains") {
         return refused("maxContains", "is not supported", node.place);
@@ -23,7 +23,7 @@ pub(super) fn contains(keywords: &mut Keywords, element: Value, node: &Node) -> 
     match keywords.get("minContains").map_or(Some(1), whole) {
         Some(0) => return Ok(()),
         Some(1) => {}
-        _ => return refused("minContains", "can be 0 or 1", node.place),
+        _ => return refused("minContains", "must be 0 or 1", node.place),
     }
     let places = keywords.get("maxItems").and_then(whole);
     let places = 0..places.unwrap_or(MOST_PLACES).min(MOST_PLACES);
@@ -37,7 +37,7 @@ pub(super) fn contains(keywords: &mut Keywords, element: Value, node: &Node) -> 
     Ok(())
 }
 
-/// Tells elements apart where there are few values for them.
+/// Makes elements distinct if there are few possible values.
 pub(super) fn unique_items(keywords: &mut Keywords, demanded: Value, node: &Node) -> Result {
     let most = keywords.get("maxItems").and_then(whole).unwrap_or(u64::MAX);
     if demanded == Value::Bool(false) || most <= 1 {

@@ -1,5 +1,6 @@
-//! Writes a schema with values that llguidance cannot compute with as a grammar of Lark, in which
-//! these are [spelled](super::spelling); what has none of them stays a schema within the grammar.
+//! Translates a schema with values that llguidance cannot represent to a Lark grammar, in which
+//! these are [spelled](super::spelling). Parts without such values remain schemas within the
+//! grammar.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use super::spelling::{EXACT, spelled};
 use super::{Notation, Result, WHITE_SPACE, refused, within};
 use crate::constrain::compiler::ConstraintError;
 
-/// Writes a schema, as a grammar if it needs to be.
+/// Writes a schema, as a Lark grammar if necessary.
 pub(super) fn write(
     mut schema: Value,
     options: Option<Value>,
@@ -33,7 +34,7 @@ pub(super) fn write(
         };
         let far = approximate(&mut schema).or(approximate(&mut definitions));
         if let Some(far) = far {
-            let message = format!("{far}, which cannot be held exactly here: {failure}");
+            let message = format!("{far}, which cannot be enforced exactly here: {failure}");
             return Err(ConstraintError(message));
         }
     }
@@ -58,7 +59,8 @@ fn has(schema: &Value, keyword: &str) -> bool {
     }
 }
 
-/// Takes what is spelled out. Returns why, if something has nothing that is near.
+/// Removes spelled values, so that the nearest supported ones apply. Returns the reason if a value
+/// has no such approximation.
 fn approximate(value: &mut Value) -> Option<String> {
     match value {
         Value::Object(keywords) => {
@@ -73,7 +75,7 @@ fn approximate(value: &mut Value) -> Option<String> {
 
 struct Writer {
     options: Value,
-    /// Numbers of rules.
+    /// Number of each rule that was written.
     rules: BTreeMap<String, usize>,
 }
 
@@ -84,7 +86,7 @@ impl Writer {
         definitions: &Value,
         places: &[String],
     ) -> Result<String> {
-        // White space is that of the grammar around.
+        // The grammar around defines the white space.
         self.options["whitespace_pattern"] = WHITE_SPACE.into();
         let start = self.rule(schema, "")?;
         let mut lines = vec![
@@ -100,7 +102,7 @@ impl Writer {
         Ok(lines.join("\n"))
     }
 
-    /// The name of a rule, which is added.
+    /// Adds a rule and returns its name.
     fn add(&mut self, rule: String) -> String {
         let next = self.rules.len();
         format!("r{}", self.rules.entry(rule).or_insert(next))
@@ -135,7 +137,7 @@ impl Writer {
             }
             only(keywords, &[keyword], place)?;
             if keyword == "allOf" && parts.len() > 1 {
-                return refused(keyword, "combines what has to be written exactly", place);
+                return refused(keyword, "combines values to be written exactly", place);
             }
             let place = within(place, keyword);
             let each = parts.iter().enumerate();
@@ -150,7 +152,7 @@ impl Writer {
         self.object(keywords, place)
     }
 
-    /// A schema as it is.
+    /// Writes a schema without spelled values as it is.
     fn schema(&mut self, schema: &Value) -> String {
         let mut schema = match schema {
             Value::Object(_) => schema.clone(),
@@ -160,7 +162,7 @@ impl Writer {
         self.add(format!("%json {schema}"))
     }
 
-    /// An object of listed properties in their order.
+    /// Writes an object with listed properties in their order.
     fn object(&mut self, keywords: &Keywords, place: &str) -> Result<String> {
         only(
             keywords,
@@ -183,17 +185,17 @@ impl Writer {
             ));
         }
         if required.len() > pairs.iter().filter(|(_, is_required)| *is_required).count() {
-            let why = "names others than `properties`, beside what has to be written exactly";
+            let why = "names properties outside of `properties`, together with values that must be written exactly";
             return refused("required", why, place);
         }
         if keywords
             .get("additionalProperties")
             .is_some_and(|schema| !schema.is_boolean())
         {
-            let why = "stands beside what has to be written exactly";
+            let why = "cannot be combined with values that must be written exactly";
             return refused("additionalProperties", why, place);
         }
-        // What follows a pair, and what follows where none was before.
+        // The text after a pair, and the text if no pair has come before.
         let (mut after, mut first) = (String::new(), String::new());
         let either = |one: &str, other: &str| match other {
             "" => format!("({one})?"),
@@ -202,7 +204,7 @@ impl Writer {
         for (pair, is_required) in pairs.into_iter().rev() {
             let rest = self.add(format!("{pair} {after}"));
             let next = format!("\",\" {rest}");
-            // Rules take time, so that what is used once is written where it is used.
+            // Rules take time, so a part that is used once is written in place.
             (first, after) = if is_required {
                 (rest, next)
             } else {
@@ -219,7 +221,7 @@ impl Writer {
         let element = self.rule(&keywords["items"], &within(place, "items"))?;
         let least = count("minItems").unwrap_or(0);
         let most = match count("maxItems") {
-            Some(0) => return refused("maxItems", "leaves nothing of its elements", place),
+            Some(0) => return refused("maxItems", "allows no elements", place),
             Some(most) => (most - 1).to_string(),
             None => String::new(),
         };
@@ -230,12 +232,12 @@ impl Writer {
     }
 }
 
-/// Refuses other keywords beside what has to be written exactly.
+/// Refuses keywords that cannot be combined with spelled values.
 fn only(keywords: &Keywords, known: &[&str], place: &str) -> Result {
     let mut others = keywords
         .keys()
         .filter(|keyword| !known.contains(&keyword.as_str()));
-    let why = "stands beside a number or a text that has to be written exactly, and cannot be written with it";
+    let why = "cannot be combined with a number or text that must be written exactly";
     others
         .next()
         .map_or(Ok(()), |other| refused(other, why, place))

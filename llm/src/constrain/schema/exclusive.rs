@@ -1,4 +1,4 @@
-//! Options that exclude each other, so that any one of them is the only one.
+//! Detection of options that exclude each other, so that `oneOf` equals `anyOf`.
 
 use std::collections::HashSet;
 
@@ -9,10 +9,10 @@ use super::parts::{Parts, is_same};
 use super::rewriting::{Node, demand};
 use super::{DEEPEST, Result, refused};
 
-/// Maximum number of steps of all comparisons: each option is compared with each other.
+/// Maximum number of steps for all comparisons: each option is compared with each other one.
 const MOST_STEPS: usize = 10_000_000;
 
-/// Takes `oneOf` for `anyOf` where its options exclude each other.
+/// Replaces `oneOf` by `anyOf` if its options exclude each other.
 pub(super) fn one_of(keywords: &mut Keywords, options: Value, node: &Node) -> Result {
     let around = node.around_with(keywords);
     let each = one_or_more(&options).iter();
@@ -28,7 +28,7 @@ pub(super) fn one_of(keywords: &mut Keywords, options: Value, node: &Node) -> Re
         for (other_at, other) in pairs.iter().enumerate().skip(at + 1) {
             if !is_disjoint(option, other, DEEPEST, &mut left) {
                 let why = format!(
-                    "has options that may hold together, {at} and {other_at}: use `anyOf`, or tell them apart by a required property"
+                    "has options that may match the same value, {at} and {other_at}: use `anyOf`, or distinguish them by a required property"
                 );
                 return refused("oneOf", why, node.place);
             }
@@ -42,8 +42,8 @@ pub(super) fn one_of(keywords: &mut Keywords, options: Value, node: &Node) -> Re
     Ok(())
 }
 
-/// Returns true if all options are objects that one property tells apart, which each of them
-/// requires, and for which each lists texts. Others are compared in pairs.
+/// Returns true if all options are objects that require the same property, and each lists other
+/// texts for it. Otherwise options are compared in pairs.
 fn are_told_apart(options: &[Parts]) -> bool {
     let is_object = |option: &Parts| {
         let mut others = TYPES.iter().filter(|(kind, _)| *kind != "object");
@@ -63,7 +63,7 @@ fn are_told_apart(options: &[Parts]) -> bool {
     })
 }
 
-/// Returns true if it is certain that no value holds for both.
+/// Returns true if certainly no value matches both.
 fn is_disjoint(a: &Parts, b: &Parts, depth: usize, left: &mut usize) -> bool {
     *left = left.saturating_sub(a.steps * b.steps);
     if depth == 0 || *left == 0 {
@@ -88,7 +88,7 @@ fn is_disjoint(a: &Parts, b: &Parts, depth: usize, left: &mut usize) -> bool {
         || is_disjoint_in_each(b, a, depth - 1, left)
 }
 
-/// Returns true if all options of one part of the first one are.
+/// Returns true if all options of some part of `a` exclude `b`.
 fn is_disjoint_in_each(a: &Parts, b: &Parts, depth: usize, left: &mut usize) -> bool {
     let lists = ["anyOf", "oneOf"].into_iter().flat_map(|keyword| {
         let lists = a

@@ -1,4 +1,4 @@
-//! Keywords of JSON Schema, by what their values are, and the schemas within a schema.
+//! Keywords of JSON Schema by the kind of their value, and visiting schemas within a schema.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use super::{Result, refused, within};
 pub(super) type Keywords = Map<String, Value>;
 type Is = fn(&Value) -> bool;
 
-/// Value of a keyword.
+/// Kind of a keyword's value.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     /// A schema, or a list of schemas.
@@ -19,13 +19,13 @@ pub(super) enum Kind {
     Named,
     /// A URI of a schema.
     Reference,
-    /// Something else that demands something.
+    /// Another value that restricts the text.
     Plain,
-    /// Something that demands nothing.
+    /// Another value, without any restriction.
     Annotation,
 }
 
-/// Keywords, and what their values have to be.
+/// Keywords, with the check and the description of their values.
 #[rustfmt::skip]
 const ROWS: [(&str, Kind, Is, &str); 17] = [
     ("not if then else additionalItems additionalProperties", Kind::Schemas, is_schema, "a schema"),
@@ -46,7 +46,7 @@ const ROWS: [(&str, Kind, Is, &str); 17] = [
     ("required", Kind::Plain, is_list_of_names, "a list of names"),
     ("dependentRequired", Kind::Plain, are_lists_of_names, "an object of lists of names"),
 ];
-/// Keywords that count.
+/// Keywords whose value is a count.
 pub(super) const COUNTS: &str =
     "minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains";
 
@@ -58,7 +58,7 @@ static KEYWORDS: LazyLock<FxHashMap<&str, (Kind, Is, &str)>> = LazyLock::new(|| 
     each.collect()
 });
 
-/// Types of values but integers, which are numbers.
+/// Types of values, without integers, which are numbers.
 pub(super) const TYPES: [(&str, Is); 6] = [
     ("null", Value::is_null),
     ("boolean", Value::is_boolean),
@@ -87,35 +87,35 @@ fn is_type(value: &Value) -> bool {
     one_or_more(value).iter().all(is_known)
 }
 
-/// The values of a list, or the only one.
+/// Returns the values of a list, or the single value.
 pub(super) fn one_or_more(value: &Value) -> &[Value] {
     let list = value.as_array();
     list.map_or(std::slice::from_ref(value), Vec::as_slice)
 }
 
-/// The values of a keyword with a list, or with the only one.
+/// Returns the values of a keyword's list, or its single value.
 pub(super) fn list<'a>(keywords: &'a Keywords, keyword: &str) -> &'a [Value] {
     keywords.get(keyword).map_or(&[][..], one_or_more)
 }
 
-/// A whole number from 0 on, which may be written with a fraction of 0.
+/// Parses a whole number from 0 on, which may be written with a fraction of 0.
 pub(super) fn whole(value: &Value) -> Option<u64> {
     let from = |value: f64| (value >= 0.0 && value.fract() == 0.0).then_some(value as u64);
     value.as_u64().or_else(|| value.as_f64().and_then(from))
 }
 
-/// The kind of a keyword. Unknown ones are annotations.
+/// Returns the kind of a keyword. Unknown keywords are annotations.
 pub(super) fn kind(keyword: &str) -> Kind {
     let known = KEYWORDS.get(keyword);
     known.map_or(Kind::Annotation, |(kind, ..)| *kind)
 }
 
-/// Refuses values that a keyword cannot have.
+/// Refuses invalid values of a keyword.
 pub(super) fn check(keyword: &str, value: &Value, place: &str) -> Result {
     match KEYWORDS.get(keyword) {
         Some((_, is_valid, expected)) if !is_valid(value) => {
             let value: String = value.to_string().chars().take(100).collect();
-            let why = format_args!("is {value}, and has to be {expected}");
+            let why = format_args!("is {value}, expected {expected}");
             refused(keyword, why, place)
         }
         _ => Ok(()),
@@ -134,7 +134,7 @@ pub(super) fn each_part(
             (Kind::Named, Value::Object(schemas)) => {
                 let place = place();
                 for (name, schema) in schemas {
-                    // What it depends on can be names.
+                    // `dependencies` may also contain lists of names.
                     if keyword != "dependencies" || !schema.is_array() {
                         visit(keyword, schema, &within(&place, name))?;
                     }

@@ -1,9 +1,8 @@
-//! Holds the numbers of a schema within what llguidance computes with, 64-bit floating-point
-//! numbers and 64-bit integers: it does not check that these suffice, and recurses without end
-//! where they do not.
+//! Limits the numbers of a schema to the range of llguidance's 64-bit floating-point numbers and
+//! 64-bit integers. llguidance does not check their range, and recurses without end beyond it.
 //!
-//! What is out of reach is [spelled](super::spelling), beside the nearest bound within reach that
-//! allows less; what would allow more, or something else, is refused.
+//! Numbers beyond the range are [spelled](super::spelling), together with the nearest narrower
+//! bound inside it. If that would allow more, or something else, the schema is refused.
 
 use std::cmp::Ordering;
 
@@ -14,44 +13,44 @@ use super::spelling::{EXACT, is_computable, is_of_type, range, spelled};
 use super::{Result, refused};
 use crate::constrain::compiler::ConstraintError;
 
-/// The largest integer of 16 digits that is one as a 64-bit floating-point number, too.
+/// Largest integer with 16 digits that is exact as a 64-bit floating-point number.
 const LARGEST: i64 = 9_999_999_999_999_998;
-/// The largest 64-bit integer that is one as a 64-bit floating-point number, too.
+/// Largest 64-bit integer that is exact as a 64-bit floating-point number.
 pub(super) const LARGEST_OF_ALL: i64 = i64::MAX - 1023;
-/// The largest bound of numbers that can have fractions.
+/// Largest bound of numbers with fractions.
 const LARGEST_BOUND: i64 = 100_000_000_000_000_000;
-/// Above it, the neighbors of integers are none as 64-bit floating-point numbers: what excludes
-/// an integer by adding 1 does not.
+/// 2^53. Above it, the neighbors of integers are not exact as 64-bit floating-point numbers, so
+/// adding 1 does not exclude an integer.
 pub(super) const UNITS: f64 = 9_007_199_254_740_992.0;
-/// The smallest such bound above 0.
+/// Smallest bound of numbers with fractions above 0.
 const SMALLEST_BOUND: f64 = 1e-20;
-/// The largest number that others can be multiples of, leaving its decimal point out: each
-/// remainder is a state of the lexer.
+/// Largest divisor of `multipleOf`, ignoring its decimal point: each remainder is a state of the
+/// lexer.
 const LARGEST_DIVISOR: u128 = 4096;
 /// Maximum number of digits behind the decimal point of a divisor.
 const DIVISOR_DECIMALS: usize = 9;
-/// The most characters, elements or properties that a schema can count.
+/// Maximum number of characters, elements or properties that a schema can count.
 const LARGEST_COUNT: u64 = 1 << 20;
 
-/// Keywords that bound a number on a side, the second one excluding it, and the sign with which
-/// what they bound is bounded from below.
+/// The keywords that bound a number on one side, inclusive and exclusive. With the sign, both sides
+/// are lower bounds.
 type Side = (&'static str, &'static str, i8);
 pub(super) const SIDES: [Side; 2] = [
     ("minimum", "exclusiveMinimum", 1),
     ("maximum", "exclusiveMaximum", -1),
 ];
 
-/// Limits of the numbers of a whole schema.
+/// Limits on the numbers of a whole schema.
 #[derive(Default)]
 pub(super) struct Limits {
-    /// True if a value is described by several schemas.
+    /// True if several schemas describe a value.
     combines: bool,
-    /// The digits of numbers that others are multiples of, and how many are behind the point.
+    /// Divisors: their digits, and the number of digits behind the decimal point.
     divisors: Vec<(u128, usize)>,
 }
 
 impl Limits {
-    /// Holds the numbers of one schema within the limits.
+    /// Applies the limits to the numbers of one schema.
     pub(super) fn hold(&mut self, keywords: &mut Keywords, place: &str) -> Result {
         let mut combining = ["allOf", "anyOf", "$ref"].into_iter();
         self.combines |= combining.any(|keyword| keywords.contains_key(keyword));
@@ -78,7 +77,7 @@ impl Limits {
         let why = match (near, bounds) {
             (Err(why), _) => Some(why.0),
             (_, Some((least, most))) if least > most => Some(format!(
-                "`minimum` and `maximum` are too near to each other at `#{place}`"
+                "`minimum` and `maximum` are too close to each other at `#{place}`"
             )),
             _ => None,
         };
@@ -86,8 +85,8 @@ impl Limits {
         Ok(())
     }
 
-    /// Refuses divisors that can hold for one value and whose common multiple is beyond 32 bits, or
-    /// becomes so on the way.
+    /// Refuses divisors for the same value whose common multiple exceeds 32 bits, or does so on the
+    /// way.
     pub(super) fn check_multiples(&self) -> Result {
         let most = self.divisors.iter().map(|(_, decimals)| *decimals).max();
         let mut common = 1;
@@ -108,8 +107,8 @@ impl Limits {
     }
 }
 
-/// The digits of a number that others can be multiples of. A lexer knows the remainder of what came
-/// so far, so there must not be many.
+/// Returns the digits of a divisor. The lexer has a state for each remainder, so there must not be
+/// many.
 fn digits(divisor: &Number, place: &str) -> Result<(u128, usize)> {
     let written = float(divisor).to_string();
     let decimals = written.split_once('.');
@@ -120,18 +119,17 @@ fn digits(divisor: &Number, place: &str) -> Result<(u128, usize)> {
         return Ok((digits, decimals));
     }
     let why = format_args!(
-        "is {divisor}, and can have digits from 1 to {LARGEST_DIVISOR}, {DIVISOR_DECIMALS} of them behind the point"
+        "is {divisor}, expected digits from 1 to {LARGEST_DIVISOR}, at most {DIVISOR_DECIMALS} of them after the decimal point"
     );
     refused("multipleOf", why, place)
 }
 
-/// Returns true if a schema names a type.
+/// Returns true if a schema lists a type.
 pub(super) fn is_of(keywords: &Keywords, kind: &str) -> bool {
     list(keywords, "type").iter().any(|it| it == kind)
 }
 
-/// Holds values that are given as they are: where one of them cannot be computed with, all are
-/// spelled.
+/// Checks listed values: if one of them cannot be represented, all are spelled.
 fn hold_data(keywords: &mut Keywords, keyword: &str, place: &str) -> Result {
     let Some(value) = keywords.get(keyword) else {
         return Ok(());
@@ -149,7 +147,8 @@ fn hold_data(keywords: &mut Keywords, keyword: &str, place: &str) -> Result {
         .keys()
         .filter(|other| *other != "type" && *other != keyword);
     if let Some(other) = others.next() {
-        let why = format_args!("is {shown}, which cannot be held exactly beside `{other}`");
+        let why =
+            format_args!("is {shown}, which cannot be enforced exactly together with `{other}`");
         return refused(keyword, why, place);
     }
     let kinds = list(keywords, "type");
@@ -167,7 +166,7 @@ fn hold_data(keywords: &mut Keywords, keyword: &str, place: &str) -> Result {
     Ok(())
 }
 
-/// A number that is written as an integer.
+/// Returns a number that is written as an integer; `None` for others.
 pub(super) fn integer(number: &Number) -> Option<i128> {
     let signed = number.as_i64().map(i128::from);
     signed.or_else(|| number.as_u64().map(i128::from))
@@ -177,7 +176,7 @@ pub(super) fn float(number: &Number) -> f64 {
     number.as_f64().unwrap_or_default()
 }
 
-/// The nearest floating-point number that is not less than an integer.
+/// Returns the nearest floating-point number that is not below an integer.
 fn above(bound: i128) -> f64 {
     let near = bound as f64;
     if (near as i128) < bound {
@@ -187,7 +186,7 @@ fn above(bound: i128) -> f64 {
     }
 }
 
-/// The least integer on a side, if there is a bound: the closer one of both keywords.
+/// Returns the tightest integer bound on a side; `None` without one.
 pub(super) fn integer_bound(keywords: &Keywords, side: Side) -> Option<i128> {
     let (inclusive, exclusive, sign) = side;
     let read = |keyword: &str, excludes: bool| {
@@ -204,7 +203,7 @@ pub(super) fn integer_bound(keywords: &Keywords, side: Side) -> Option<i128> {
     read(inclusive, false).max(read(exclusive, true))
 }
 
-/// Gives an integer bounds that are integers, and those that it lacks.
+/// Rounds the bounds of an integer to integers, and adds missing ones.
 fn bound_integer(keywords: &mut Keywords, most: i64, place: &str) -> Result {
     let bounds = SIDES.map(|side| integer_bound(keywords, side));
     let is_listed = keywords.contains_key("enum") || keywords.contains_key("const");
@@ -228,7 +227,7 @@ fn bound_integer(keywords: &mut Keywords, most: i64, place: &str) -> Result {
     Ok(())
 }
 
-/// Holds the bounds of numbers that can have fractions.
+/// Limits the bounds of numbers that can have fractions.
 fn bound_number(keywords: &mut Keywords, place: &str) -> Result {
     for (inclusive, exclusive, sign) in SIDES {
         for keyword in [inclusive, exclusive] {
@@ -250,7 +249,7 @@ fn bound_number(keywords: &mut Keywords, place: &str) -> Result {
                 least if -SMALLEST_BOUND < least && least < 0.0 => 0.0,
                 least => least,
             };
-            // Without a sign of zero.
+            // Adding zero removes the sign of zero.
             let held = 0.0 + f64::from(sign) * held;
             if held.partial_cmp(&written) != Some(Ordering::Equal) {
                 keywords.insert(keyword.to_owned(), held.into());
@@ -264,7 +263,7 @@ fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> R
     let bound = &keywords[keyword];
     refused(
         keyword,
-        format_args!("is {bound}, and can be from -{most} to {most}"),
+        format_args!("is {bound}, expected -{most} to {most}"),
         place,
     )
 }
@@ -272,7 +271,7 @@ fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> R
 fn hold_count(keyword: &str, value: &mut Value, place: &str) -> Result {
     let count = whole(value).unwrap_or_default();
     if count > LARGEST_COUNT && keyword.starts_with("min") {
-        let why = format_args!("is {value}, and can be at most {LARGEST_COUNT}");
+        let why = format_args!("is {value}, expected at most {LARGEST_COUNT}");
         return refused(keyword, why, place);
     }
     *value = count.min(LARGEST_COUNT).into();

@@ -1,11 +1,11 @@
-//! Prepares a JSON schema for llguidance. References are [resolved](references), keywords that it does
-//! not know are [rewritten](rewriting) by those that it does, numbers are [held](limits) within what
-//! it computes with, and what remains of numbers beyond that is [written](exact) as a grammar of
-//! Lark around it. What none of them can hold is refused with its place in the schema.
+//! Prepares a JSON schema for llguidance. References are [resolved](references), unsupported
+//! keywords are [rewritten](rewriting) by supported ones, and numbers are [limited](limits) to the
+//! supported range. Numbers beyond it are [written](exact) as a Lark grammar around the schema.
+//! Anything else is refused with its place in the schema.
 //!
 //! Unbounded parts of a schema are bounded, as in llama.cpp and xgrammar, because a model might
-//! never end them: integers without bounds have at most 16 digits, white space is short, and an
-//! object that lists its properties has no others unless the schema says so.
+//! never end them. Integers without bounds have at most 16 digits, white space is short, and an
+//! object that lists its properties has no others unless the schema allows them.
 
 mod closing;
 mod conditions;
@@ -29,25 +29,25 @@ use serde_json::{Value, json};
 use super::bounds;
 use super::compiler::ConstraintError;
 
-/// White space between the parts of a document: a space, or a new line and its indentation. A model
-/// that gets lost in white space would otherwise never come out of it.
+/// White space between the parts of a document: a space, or a new line and its indentation.
+/// Otherwise a model might generate white space forever.
 const WHITE_SPACE: &str = r"[ \t]|\r?\n[ \t]{0,40}";
-/// Escapes that strings are written with. Without `\u`, a name has one spelling, and no second
-/// value can hide behind another.
+/// Escape sequences of strings. Without `\u`, a name has only one spelling, so no second value can
+/// hide behind another.
 const ESCAPES: &str = "nrbtf\\\"";
-/// Maximum nesting of schemas that are looked into for what they say together.
+/// Maximum nesting of schemas that are combined to find their common restrictions.
 const DEEPEST: usize = 12;
 
-/// A schema as llguidance is to read it.
+/// A schema in a form that llguidance can read.
 #[derive(Debug)]
 pub(super) enum Notation {
-    /// As a schema.
+    /// The form of a schema.
     Json(Value),
-    /// As a grammar of Lark.
+    /// The form of a Lark grammar.
     Lark(String),
 }
 
-/// The pointer to what is within a place.
+/// Returns the pointer to `name` within a place.
 fn within(place: &str, name: &str) -> String {
     format!("{place}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -63,24 +63,24 @@ fn refused<T>(keyword: &str, why: impl fmt::Display, place: &str) -> Result<T> {
     Err(ConstraintError(format!("`{keyword}` {why}{at}")))
 }
 
-/// The schema as llguidance is to read it.
+/// Converts a schema to a form that llguidance can read.
 pub(super) fn prepare(schema: &Value) -> Result<Notation> {
     let options = json!({"whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES});
     prepare_as(schema, Some(options), true)
 }
 
-/// The schema without annotations, whose references all lead to its `$defs`, and in which what
-/// patterns look ahead for are patterns of their own.
+/// Returns the schema without annotations. All references lead to its `$defs`, and lookaheads of
+/// patterns are separate patterns.
 ///
 /// # Errors
-/// A reference that leads to nothing, and a keyword with a value that it cannot have.
+/// A reference without a target, and a keyword with an invalid value.
 pub fn resolved(schema: &Value) -> Result<Value> {
     let (mut schema, _) = references::resolve(schema)?;
     rewriting::split_patterns(&mut schema, "")?;
     Ok(schema)
 }
 
-/// A schema within a grammar of Lark, whose options and open objects stay as they are.
+/// Prepares a schema within a Lark grammar. Its options and open objects are not changed.
 pub(super) fn prepare_within(schema: &Value) -> Result<Notation> {
     let options = schema.get("x-guidance").filter(|it| it.is_object());
     prepare_as(schema, options.cloned(), false)
@@ -90,7 +90,7 @@ fn prepare_as(schema: &Value, options: Option<Value>, closes: bool) -> Result<No
     match schema {
         Value::Object(_) | Value::Bool(true) => {}
         Value::Bool(false) => return Err(ConstraintError("no text can match".to_owned())),
-        _ => return Err(ConstraintError("a schema is a JSON object".to_owned())),
+        _ => return Err(ConstraintError("a schema must be a JSON object".to_owned())),
     }
     let (mut schema, places) = references::resolve(schema)?;
     if closes {

@@ -1,4 +1,4 @@
-//! Rules of the names of properties, and of what other keywords do not evaluate.
+//! Rules for the names of properties, and for unevaluated properties and items.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::references::target;
 use super::rewriting::{Node, is_open};
 use super::{DEEPEST, Result, refused};
 
-/// Writes rules of names as what llguidance knows of them: lists and patterns.
+/// Rewrites rules for names as lists and patterns, which llguidance supports.
 pub(super) fn property_names(keywords: &mut Keywords, mut names: Value, node: &Node) -> Result {
     for _ in 0..DEEPEST {
         let only = names.as_object().filter(|names| names.len() == 1);
@@ -44,7 +44,7 @@ pub(super) fn property_names(keywords: &mut Keywords, mut names: Value, node: &N
     } else {
         return refused(
             "propertyNames",
-            "is more than a list or one `pattern`",
+            "must be a list or one `pattern`",
             node.place,
         );
     }
@@ -65,7 +65,7 @@ pub(super) fn unevaluated_items(keywords: &mut Keywords, it: Value, node: &Node)
     unevaluated(["unevaluatedItems", "items"], keywords, it, node)
 }
 
-/// Takes what is unevaluated for what is additional, where nothing but the same schema evaluates.
+/// Replaces unevaluated parts by additional ones, if no other schema evaluates them.
 fn unevaluated(
     [keyword, same]: [&str; 2],
     keywords: &mut Keywords,
@@ -78,7 +78,7 @@ fn unevaluated(
     if (composes && !has_same || !node.around.is_empty()) && !is_open(&schema) {
         return refused(
             keyword,
-            "is not supported beside what else evaluates",
+            "is not supported together with other keywords that evaluate",
             node.place,
         );
     }
@@ -88,15 +88,15 @@ fn unevaluated(
     Ok(())
 }
 
-/// Refuses counts that need names to be told apart. A grammar cannot know that a name has come
-/// before, so it can count at most one property whose name is open.
+/// Refuses counts that require distinct names. A grammar cannot know that a name has come before,
+/// so it can count at most one property whose name is open.
 pub(super) fn least_properties(keywords: &mut Keywords, count: Value, node: &Node) -> Result {
     let required = list(keywords, "required").len() as u64;
     let is_closed = keywords.get("additionalProperties") == Some(&Value::Bool(false))
         && !keywords.contains_key("patternProperties");
     if whole(&count).is_some_and(|least| least > required + 1) && !is_closed {
         let why = format!(
-            "is {count}, and only {required} of them are `required`: names cannot be held apart"
+            "is {count}, but only {required} are `required`: other names cannot be counted"
         );
         return refused("minProperties", why, node.place);
     }

@@ -1,4 +1,4 @@
-//! Schemas that hold for one value together, and what they say of it.
+//! Schemas that apply to the same value, and their common restrictions.
 
 use serde_json::Value;
 
@@ -6,20 +6,20 @@ use super::keywords::{Keywords, list, one_or_more};
 use super::limits::{SIDES, integer_bound, is_of};
 use super::references::target;
 
-/// Maximum number of schemas that are looked at.
+/// Maximum number of schemas that are combined.
 const MOST_PARTS: usize = 64;
-/// Maximum number of values that are told apart, with the schemas that list them.
+/// Maximum number of distinct values, plus the schemas that list them.
 const MOST_VALUES: usize = 4_000;
 static BOOLEANS: [Value; 2] = [Value::Bool(true), Value::Bool(false)];
 static NULL: Value = Value::Null;
 
-/// Schemas of one value.
+/// Schemas that apply to one value.
 pub(super) struct Parts<'a> {
     pub(super) root: &'a Value,
     pub(super) all: Vec<&'a Keywords>,
-    /// The values among which it is, if they are listed.
+    /// The possible values, if they are listed.
     pub(super) values: Option<Vec<&'a Value>>,
-    /// Number of steps that it took to find them.
+    /// Number of steps taken to find them.
     pub(super) steps: usize,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Parts<'a> {
         parts.for_each(|schema| self.add(schema));
     }
 
-    /// The schemas of a property.
+    /// Returns the schemas of a property.
     pub(super) fn property(&self, name: &str) -> Self {
         let all = self.all.iter();
         let all = all.filter_map(|keywords| keywords.get("properties")?.get(name));
@@ -81,7 +81,7 @@ impl<'a> Parts<'a> {
         names.filter_map(Value::as_str)
     }
 
-    /// Returns true if a value of a type can hold.
+    /// Returns true if a value of this type may match.
     pub(super) fn can_be(&self, kind: &str, is: fn(&Value) -> bool) -> bool {
         let is_named = |it: &Value| it == kind || kind == "number" && it == "integer";
         let mut types = self.all.iter().filter_map(|keywords| keywords.get("type"));
@@ -95,7 +95,7 @@ impl<'a> Parts<'a> {
         all.any(|keywords| is_of(keywords, "integer") && !is_of(keywords, "number"))
     }
 
-    /// Returns true if all integers are less than those of others.
+    /// Returns true if all integers of these schemas are below those of the others.
     pub(super) fn is_below(&self, other: &Self) -> bool {
         let bound = |parts: &Self, side: usize| {
             let all = parts.all.iter();
@@ -107,7 +107,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The values that a schema lists, if it does: all that can hold are among them.
+/// Returns the values that a schema lists, if it does: every match is among them.
 pub(super) fn values_of<'a>(keywords: &'a Keywords, root: &'a Value) -> Option<Vec<&'a Value>> {
     listed(keywords, root, &mut { MOST_VALUES })
 }
@@ -133,7 +133,7 @@ fn listed<'a>(keywords: &'a Keywords, root: &'a Value, left: &mut usize) -> Opti
     (*left > 0).then_some(values)
 }
 
-/// Returns true if two values are equal in JSON, where 1 and 1.0 are.
+/// Returns true if two values are equal in JSON, where 1 equals 1.0.
 pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => {

@@ -1,6 +1,5 @@
-//! Resolves the references of a schema, which are URIs, and takes what does not demand anything out
-//! of it: what is left consists of the root and of the schemas that references lead to, by number
-//! in `$defs`.
+//! Resolves the references of a schema, which are URIs, and removes annotations. The result has the
+//! root, and in `$defs` the referenced schemas by number.
 
 use std::collections::HashMap;
 
@@ -12,17 +11,17 @@ use super::limits::SIDES;
 use super::{Result, cycles, refused};
 use crate::constrain::compiler::ConstraintError;
 
-/// The most properties of one object: what may come next is a list of them.
+/// Maximum number of properties of one object: the possible next ones form a list.
 const MAX_PROPERTIES: usize = 1000;
-/// The most of them that may be left out: each may come next, by four items of the parser, which has
-/// 1,200 for one byte.
+/// Maximum number of optional properties of one object. Each may come next, which takes four items
+/// of the parser, and that has 1,200 for one byte.
 const MAX_OPTIONAL: usize = 290;
 /// Maximum nesting of all definitions together: the compiler recurses along it.
 const MOST_LEVELS: usize = 16 << 10;
-/// Maximum number of schemas in all: the compiler has no more.
+/// Maximum number of schemas, a limit of the compiler.
 const MOST_SCHEMAS: usize = 50_000;
 
-/// A schema with all references resolved, and the pointers to what is in its `$defs`.
+/// Resolves all references. Also returns the pointers to the schemas in `$defs`.
 pub(super) fn resolve(root: &Value) -> Result<(Value, Vec<String>)> {
     let mut resolver = Resolver::default();
     let mut document = root.clone();
@@ -48,20 +47,20 @@ pub(super) fn resolve(root: &Value) -> Result<(Value, Vec<String>)> {
 #[derive(Default)]
 struct Resolver {
     document: Value,
-    /// Pointers by URIs, which have a fragment if they are anchors.
+    /// Pointers by URI; URIs of anchors have a fragment.
     parts: HashMap<String, String>,
     dynamic_anchors: Vec<String>,
-    /// Numbers of what references lead to, by pointers.
+    /// Numbers of the referenced schemas, by pointer.
     numbers: HashMap<String, usize>,
     pointers: Vec<String>,
-    /// Nesting of all definitions together, and of the one that is read.
+    /// Nesting of all definitions together; the next field is that of the present one.
     levels: usize,
     deepest: usize,
     schemas: usize,
 }
 
 impl Resolver {
-    /// Collects the URIs of the parts of a document, and completes those of its references.
+    /// Collects the URIs of the parts of a document, and makes its references absolute.
     fn read(&mut self, schema: &mut Value, base: &str, place: &str) -> Result {
         let Value::Object(keywords) = schema else {
             return Ok(());
@@ -114,7 +113,7 @@ impl Resolver {
         let keywords = match schema {
             Value::Object(keywords) => keywords,
             Value::Bool(_) => return Ok(()),
-            other => return refused(at, format_args!("has {other}, which is no schema"), place),
+            other => return refused(at, format_args!("has {other}, expected a schema"), place),
         };
         for (keyword, value) in std::mem::take(keywords) {
             check(&keyword, &value, place)?;
@@ -125,7 +124,7 @@ impl Resolver {
                     let number = self.number(&keyword, &reference, place)?;
                     let target = json!(format!("#/$defs/{number}"));
                     if let Some(other) = keywords.insert("$ref".to_owned(), target) {
-                        return refused(&keyword, format_args!("stands beside {other}"), place);
+                        return refused(&keyword, format_args!("conflicts with {other}"), place);
                     }
                 }
                 (_, value) => {
@@ -137,7 +136,8 @@ impl Resolver {
         let properties = keywords.get("properties").and_then(Value::as_object);
         let count = properties.map_or(0, Map::len);
         if count > MAX_PROPERTIES {
-            let why = format!("an object has {count} properties, and can have {MAX_PROPERTIES}");
+            let why =
+                format!("an object has {count} properties, expected at most {MAX_PROPERTIES}");
             return Err(ConstraintError(why));
         }
         if count > MAX_OPTIONAL {
@@ -147,7 +147,7 @@ impl Resolver {
             let optional = optional.count();
             if optional > MAX_OPTIONAL {
                 let why = format_args!(
-                    "has {optional} that may be left out, and can have {MAX_OPTIONAL}"
+                    "has {optional} optional properties, expected at most {MAX_OPTIONAL}"
                 );
                 return refused("properties", why, place);
             }
@@ -157,12 +157,12 @@ impl Resolver {
         })
     }
 
-    /// The number of what a reference leads to.
+    /// Returns the number of a reference's target.
     fn number(&mut self, keyword: &str, reference: &str, place: &str) -> Result<usize> {
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let anchors = self.dynamic_anchors.iter();
         if keyword != "$ref" && anchors.filter(|anchor| *anchor == fragment).count() > 1 {
-            return refused(keyword, "depends on how it is reached", place);
+            return refused(keyword, "has several possible targets", place);
         }
         let fragment = percent_decode_str(fragment).decode_utf8_lossy();
         let pointer = if fragment.is_empty() || fragment.starts_with('/') {
@@ -175,7 +175,7 @@ impl Resolver {
         let Some(pointer) = pointer.filter(exists) else {
             return refused(
                 keyword,
-                format_args!("`{reference}` leads to nothing"),
+                format_args!("`{reference}` refers to nothing"),
                 place,
             );
         };
@@ -188,7 +188,7 @@ impl Resolver {
     }
 }
 
-/// Completes a URI that is relative to another.
+/// Makes a relative URI absolute.
 fn join(base: &str, uri: &str) -> String {
     let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -205,8 +205,8 @@ fn join(base: &str, uri: &str) -> String {
     format!("{kept}{uri}")
 }
 
-/// Writes what older versions of JSON Schema had as it is now: lists of `items`, and bounds that
-/// are excluded by a boolean.
+/// Converts forms of older versions of JSON Schema: lists in `items`, and boolean
+/// `exclusiveMinimum` and `exclusiveMaximum`.
 fn renew(keywords: &mut Keywords) {
     if keywords.get("items").is_some_and(Value::is_array) {
         let first = keywords.shift_remove("items").unwrap_or_default();
@@ -223,7 +223,7 @@ fn renew(keywords: &mut Keywords) {
     }
 }
 
-/// The schema that a resolved reference leads to.
+/// Returns the target of a resolved reference.
 pub(super) fn target<'a>(root: &'a Value, keywords: &Keywords) -> Option<&'a Value> {
     let reference = keywords.get("$ref")?.as_str()?;
     root.pointer(reference.strip_prefix('#')?)

@@ -1,6 +1,6 @@
-//! Rewrites keywords that llguidance does not know by those that it does, each by one rule.
+//! Rewriting of keywords that llguidance does not support, each by one rule.
 //!
-//! What a rule allows may be less than what the schema does, and is never more.
+//! A rewritten schema may allow less than the original, but never more.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -14,10 +14,11 @@ use super::keywords::{Keywords, each_part};
 use super::limits::Limits;
 use super::{Result, conditions, elements, exclusive, names, refused, within};
 
-/// Rewrites a keyword, which is taken out of its schema, with its value.
+/// A function that rewrites a keyword. The keyword was removed from its schema; its value is
+/// passed.
 type Rule = fn(&mut Keywords, Value, &Node) -> Result;
 
-/// Rules in their order. What one leads to may be for others behind it.
+/// Rules in their order. The result of one may be rewritten by a later one.
 const RULES: [(&str, Rule); 15] = [
     ("nullable", nullable),
     ("dependencies", conditions::dependent),
@@ -35,30 +36,30 @@ const RULES: [(&str, Rule); 15] = [
     ("format", format),
     ("minProperties", names::least_properties),
 ];
-/// Keywords that demand nothing without another, whose rule has taken them into account.
+/// Keywords without effect on their own; the rule of another keyword has used them.
 const IDLE: &str = "then else additionalItems minContains maxContains";
-/// Keywords of schemas of the same value.
+/// Keywords of schemas for the same value.
 const PARTS: [&str; 2] = ["allOf", "anyOf"];
-/// The formats that texts are held to. All others are annotations.
+/// Formats that are enforced. All others are annotations.
 const FORMATS: &str = "date-time time date duration email hostname ipv4 ipv6 uuid uri";
 
 /// Context of the schema of a value.
 pub(super) struct Node<'a> {
-    /// The whole schema as it was.
+    /// The whole schema before rewriting.
     pub(super) root: &'a Value,
     pub(super) place: &'a str,
-    /// Other schemas of the same value, around this one.
+    /// Other schemas for the same value, around this one.
     pub(super) around: &'a [&'a Keywords],
 }
 
 impl<'a> Node<'a> {
-    /// The schemas of the same value, with one within the others.
+    /// Returns the schemas for the same value, with `keywords` within the others.
     pub(super) fn around_with(&self, keywords: &'a Keywords) -> Vec<&'a Keywords> {
         self.around.iter().copied().chain([keywords]).collect()
     }
 }
 
-/// Rewrites a schema in place, and holds its numbers. The places are those of its `$defs`.
+/// Rewrites a schema in place, and limits its numbers. `places` are those of its `$defs`.
 pub(super) fn rewrite(schema: &mut Value, places: &[String]) -> Result {
     let root = schema.clone();
     let limits = Limits::default();
@@ -126,7 +127,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// Adds a schema that holds, too.
+/// Adds a schema that must match, too.
 pub(super) fn demand(keywords: &mut Keywords, schema: Value) {
     let all = keywords.entry("allOf").or_insert_with(|| json!([]));
     if let Value::Array(all) = all {
@@ -134,12 +135,12 @@ pub(super) fn demand(keywords: &mut Keywords, schema: Value) {
     }
 }
 
-/// Returns true if a schema demands nothing.
+/// Returns true if a schema allows everything.
 pub(super) fn is_open(schema: &Value) -> bool {
     schema == &Value::Bool(true) || schema == &json!({})
 }
 
-/// Adds `null`, for which the older versions of Open API have no type.
+/// Allows `null`, for which older versions of OpenAPI have no type.
 fn nullable(keywords: &mut Keywords, adds: Value, _: &Node) -> Result {
     if adds == Value::Bool(true) && keywords.contains_key("type") {
         let others = Value::Object(std::mem::take(keywords));
@@ -148,7 +149,7 @@ fn nullable(keywords: &mut Keywords, adds: Value, _: &Node) -> Result {
     Ok(())
 }
 
-/// Splits what patterns look ahead for off in a schema and in all within it.
+/// Splits off the lookaheads of patterns, in a schema and all within it.
 pub(super) fn split_patterns(schema: &mut Value, place: &str) -> Result {
     let Value::Object(keywords) = schema else {
         return Ok(());
@@ -166,8 +167,8 @@ pub(super) fn split_patterns(schema: &mut Value, place: &str) -> Result {
     })
 }
 
-/// Patterns that have to match ahead are patterns of the same text, and so are the opposites of
-/// those that must not.
+/// Converts lookaheads: positive ones become patterns for the same text, negative ones the
+/// opposites of theirs.
 fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
     let whole = pattern.as_str().unwrap_or_default();
     let mut patterns = Vec::new();
@@ -186,9 +187,9 @@ fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
     let rest = if is_ahead { rest } else { whole };
     let plain = rest.replace(r"\\", "").replace(r"\(", "");
     let mut around = ["(?=", "(?!", "(?<=", "(?<!"].into_iter();
-    // An alternative that stands beside one would be one for itself.
+    // An alternative beside a lookahead would become one of its own.
     if around.any(|around| plain.contains(around)) || is_ahead && plain.contains('|') {
-        let why = "looks around, other than ahead where it begins with `^`, with `(?=` or for what has a simple opposite";
+        let why = "has an unsupported lookaround: only lookaheads after a leading `^` are supported, with `(?=` or with a simple opposite";
         return refused("pattern", why, node.place);
     }
     if !is_ahead {
@@ -202,10 +203,11 @@ fn look_ahead(keywords: &mut Keywords, pattern: Value, node: &Node) -> Result {
     Ok(())
 }
 
-/// The pattern of the texts that a pattern does not match at their beginning, if that is simple: one
-/// character (`(?!\.)`), one twice anywhere (`(?!.*\.\.)`), or nothing but some (`(?!^[-+.]*$)`).
+/// Returns the pattern for texts whose beginning a pattern does not match, if that is simple: one
+/// character (`(?!\.)`), one twice anywhere (`(?!.*\.\.)`), or only some characters
+/// (`(?!^[-+.]*$)`).
 fn opposite(pattern: &str) -> Option<String> {
-    // What stands in the brackets of a class.
+    // The content of a class's brackets.
     let class = |one: &str| {
         let inner = match one.strip_prefix('[') {
             Some(rest) => rest.strip_suffix(']')?,
@@ -232,7 +234,7 @@ fn opposite(pattern: &str) -> Option<String> {
     all.or_else(first).or_else(twice)
 }
 
-/// Splits a pattern into the rest of a group and what is behind it.
+/// Splits a pattern into the rest of a group and the text behind it.
 fn split_group(pattern: &str) -> Option<(&str, &str)> {
     let (mut depth, mut in_class, mut is_escaped) = (1, false, false);
     let end = pattern.bytes().position(|byte| {

@@ -1,4 +1,4 @@
-//! Spells values that llguidance cannot compute with as expressions of Lark.
+//! Writes values that llguidance cannot represent as Lark expressions.
 
 use serde_json::Value;
 
@@ -6,13 +6,13 @@ use super::keywords::{Keywords, TYPES};
 use super::limits::{LARGEST_OF_ALL, SIDES, UNITS, float, integer, integer_bound, is_of};
 use crate::constrain::grammar::quoted;
 
-/// Keyword of what is spelled: an expression of Lark, and why the other keywords do not hold what
-/// is nearest to it, unless they do.
+/// Keyword of a spelled value: a Lark expression, and the reason why the other keywords do not
+/// approximate it, if they do not.
 pub(super) const EXACT: &str = "x-exact";
-/// The largest integer that is spelled.
+/// Largest integer that is spelled.
 const FARTHEST: i128 = 10_i128.pow(30);
 
-/// Returns true if llguidance can compute with a value.
+/// Returns true if llguidance can represent a value.
 pub(super) fn is_computable(value: &Value) -> bool {
     match value {
         Value::Array(values) => values.iter().all(is_computable),
@@ -22,7 +22,7 @@ pub(super) fn is_computable(value: &Value) -> bool {
             let is_near = |integer| near as i128 == integer;
             near.abs() < -(i64::MIN as f64) && integer(number).is_none_or(is_near)
         }
-        // A grammar of texts has no way to write other control characters.
+        // A grammar for texts cannot write other control characters.
         Value::String(text) => {
             !text.contains(|c: char| c.is_control() && !"\n\r\t\u{8}\u{c}".contains(c))
         }
@@ -30,14 +30,14 @@ pub(super) fn is_computable(value: &Value) -> bool {
     }
 }
 
-/// Returns true if a value is of a type.
+/// Returns true if a value has this type.
 pub(super) fn is_of_type(value: &Value, kind: &Value) -> bool {
     let is_whole = || value.as_f64().is_some_and(|value| value.fract() == 0.0);
     let mut types = TYPES.iter();
     kind == "integer" && is_whole() || types.any(|(name, is)| kind == name && is(value))
 }
 
-/// A value with white space where it may be.
+/// Writes a value, with white space where it is allowed.
 pub(super) fn spelled(value: &Value) -> String {
     let list = |open: &str, each: Vec<String>, close: &str| {
         format!("\"{open}\" {} \"{close}\"", each.join(" \",\" "))
@@ -55,8 +55,8 @@ pub(super) fn spelled(value: &Value) -> String {
     }
 }
 
-/// The numbers of a schema whose bounds cannot be computed with, if they can be spelled: integers,
-/// or numbers that are all so far away that floating-point numbers have no fractions there.
+/// Writes the numbers of a schema with bounds that cannot be represented, if they can be spelled:
+/// integers, or numbers so large that floating-point numbers have no fractions there.
 pub(super) fn range(keywords: &Keywords) -> Option<String> {
     let is_number = is_of(keywords, "number");
     let is_known = |keyword: &String| {
@@ -75,7 +75,7 @@ pub(super) fn range(keywords: &Keywords) -> Option<String> {
     let is_empty = least
         .zip(most)
         .is_some_and(|(least, most)| least > most.saturating_neg());
-    // What is farther is as none, unless nothing is left.
+    // A bound further away counts as absent, unless no number would be left.
     let is_held = |bound: &i128| *bound >= -FARTHEST;
     let mut bounds = [least, most].into_iter().flatten();
     if is_empty
@@ -91,8 +91,8 @@ pub(super) fn range(keywords: &Keywords) -> Option<String> {
     ))
 }
 
-/// The most that numbers without a bound on that side can be: 64 bits, or one digit more than the
-/// least has.
+/// Returns the upper bound of numbers that have none: 64 bits, or one digit more than the lower
+/// bound.
 fn open_bound(least: i128) -> i128 {
     let most = i128::from(i64::MAX);
     if least < most {
@@ -102,7 +102,7 @@ fn open_bound(least: i128) -> i128 {
     }
 }
 
-/// The integers from one to another.
+/// Writes an expression for the integers in a range.
 fn integers(least: i128, most: i128) -> String {
     let mut parts = Vec::new();
     if least < 0 {
@@ -114,11 +114,11 @@ fn integers(least: i128, most: i128) -> String {
     format!("/{}/", parts.join("|"))
 }
 
-/// A regular expression of the natural numbers from one to another.
+/// Writes a regular expression for the natural numbers in a range.
 fn naturals(mut least: i128, most: i128) -> String {
     let mut parts = Vec::new();
     while least <= most {
-        // The largest block of numbers that differ in their last digits only.
+        // The largest block of numbers that differ only in their last digits.
         let (mut size, mut tail) = (1, String::new());
         while least > 0 && least % (size * 10) == 0 && least + size * 10 - 1 <= most {
             size *= 10;

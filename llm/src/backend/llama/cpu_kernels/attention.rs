@@ -1,5 +1,5 @@
-//! Attention that ggml leaves to the kernels, through `shim.cpp`: that of models whose weights are
-//! packed for them.
+//! Attention computed by the kernels in place of ggml, through `shim.cpp`, for models with packed
+//! weights.
 
 use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
 use llama_cpp_sys_2 as sys;
@@ -8,14 +8,14 @@ use super::ATTACHED;
 use super::calls::{ALIGNMENT, graphmill_kernels_next_share};
 use super::panics::{guarded, guarded_in};
 
-/// `graphmill_rows` of `shim.h`.
+/// Mirrors `graphmill_rows` of `shim.h`, field by field.
 #[repr(C)]
 struct RawRows {
     first: *const u8,
     strides: [usize; 3],
 }
 
-/// `graphmill_attention` of `shim.h`.
+/// Mirrors `graphmill_attention` of `shim.h`, field by field.
 #[repr(C)]
 struct RawAttention {
     tokens: i64,
@@ -43,7 +43,7 @@ struct RawAttention {
     pool: *mut sys::ggml_threadpool,
 }
 
-/// How the kernels call numbers of a type of ggml, if they read it.
+/// Returns the kernels' name for a number type of ggml; `None` if they do not read it.
 fn numbers(ggml_type: sys::ggml_type) -> Option<Numbers> {
     match ggml_type {
         sys::GGML_TYPE_F32 => Some(Numbers::F32),
@@ -58,13 +58,13 @@ fn numbers(ggml_type: sys::ggml_type) -> Option<Numbers> {
     }
 }
 
-/// The instructions that are used, if they compute attention.
+/// Returns the attached kernels, if they compute attention.
 fn kernels() -> Option<Kernels> {
     ATTACHED.get().copied().filter(Kernels::attends)
 }
 
-/// Whether attention is left to the kernels where keys and values are of these types and the model
-/// is packed for them.
+/// Returns true if the kernels compute attention over keys and values of these types, for a model
+/// with packed weights.
 pub(crate) fn attends(keys: sys::ggml_type, values: sys::ggml_type) -> bool {
     kernels().is_some() && numbers(keys).is_some() && numbers(values).is_some()
 }
@@ -79,7 +79,7 @@ impl RawRows {
 }
 
 impl RawAttention {
-    /// What is to be computed, and with what; `None` if there is no kernel for it.
+    /// Converts to the kernels' form; `None` if there is no kernel for this attention.
     fn attention(&self) -> Option<(Kernels, Attention)> {
         let kernels = kernels()?;
         let size = |count: i64| usize::try_from(count).ok();
@@ -103,19 +103,19 @@ impl RawAttention {
             max_bias: self.max_bias,
             out: self.out,
         };
-        // Linear biases change every score by itself, which llama.cpp does faster.
+        // Linear biases change each score, which llama.cpp does faster.
         let biased = self.max_bias > 0.0;
         (!biased && attention.fits()).then_some((kernels, attention))
     }
 }
 
-/// Whether there is a kernel for this attention. Nothing of it is read.
+/// Returns true if there is a kernel for this attention. Does not read the tensors' data.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_attends(attention: &RawAttention) -> bool {
     guarded(|| attention.attention().is_some())
 }
 
-/// Bytes of scratch memory for it. Nothing of it is read.
+/// Returns the size of the scratch memory, in bytes. Does not read the tensors' data.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_attention_bytes(raw: &RawAttention) -> usize {
     guarded(|| {
@@ -127,7 +127,7 @@ extern "C" fn graphmill_kernels_attention_bytes(raw: &RawAttention) -> usize {
 }
 
 impl RawAttention {
-    /// Where the scratch memory begins that threads share.
+    /// Returns the start of the scratch memory that the threads share.
     fn scratch(&self, attention: &Attention) -> *mut u8 {
         let needed = attention.scratch_bytes(self.threads as usize);
         if needed == 0 {
@@ -142,10 +142,10 @@ impl RawAttention {
     }
 }
 
-/// Computes parts of it until none is left. Says whether parts are to be merged.
+/// Computes parts until none is left. Returns true if parts must be merged.
 ///
 /// # Safety
-/// It is as ggml describes it for the calling thread, and the pool is computing it.
+/// The attention is as ggml describes it for the calling thread, and the pool is computing it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
     let Some((kernels, attention)) = guarded_in(raw.pool, || raw.attention()) else {

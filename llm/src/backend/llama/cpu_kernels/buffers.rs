@@ -1,5 +1,5 @@
-//! What happens to the buffers of ggml's CPU backend: `buffers.cpp` replaces some of ggml's own
-//! calls for them, and asks here.
+//! Buffers of ggml's CPU backend: `buffers.cpp` replaces some of ggml's calls for them with calls
+//! to this module.
 
 use std::ffi::c_void;
 
@@ -10,13 +10,13 @@ unsafe extern "C" {
     fn graphmill_buffers_attach();
 }
 
-/// From here on, this process hears of such buffers. To be called once, before any is allocated.
+/// Attaches to the buffers of this process. Must be called once, before any is allocated.
 pub(crate) fn attach() {
     // SAFETY: called once, before anything else uses ggml's type of buffers.
     unsafe { graphmill_buffers_attach() }
 }
 
-/// Makes a buffer read as zeros; says whether it did.
+/// Makes a buffer read as zeros. Returns false if it did nothing.
 ///
 /// # Safety
 /// The memory must be private to the process, belong to no file, and nobody else may use it
@@ -35,7 +35,7 @@ unsafe extern "C" fn graphmill_buffer_clear(first: *mut c_void, bytes: usize) ->
     }
 }
 
-/// A buffer is about to be freed.
+/// Notes that a buffer is about to be freed.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_buffer_freed(first: *mut c_void) {
     #[cfg(target_os = "linux")]

@@ -1,5 +1,5 @@
-//! The calls between ggml and the kernels, through `shim.cpp`: what comes from there is checked for
-//! its form and becomes slices here.
+//! Calls between ggml and the kernels, through `shim.cpp`. Pointers from there are checked and
+//! become slices here.
 
 use std::ffi::{c_int, c_void};
 use std::slice;
@@ -10,10 +10,10 @@ use llama_cpp_sys_2 as sys;
 use super::panics::{guarded, guarded_in};
 use super::{ATTACHED, Matrix, packed};
 
-/// A line of the cache: what is in scratch memory begins at one.
+/// Size of a cache line, in bytes. Data in scratch memory begins at a multiple of it.
 pub(super) const ALIGNMENT: usize = 64;
 
-/// `graphmill_matrix` of `shim.h`.
+/// Mirrors `graphmill_matrix` of `shim.h`, field by field.
 #[repr(C)]
 pub(super) struct RawMatrix {
     ggml_type: i32,
@@ -22,7 +22,7 @@ pub(super) struct RawMatrix {
     experts: i64,
 }
 
-/// `graphmill_matmul` of `shim.h`.
+/// Mirrors `graphmill_matmul` of `shim.h`, field by field.
 #[repr(C)]
 pub(super) struct RawMatmul {
     pub(super) matrix: RawMatrix,
@@ -44,7 +44,7 @@ unsafe extern "C" {
     pub(super) fn graphmill_kernels_next_share(pool: *mut sys::ggml_threadpool) -> c_int;
 }
 
-/// Puts the buffer type into ggml's list; says whether llama.cpp will look at it.
+/// Adds the buffer type to ggml's list. Returns true if llama.cpp will use it.
 pub(super) fn attach() -> bool {
     // SAFETY: called once, before anything computes, so that nobody reads the list meanwhile.
     unsafe { graphmill_kernels_attach() }
@@ -67,19 +67,19 @@ impl RawMatrix {
     }
 }
 
-/// Whether a matrix of the model that this thread loads should be packed.
+/// Returns true if a matrix should be packed, of the model that this thread loads.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_takes(matrix: &RawMatrix) -> bool {
     guarded(|| packed::takes(matrix.matrix()))
 }
 
-/// Is told of the memory that the matrices of a model will be packed in.
+/// Receives the memory in which the matrices of a model will be packed.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_allocated(first: *const c_void, bytes: usize) {
     guarded(|| packed::allocated(first.cast(), bytes));
 }
 
-/// Bytes of a packed matrix; 0 if it is left to ggml.
+/// Returns the size of a packed matrix in bytes; 0 if it is left to ggml.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_packed_bytes(matrix: &RawMatrix) -> usize {
     guarded(|| matrix.matrix().packed_bytes().unwrap_or(0))
@@ -117,7 +117,8 @@ unsafe extern "C" fn graphmill_kernels_pack(
     });
 }
 
-/// Bytes of memory that a product needs for so many quantized activations.
+/// Returns the size of the scratch memory for a product, in bytes, by its number of quantized
+/// activations.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_scratch_bytes(matrix: &RawMatrix, activations: i64) -> usize {
     guarded(|| {
@@ -134,7 +135,7 @@ impl RawMatmul {
             .product()
     }
 
-    /// Where the quantized activations begin.
+    /// Returns the start of the quantized activations.
     pub(super) fn scratch(&self) -> *mut u8 {
         let skipped = self.scratch.align_offset(ALIGNMENT);
         let needed = self.activations() * self.matrix.matrix().activation_bytes();
@@ -145,7 +146,7 @@ impl RawMatmul {
         self.scratch.wrapping_add(skipped)
     }
 
-    /// Where an activation is, by its number over all dimensions.
+    /// Returns the address of an activation, by its number over all dimensions.
     fn activation(&self, number: usize) -> *const f32 {
         let [first, second] = [self.counts[0] as usize, self.counts[1] as usize];
         let index = [

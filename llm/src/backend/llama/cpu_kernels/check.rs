@@ -1,5 +1,5 @@
-//! The check at the start: small products of every format and attention through the buffer type,
-//! against what llama.cpp computes itself.
+//! The check at the start: small products of every format, and attention, compared with llama.cpp's
+//! own results.
 
 use std::ptr;
 use std::slice;
@@ -11,19 +11,19 @@ use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls, check_attention};
 
-/// A matrix with a panel that is not full, and more activations than fit in one tile.
+/// Rows of the matrix: its last panel is not full. There are more activations than fit in one tile.
 const ROWS: usize = 75;
-/// Half the rows of a matrix whose halves are packed each by itself.
+/// Half the rows of a matrix whose halves are packed separately.
 const HALF: usize = 64;
 const COLUMNS: usize = 512;
 const ACTIVATIONS: usize = 19;
-/// The largest difference, in parts of the size of the result. Both sides quantize activations to 8
-/// bits, each in its own blocks, which costs half a percent here.
+/// Largest allowed difference, relative to the size of the result. Both sides quantize activations
+/// to 8 bits, each in its own blocks, which causes half a percent here.
 const MAX_DIFFERENCE: f64 = 0.03;
-/// Memory for the tensors of a product.
+/// Memory for the tensors of a product, in bytes.
 pub(super) const TENSOR_BYTES: usize = 1 << 20;
 
-/// The types of weights that there are kernels for.
+/// Types of weights that have kernels.
 pub(super) const TYPES: [sys::ggml_type; 14] = [
     sys::GGML_TYPE_Q8_0,
     sys::GGML_TYPE_Q4_0,
@@ -41,7 +41,8 @@ pub(super) const TYPES: [sys::ggml_type; 14] = [
     sys::GGML_TYPE_BF16,
 ];
 
-/// Compares products of all formats that the kernels have, and attention. Says what is wrong.
+/// Compares products of all formats of the kernels, and attention. The error describes the first
+/// wrong result.
 pub(super) fn all() -> Result<(), String> {
     // One thread computes the check, this one.
     let watch = Watch::thread();
@@ -55,7 +56,7 @@ pub(super) fn all() -> Result<(), String> {
         if matrix.packed_bytes().is_none() {
             continue;
         }
-        let (ours, theirs) = matmuls(matrix).ok_or("there is no memory for a check of them")?;
+        let (ours, theirs) = matmuls(matrix).ok_or("not enough memory to check them")?;
         if watch.panicked() {
             return Err(format!("a matmul of {} has failed", matrix.type_name()));
         }
@@ -76,23 +77,21 @@ pub(super) fn all() -> Result<(), String> {
             finish,
             place,
         };
-        let (ours, theirs) = mixture
-            .results()
-            .ok_or("there is no memory for a check of them")?;
+        let (ours, theirs) = mixture.results().ok_or("not enough memory to check them")?;
         if watch.panicked() {
             return Err("a matmul of experts has failed".to_owned());
         }
         compare("experts", &ours, &theirs)?;
     }
-    let (ours, theirs) =
-        check_attention::results().ok_or("there is no memory for a check of them")?;
+    let (ours, theirs) = check_attention::results().ok_or("not enough memory to check them")?;
     if watch.panicked() {
         return Err("attention has failed".to_owned());
     }
     compare("queries and keys", &ours, &theirs)
 }
 
-/// Says how far a product of the kernels is from llama.cpp's, if that is too far.
+/// Compares a product of the kernels with llama.cpp's. The error has the difference if it is too
+/// large.
 pub(super) fn compare(name: &str, ours: &[f32], theirs: &[f32]) -> Result<(), String> {
     let difference = difference(ours, theirs);
     if difference.is_nan() || difference > MAX_DIFFERENCE {
@@ -104,7 +103,7 @@ pub(super) fn compare(name: &str, ours: &[f32], theirs: &[f32]) -> Result<(), St
     Ok(())
 }
 
-/// How long the difference of two vectors is, in parts of the second.
+/// Returns the length of the difference of two vectors, relative to the length of the second.
 fn difference(ours: &[f32], theirs: &[f32]) -> f64 {
     let square = |value: f32| f64::from(value) * f64::from(value);
     let pairs = ours.iter().zip(theirs);
@@ -113,7 +112,8 @@ fn difference(ours: &[f32], theirs: &[f32]) -> f64 {
     (apart / whole).sqrt()
 }
 
-/// The same product by the kernels and by llama.cpp; `None` if there is no memory for it.
+/// Computes the same product with the kernels and with llama.cpp; `None` if there is not enough
+/// memory.
 fn matmuls(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
     let plain = Tensors::new(TENSOR_BYTES, false)?;
     let mut packed = Tensors::new(TENSOR_BYTES, true)?;

@@ -1,4 +1,4 @@
-//! A small attention, whose queries come from packed weights in one case and not in the other.
+//! A small attention, computed with queries from packed weights and with queries from plain ones.
 
 use std::ptr;
 use std::slice;
@@ -9,19 +9,20 @@ use super::check::TENSOR_BYTES;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls};
 
-/// Heads of a query, which share one of a key, and their numbers.
+/// Query heads that share one head of keys, and the size of a head.
 const HEADS: usize = 3;
 const SIZE: usize = 64;
-/// More than one block of cells, and more rows than fit in one tile.
+/// Number of cells: more than one block. The tokens are more rows than fit in one tile.
 const CELLS: usize = 300;
 const TOKENS: usize = 19;
-/// Numbers that queries are computed from.
+/// Length of the vectors that queries are computed from.
 const COLUMNS: usize = 256;
-/// Binary16 numbers.
+/// Mask of a cell that is seen, as a binary16 number.
 const SEEN: u16 = 0;
 const UNSEEN: u16 = 0xfc00;
 
-/// The same attention by the kernels and by llama.cpp; `None` if there is no memory for it.
+/// Computes the same attention with the kernels and with llama.cpp; `None` if there is not enough
+/// memory.
 pub(super) fn results() -> Option<(Vec<f32>, Vec<f32>)> {
     let plain = Tensors::new(TENSOR_BYTES, false)?;
     let mut packed = Tensors::new(TENSOR_BYTES, true)?;
@@ -38,7 +39,7 @@ pub(super) fn results() -> Option<(Vec<f32>, Vec<f32>)> {
     let keys = plain.tensor(sys::GGML_TYPE_F16, SIZE, CELLS);
     let values = plain.tensor(sys::GGML_TYPE_F16, SIZE, CELLS);
     let mask = plain.tensor(sys::GGML_TYPE_F16, CELLS, TOKENS);
-    // Small, so that no score is far above the others.
+    // Small numbers, so that no score is far above the others.
     let given: Vec<f32> = numbers(COLUMNS * TOKENS, 3)
         .into_iter()
         .map(|number| number / 8.0)

@@ -1,5 +1,5 @@
-//! The check of experts, for all formats: who is sent to whom, and against what llama.cpp computes
-//! itself.
+//! The check of experts, for all formats: routes of tokens, and results compared with llama.cpp's
+//! own.
 
 use std::ptr;
 use std::slice;
@@ -9,39 +9,40 @@ use llama_cpp_sys_2 as sys;
 use super::calls;
 use super::tensors::{Tensors, numbers};
 
-/// What is done with products.
+/// Operations applied to the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finish {
     Nothing,
     /// Each row is multiplied by a weight.
     Weights,
-    /// Biases are added.
+    /// The biases of the experts are added.
     Biases,
     BiasesAndWeights,
-    /// The results are multiplied by the `SiLU` of those of gates.
+    /// The products are multiplied by the `SiLU` of the products of gates.
     Silu,
-    /// By the GELU.
+    /// The products are multiplied by the GELU of the products of gates.
     Gelu,
-    /// As in gpt-oss.
+    /// Gates and products are combined as in gpt-oss.
     Oai,
-    /// The same with biases for both.
+    /// As `Oai`, with biases for gates and products.
     BiasesAndOai,
-    /// Gates and results are one product.
+    /// Gates and results are the two halves of one product.
     Halves,
     BiasesAndHalves,
 }
 
-/// Where the operations that finish products are.
+/// Position of the finishing operations in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Directly behind these.
+    /// Directly behind the products.
     Next,
-    /// Behind another product.
+    /// Behind another, unrelated product.
     Later,
-    /// Directly behind, and the first product and the sum of its biases are added to their result.
+    /// Directly behind the products. The first product and the sum of its biases are also added to
+    /// the result.
     Read,
-    /// Directly behind. What they finish is computed once more afterwards, without them, and its
-    /// biases behind another product.
+    /// Directly behind the products. The products are computed a second time without these
+    /// operations, and their biases are added behind another product.
     Again,
 }
 
@@ -71,25 +72,25 @@ impl Finish {
     }
 }
 
-/// A small mixture.
+/// A small mixture of experts to check.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mixture {
     pub(super) ggml_type: sys::ggml_type,
     pub(super) columns: usize,
-    /// Rows of an expert.
+    /// Rows of each expert's matrix.
     pub(super) rows: usize,
     pub(super) experts: usize,
-    /// Experts of a token.
+    /// Number of experts per token.
     pub(super) slots: usize,
     pub(super) tokens: usize,
-    /// Whether the experts of a token share its activation, or each has its own.
+    /// True if the experts of a token share its activation; false if each has its own.
     pub(super) shared: bool,
     pub(super) finish: Finish,
     pub(super) place: Place,
 }
 
 impl Mixture {
-    /// The experts of each token, no two the same.
+    /// Returns distinct experts for each token.
     fn ids(&self) -> Vec<i32> {
         let random = numbers(self.slots * self.tokens, 3);
         let of_token = |random: &[f32]| {
@@ -105,12 +106,13 @@ impl Mixture {
         random.chunks(self.slots).flat_map(of_token).collect()
     }
 
-    /// The same product by the kernels and by llama.cpp; `None` if there is no memory for it.
+    /// Computes the same product with the kernels and with llama.cpp; `None` if there is not enough
+    /// memory.
     pub(super) fn results(&self) -> Option<(Vec<f32>, Vec<f32>)> {
         let results = self.rows * self.slots * self.tokens;
         let activations = if self.shared { 1 } else { self.slots };
         let given = numbers(self.columns * activations * self.tokens, 1);
-        // Matrices of each expert, and their rows.
+        // Number of matrices, and the rows of an expert in each.
         let (matrices, rows) = if self.finish.halves() {
             (1, 2 * self.rows)
         } else {
@@ -120,7 +122,7 @@ impl Mixture {
         let added = numbers(rows * self.experts, 5);
         let factors = numbers(self.slots * self.tokens, 4);
         let ids = self.ids();
-        // The results of each operation, and what each product works with.
+        // The results of each operation, and the inputs of each product.
         let memory = 64 * results + 4 * given.len() + 32 * values.len() + 8 * ids.len();
         let plain = Tensors::new((1 << 20) + 4 * memory, false)?;
         let mut packed = Tensors::new(1 << 12, true)?;
@@ -185,7 +187,7 @@ impl Mixture {
                 ))
             };
             let compute = |weights: &[*mut sys::ggml_tensor]| {
-                // What stands before an operation that finishes others.
+                // Operations that precede the finishing ones.
                 let before = || {
                     if self.place == Place::Later {
                         multiply(weights[0]);

@@ -1,10 +1,11 @@
-//! Huge pages for what llama.cpp computes with: weights and cells are read from end to end in every
-//! step, and with pages of 4 KiB the processor looks up a new one every few dozen nanoseconds.
+//! Huge pages for the memory that llama.cpp computes with. Weights and cells are read from end to
+//! end in every step, and with pages of 4 KiB the processor must look up a new page every few dozen
+//! nanoseconds.
 //!
-//! Packed weights are in such pages from the beginning, where the system has them at hand. Other
-//! memory is moved page by page while nothing is to be computed: moving beside a step makes that
-//! longer. Cells follow once a good part of a page is in use: those that no sequence has used yet
-//! take no memory. Where the system cannot or must not do it, all stays as it is.
+//! Packed weights are in huge pages from the beginning, if the system has free ones. Other memory
+//! is moved page by page while the engine is idle, because moving slows down a step. Cells are
+//! moved once half of a page is in use: unused cells take no memory. If the system cannot or must
+//! not use huge pages, nothing is moved.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,31 +16,31 @@ use std::time::{Duration, Instant};
 use super::new_pages::{HUGE_PAGE, MIN_BYTES};
 use super::zeroed;
 
-/// Bytes in use of a page of cells from which on it is moved: cells take at most twice the memory
-/// of those in use.
+/// Bytes in use from which on a page of cells is moved. So cells take at most twice the memory of
+/// those in use.
 const ENOUGH: usize = HUGE_PAGE / 2;
-/// Failures one after the other until the system is taken to have no huge pages left.
+/// Number of consecutive failures after which moving stops: the system has no huge pages left.
 const PATIENCE: u32 = 16;
-/// How long a request that comes meanwhile waits at most, but for the page that is being moved.
+/// Maximum time that an arriving request waits, besides the move of the current page.
 const SLICE: Duration = Duration::from_millis(5);
 const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// Moves the large, filled pieces of this process's memory to huge pages, and then its cells as
-/// they come into use.
+/// Moves the large, filled pieces of this process's memory to huge pages, and later its cells once
+/// they are in use.
 #[derive(Debug)]
 pub(crate) struct HugePages {
     wanted: bool,
-    /// Ranges still to be looked at; `None` between two looks.
+    /// Ranges still to be scanned; `None` between two scans.
     left: Option<Vec<Range<usize>>>,
-    /// Set once the first look, at all memory, has begun.
+    /// True once the first scan, of all memory, has begun.
     looked: bool,
-    /// Pages that need no second move.
+    /// Pages that were moved already.
     moved: HashSet<usize>,
     failures: u32,
 }
 
 impl HugePages {
-    /// Nothing is moved unless it is `wanted`.
+    /// Moves nothing unless `wanted` is true and the system allows it.
     pub(crate) fn new(wanted: bool) -> Self {
         Self {
             wanted: wanted && is_allowed(),
@@ -50,8 +51,8 @@ impl HugePages {
         }
     }
 
-    /// Moves some pages; says whether there may be more. The first look is at all memory that the
-    /// process has. A call after the last of a look begins another one, at the cells.
+    /// Moves some pages and returns true if there may be more. The first scan covers all memory of
+    /// the process. A call after the end of a scan begins another one, of the cells.
     pub(crate) fn move_some(&mut self) -> bool {
         if !self.wanted {
             return false;
@@ -105,14 +106,14 @@ fn is_allowed() -> bool {
     !setting.is_empty() && !setting.contains("[never]")
 }
 
-/// Large private memory of this process, cut to whole huge pages.
+/// Returns the large private memory of this process, cut to whole huge pages.
 fn anonymous() -> Vec<Range<usize>> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines().filter_map(range_of).collect()
 }
 
-/// The huge pages that fit in a line of `/proc/self/maps`, if that is large private memory that
-/// belongs to no file.
+/// Returns the huge pages that fit in a line of `/proc/self/maps`, if that is large private memory
+/// without a file.
 fn range_of(line: &str) -> Option<Range<usize>> {
     let mut words = line.split_ascii_whitespace();
     let (addresses, access) = (words.next()?, words.next()?);
@@ -126,13 +127,13 @@ fn range_of(line: &str) -> Option<Range<usize>> {
     whole_pages(&(start..end))
 }
 
-/// The huge pages that fit in a piece of memory, if any does.
+/// Returns the huge pages that fit in a piece of memory; `None` if none does.
 pub(super) fn whole_pages(memory: &Range<usize>) -> Option<Range<usize>> {
     Some(memory.start.next_multiple_of(HUGE_PAGE)..memory.end / HUGE_PAGE * HUGE_PAGE)
         .filter(|pages| !pages.is_empty())
 }
 
-/// Returns true if memory is behind all of a page, or behind enough of it if it holds cells.
+/// Returns true if a whole page is in main memory, or enough of it if it holds cells.
 fn is_worth_it(page: usize) -> bool {
     let memory = page..page + HUGE_PAGE;
     match zeroed::resident_bytes(&memory) {

@@ -1,4 +1,4 @@
-//! How long products take by themselves, by the kernels and by llama.cpp: for measurements.
+//! Measured times of single products, by the kernels and by llama.cpp.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -9,44 +9,45 @@ use llama_cpp_sys_2 as sys;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls, check};
 
-/// Bytes of weights that no cache holds.
+/// Size of weights that exceeds every processor cache, in bytes.
 const COLD: usize = 256 << 20;
-/// Matrices of a measurement at most.
+/// Maximum number of matrices in a measurement.
 const MAX_MATRICES: usize = 512;
-/// How long a product is repeated.
+/// Time for which a product is repeated.
 const TIME: Duration = Duration::from_millis(400);
-/// Activations with which llama.cpp asks who would multiply a matrix.
+/// Number of activations with which llama.cpp looks for a buffer type that multiplies a matrix.
 const ACTIVATIONS_ASKED: usize = 512;
 
 /// A product of a matrix of weights and activations of 32-bit floats.
 #[derive(Clone, Debug)]
 pub struct MeasuredMatmul {
-    /// The name of the weights' type, as in `Q8_0`.
+    /// Name of the weights' type, such as `Q8_0`.
     pub format: String,
-    /// Results of an activation.
+    /// Rows of the matrix: the numbers in a result.
     pub rows: usize,
-    /// Numbers of an activation.
+    /// Columns of the matrix: the numbers in an activation.
     pub columns: usize,
-    /// How many activations.
+    /// Number of activations that the matrix is multiplied by.
     pub activations: usize,
-    /// How many threads compute.
+    /// Number of threads that compute.
     pub threads: u32,
 }
 
-/// What a product took.
+/// Result of a measurement.
 #[derive(Clone, Debug)]
 pub struct MatmulTime {
-    /// Seconds of a product: the median of several rounds over matrices that come from memory.
+    /// Duration of a product in seconds: the median of several rounds over matrices that no cache
+    /// holds.
     pub seconds: f64,
-    /// Where ggml keeps the weights: the name of the buffer type.
+    /// Name of the buffer type in which ggml keeps the weights.
     pub buffer_type: String,
 }
 
-/// Measures a product by the kernels, or by what llama.cpp has without them.
+/// Measures a product, computed by the kernels or by llama.cpp without them.
 ///
 /// # Errors
-/// If there is no such type, the matrix is none of it, the kernels do not take it, or there is no
-/// memory.
+/// If the type does not exist, the sizes are zero or do not fit it, the kernels do not support the
+/// matrix, or there is not enough memory.
 pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<MatmulTime, String> {
     let matrix = |ggml_type| Matrix {
         ggml_type,
@@ -57,24 +58,24 @@ pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<Matm
     let mut types = check::TYPES.into_iter().map(matrix);
     let matrix = types
         .find(|matrix| matrix.type_name() == matmul.format)
-        .ok_or_else(|| format!("there is no type `{}` here", matmul.format))?;
+        .ok_or_else(|| format!("unknown type `{}`", matmul.format))?;
     // SAFETY: the type is one of ggml's.
     let block = unsafe { sys::ggml_blck_size(matrix.ggml_type) } as usize;
     if matmul.rows * matmul.columns * matmul.activations == 0
         || !matmul.columns.is_multiple_of(block)
     {
         return Err(format!(
-            "{} x {} is no matrix of {}",
+            "{} x {} is not a valid matrix of {}",
             matmul.rows, matmul.columns, matmul.format
         ));
     }
-    let memory = || "there is no memory for it".to_owned();
+    let memory = || "not enough memory".to_owned();
     let buffer_type = if !kernels {
         stock_buffer_type(matrix).ok_or_else(memory)?
     } else if matrix.packed_bytes().is_some() {
         calls::buffer_type()
     } else {
-        return Err("the kernels leave it to llama.cpp".to_owned());
+        return Err("the kernels do not support this matrix".to_owned());
     };
     // SAFETY: the buffer type lives as long as the process, and so does its name.
     let name = unsafe { CStr::from_ptr(sys::ggml_backend_buft_name(buffer_type)) };
@@ -84,7 +85,8 @@ pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<Matm
     })
 }
 
-/// Seconds of a product with weights in a buffer type; `None` if there is no memory.
+/// Returns the duration of a product in seconds with weights in this buffer type; `None` if there
+/// is not enough memory.
 fn measure(
     matrix: Matrix,
     matmul: &MeasuredMatmul,
@@ -148,7 +150,7 @@ fn measure(
     }
 }
 
-/// The median of the seconds of a round, after one that is not counted; `None` if one fails.
+/// Returns the median duration of a round in seconds, after a warm-up round; `None` if one fails.
 fn rounds(mut round: impl FnMut() -> bool) -> Option<f64> {
     let mut times = Vec::new();
     round().then_some(())?;
@@ -162,8 +164,8 @@ fn rounds(mut round: impl FnMut() -> bool) -> Option<f64> {
     Some(times[times.len() / 2])
 }
 
-/// The buffer type that llama.cpp puts a matrix into without the kernels; `None` if there is no
-/// memory.
+/// Returns the buffer type that llama.cpp chooses for a matrix without the kernels; `None` if there
+/// is not enough memory.
 fn stock_buffer_type(matrix: Matrix) -> Option<sys::ggml_backend_buffer_type_t> {
     // SAFETY: the CPU backend is there, and its first device. The function of that name is of that
     // type, and its list ends with a null.
@@ -187,7 +189,7 @@ fn stock_buffer_type(matrix: Matrix) -> Option<sys::ggml_backend_buffer_type_t> 
     }
 }
 
-/// Whether a buffer type has a product of its own for a matrix.
+/// Returns true if a buffer type has its own product for a matrix; `None` without memory.
 ///
 /// # Safety
 /// The buffer type is of the device.

@@ -1,4 +1,5 @@
-//! Products of the experts of a mixture that ggml leaves to the kernels, through `matmul.cpp`.
+//! Products of the experts of a mixture, computed by the kernels in place of ggml, through
+//! `matmul.cpp`.
 
 use std::cell::RefCell;
 use std::slice;
@@ -9,7 +10,7 @@ use super::calls::{RawMatmul, RawMatrix, graphmill_kernels_next_share};
 use super::panics::{guarded, guarded_in};
 use super::{ATTACHED, Matrix};
 
-/// `graphmill_mixture` of `shim.h`.
+/// Mirrors `graphmill_mixture` of `shim.h`, field by field.
 #[repr(C)]
 struct RawMixture {
     matmul: RawMatmul,
@@ -17,17 +18,17 @@ struct RawMixture {
     slots: i64,
     tokens: i64,
     strides: [usize; 2],
-    /// Of each row of each expert, or null.
+    /// One number for each row of each expert, or null.
     biases: *const f32,
-    /// For each result, or null.
+    /// One factor for each result, or null.
     weights: *const f32,
     gates: RawGates,
 }
 
-/// `graphmill_gates` of `shim.h`.
+/// Mirrors `graphmill_gates` of `shim.h`, field by field.
 #[repr(C)]
 struct RawGates {
-    /// `graphmill_gating`.
+    /// A value of `graphmill_gating`.
     gating: i32,
     alpha: f32,
     limit: f32,
@@ -37,7 +38,7 @@ struct RawGates {
 }
 
 thread_local! {
-    /// Each thread makes the plan for itself, which takes less than to wait for another's.
+    /// Each thread makes its own plan, which takes less time than waiting for another thread's.
     static PLAN: RefCell<Plan> = RefCell::default();
 }
 
@@ -64,7 +65,7 @@ impl RawMixture {
         usize::try_from(self.tokens).unwrap_or(0)
     }
 
-    /// Who is sent to whom: each token to the experts in its slots.
+    /// Returns a route from each token to each expert in its slots.
     ///
     /// # Safety
     /// The experts' numbers must be where the mixture says.
@@ -86,7 +87,7 @@ impl RawMixture {
     }
 }
 
-/// The matrices of all experts, and what is added.
+/// Returns the matrices of all experts, with their biases.
 ///
 /// # Safety
 /// They must be as long as the matrix says, or absent.
@@ -106,7 +107,7 @@ unsafe fn experts<'a>(
     }
 }
 
-/// The experts whose gates are the first half of their rows.
+/// Returns the second half of each expert's rows, if the first half is the gates.
 fn second_half(matrix: Matrix, whole: Experts<'_>) -> Option<Experts<'_>> {
     let half = Matrix {
         rows: matrix.rows / 2,
@@ -119,7 +120,7 @@ fn second_half(matrix: Matrix, whole: Experts<'_>) -> Option<Experts<'_>> {
     })
 }
 
-/// Says whether each half of a matrix's rows is packed by itself.
+/// Returns true if each half of a matrix's rows is packed separately.
 #[unsafe(no_mangle)]
 extern "C" fn graphmill_kernels_halves(matrix: &RawMatrix) -> bool {
     guarded(|| {

@@ -1,21 +1,20 @@
-//! Products of quantized matrices in main memory by the kernels of this project, inside of
+//! Products of quantized matrices in main memory, computed by the kernels of this project inside
 //! llama.cpp.
 //!
-//! ggml's CPU backend has a list of buffer types that lay weights out in their own way and then
-//! compute what is done with them, on the backend's threads. `shim.cpp` puts one more before the
-//! others; ggml asks it in Rust (`calls`) what it takes, gives it weights to pack while a model
-//! loads, and has it compute products, and what comes behind those of experts (`matmul.cpp`). What
-//! it does not take goes on to the next buffer type, and so to llama.cpp's own kernels.
+//! ggml's CPU backend has a list of buffer types. Each lays out weights in its own way and computes
+//! operations on them, on the backend's threads. `shim.cpp` adds one before the others. ggml then
+//! asks Rust (`calls`) which matrices it supports, passes weights to pack while a model loads, and
+//! has it compute products and the operations behind those of experts (`matmul.cpp`). Unsupported
+//! operations go to the next buffer type, and so to llama.cpp's own kernels.
 //!
-//! Attention that ggml computes by one operation goes to them too (`attention`), where queries come
-//! from packed weights.
+//! The kernels also compute attention that is one operation in ggml (`attention`), if its queries
+//! come from packed weights.
 //!
-//! What goes with them is here too, and behind the same feature: weights and cells in huge pages
-//! (`new_pages`, `huge_pages`), and cells that are zeroed by forgetting them (`zeroed`).
-//! `buffers.cpp` tells of ggml's buffers.
+//! The same feature includes weights and cells in huge pages (`new_pages`, `huge_pages`), and
+//! zeroed cells that are not written (`zeroed`). `buffers.cpp` reports ggml's buffers.
 //!
-//! The list is the process's. Which model wants the kernels is said beside the load ([`load`]), so
-//! that two models can differ.
+//! The list of buffer types belongs to the process. Each load chooses whether its model uses the
+//! kernels ([`load`]), so two models can differ.
 
 #![allow(unsafe_code)]
 
@@ -59,14 +58,14 @@ pub(super) use panics::Watch;
 #[cfg(target_os = "linux")]
 pub(crate) use zeroed::unused_bytes;
 
-/// Turns the kernels off for all models of a process, whatever they say, or names the instructions
-/// that they use.
+/// Environment variable that turns the kernels off for all models of a process, or names the
+/// instructions that they use.
 const SWITCH: &str = "GRAPHMILL_CPU_KERNELS";
 
-/// Those that the buffer type computes with, once it is attached.
+/// The kernels that the buffer type computes with, once it is attached.
 static ATTACHED: OnceLock<Kernels> = OnceLock::new();
 
-/// The kernels that the environment asks for: the best ones if it does not say.
+/// Returns the kernels that the environment asks for; by default the best ones.
 fn chosen() -> Result<Option<Kernels>, String> {
     let name = match env::var(SWITCH) {
         Ok(name) => name,
@@ -84,17 +83,17 @@ fn chosen() -> Result<Option<Kernels>, String> {
             let list: Vec<_> = all.iter().map(Kernels::name).collect();
             let list = list.join("`, `");
             Err(format!(
-                "`{SWITCH}` is `{name}`, and has to be `auto`, `off`, or what this processor has: `{list}`"
+                "`{SWITCH}` is `{name}`, expected `auto`, `off` or instructions of this processor: `{list}`"
             ))
         }
     }
 }
 
-/// The kernels, if this processor has instructions for them and what they compute is right. To be
-/// called once, before the first model is loaded.
+/// Returns the kernels, if this processor has instructions for them and their results pass the
+/// check. Must be called once, before the first model is loaded.
 ///
 /// # Errors
-/// If the environment asks for what there is not.
+/// If the environment asks for kernels that do not exist or are not available.
 pub(super) fn attach() -> Result<Option<Kernels>, String> {
     let Some(chosen) = chosen()? else {
         return Ok(None);
@@ -109,7 +108,7 @@ pub(super) fn attach() -> Result<Option<Kernels>, String> {
     Ok(approved(kernels, check::all()))
 }
 
-/// The kernels, if what the check of them says is good; otherwise the log says why they are off.
+/// Returns the kernels if their check succeeded; otherwise logs why they are off.
 fn approved(kernels: Kernels, check: Result<(), String>) -> Option<Kernels> {
     match check {
         Ok(()) => Some(kernels),
@@ -120,7 +119,7 @@ fn approved(kernels: Kernels, check: Result<(), String>) -> Option<Kernels> {
     }
 }
 
-/// Which of the kernels that are attached a model uses that says this.
+/// Returns the attached kernels if a model with this choice uses them.
 pub(super) fn wanted(choice: CpuKernels, attached: Option<Kernels>) -> Option<Kernels> {
     attached.filter(|kernels| match choice {
         CpuKernels::Auto => kernels.beats_stock(),
@@ -129,18 +128,18 @@ pub(super) fn wanted(choice: CpuKernels, attached: Option<Kernels>) -> Option<Ke
     })
 }
 
-/// A matrix of weights as ggml describes it, or the matrices of several experts.
+/// The form of a matrix of weights, or of the matrices of several experts, as ggml describes it.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
     ggml_type: sys::ggml_type,
     columns: usize,
     rows: usize,
-    /// 1 for a matrix that is none of experts.
+    /// Number of experts; 1 for a plain matrix.
     experts: usize,
 }
 
 impl Matrix {
-    /// The name of its type, as in `Q8_0`.
+    /// Returns the name of its type, such as `Q8_0`.
     fn type_name(self) -> String {
         // SAFETY: ggml has a static NUL-terminated name for each of its types, and this is one.
         let name = unsafe { CStr::from_ptr(sys::ggml_type_name(self.ggml_type)) };
@@ -167,14 +166,14 @@ impl Matrix {
         }
     }
 
-    /// Bytes of the matrix as the kernels have it; `None` if they leave it to llama.cpp.
+    /// Returns the size of the packed matrix in bytes; `None` if the kernels do not support it.
     fn packed_bytes(self) -> Option<usize> {
         let kernels = ATTACHED.get()?;
         let of_one = kernels.packed_bytes(self.format()?, self.rows, self.columns)?;
         of_one.checked_mul(self.experts).filter(|bytes| *bytes > 0)
     }
 
-    /// Bytes of an activation that the matrix is multiplied by.
+    /// Returns the size of a quantized activation for this matrix, in bytes.
     fn activation_bytes(self) -> usize {
         let bytes =
             |kernels: &Kernels| Some(kernels.activation_bytes(self.format()?, self.columns));
@@ -182,8 +181,8 @@ impl Matrix {
     }
 }
 
-/// Loads a model, with its weights packed for the kernels where these are `wanted` and take them,
-/// in `huge_pages` or not. Tells what they have taken.
+/// Runs `load`. If `wanted`, the weights that it loads are packed for the kernels, in huge pages if
+/// `huge_pages` says so. Also returns the matrices that were packed.
 pub(super) fn load<T>(wanted: bool, huge_pages: bool, load: impl FnOnce() -> T) -> (T, Packed) {
     if wanted {
         packed::begin(huge_pages);

@@ -1,32 +1,32 @@
-//! Huge pages for memory from its beginning. The large blocks that packed weights are written to
-//! get them as they are filled, where the system has some at hand; zeroing them takes no longer
-//! than small ones. What gets none is moved later.
+//! Huge pages for new memory. The large blocks that packed weights are written to get them as they
+//! are filled, as long as the system has free ones. Zeroing them takes no longer than with small
+//! pages. The rest is moved later.
 
 use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Bytes of a huge page.
+/// Size of a huge page, in bytes.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
-/// Smaller blocks of memory are left alone.
+/// Size of a block below which it gets no huge pages, in bytes.
 pub(super) const MIN_BYTES: usize = 64 << 20;
-/// How long a start waits at most for huge pages that the system has to look for, beside what each
-/// may take: zeroing one takes half of that.
+/// Maximum time for which a start waits for huge pages that the system must search for, besides a
+/// time for each page. Zeroing a page takes half of the latter.
 const SEARCH: Duration = Duration::from_millis(20);
 const SEARCH_OF_ONE: Duration = Duration::from_micros(400);
 
 /// Puts huge pages behind memory that is filled for the first time, piece by piece, as long as the
-/// system has them at hand.
+/// system has free ones.
 #[derive(Debug, Default)]
 pub(crate) struct NewPages {
-    /// The large pieces of memory that will be filled to their ends.
+    /// Large blocks of memory that will be filled completely.
     memory: Vec<Range<usize>>,
     pages: u32,
     took: Duration,
 }
 
 impl NewPages {
-    /// Memory will be filled.
+    /// Announces memory that will be filled; small blocks are ignored.
     pub(crate) fn expect(&mut self, first: *const u8, bytes: usize) {
         if bytes >= MIN_BYTES {
             let first = first.addr();
@@ -34,7 +34,8 @@ impl NewPages {
         }
     }
 
-    /// Some of it is filled now, and has nothing in it yet. Earlier pieces are in front of it.
+    /// Prepares a piece of announced memory that is filled next and still empty. Pieces come in
+    /// order.
     pub(crate) fn fill(&mut self, piece: &mut [u8]) {
         let address = piece.as_ptr().addr();
         let Some(memory) = self.memory.iter().find(|memory| memory.contains(&address)) else {
@@ -43,14 +44,14 @@ impl NewPages {
         let whole = memory.end / HUGE_PAGE * HUGE_PAGE;
         let skipped = address.next_multiple_of(HUGE_PAGE) - address;
         for at in (skipped..piece.len()).step_by(HUGE_PAGE) {
-            // Where memory is in pieces, the system moves others' pages out of the way first, some
-            // milliseconds for each of ours.
+            // If free memory is fragmented, the system first moves other pages away, which takes
+            // some milliseconds for each huge page.
             if address + at >= whole || self.took > SEARCH + SEARCH_OF_ONE * self.pages {
                 break;
             }
             let started = Instant::now();
             if let Err(error) = begin(&mut piece[at]) {
-                tracing::debug!("memory does not begin with huge pages: {error}");
+                tracing::debug!("new memory gets no huge pages: {error}");
                 self.memory.clear();
                 break;
             }
@@ -70,7 +71,7 @@ fn begin(first: &mut u8) -> io::Result<()> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    // The system looks for it now.
+    // The system allocates the page at this write.
     *std::hint::black_box(first) = 0;
     Ok(())
 }
@@ -100,7 +101,7 @@ mod tests {
         assert!(marked || has_none);
     }
 
-    /// What the system notes about the memory at an address, where it does.
+    /// Returns the flags that the system lists for the memory at an address, if it lists any.
     fn flags_of(address: usize) -> Option<String> {
         let maps = fs::read_to_string("/proc/self/smaps").ok()?;
         let number = |text| usize::from_str_radix(text, 16).ok();

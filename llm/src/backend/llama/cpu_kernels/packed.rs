@@ -9,9 +9,9 @@ use graphmill_kernels::{Format, Kernels};
 use super::Matrix;
 use super::new_pages::NewPages;
 
-/// Weights of fewer bytes are packed by the thread that loads them.
+/// Size below which weights are packed by the loading thread alone, in bytes.
 const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
-/// More threads than that wait for memory.
+/// Maximum number of threads that pack. More would only wait for memory.
 const MAX_THREADS: usize = 8;
 
 thread_local! {
@@ -21,26 +21,26 @@ thread_local! {
 
 #[derive(Default)]
 struct Loading {
-    /// The pages of packed matrices, if these are to be huge.
+    /// The pages of packed matrices, if they should be huge.
     pages: Option<NewPages>,
-    /// What was packed so far.
+    /// Counts of the matrices packed so far.
     packed: Packed,
 }
 
-/// The matrices of a model, by who multiplies them.
+/// Counts of a model's matrices, by who multiplies them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packed {
-    /// Matrices that are packed for the kernels.
+    /// Number of matrices that are packed for the kernels.
     pub(crate) matrices: u32,
-    /// Their bytes.
+    /// Size of these matrices in packed form, in bytes.
     pub(crate) bytes: u64,
-    /// Their bytes in the file.
+    /// Size of these matrices in the file, in bytes.
     pub(crate) in_file: u64,
-    /// Matrices that are left to llama.cpp, by their type.
+    /// Number of matrices that are left to llama.cpp, by their type.
     pub(crate) left: BTreeMap<String, u32>,
 }
 
-/// From here on, this thread loads a model for the kernels.
+/// Begins a load on this thread, with weights packed for the kernels.
 pub(super) fn begin(huge_pages: bool) {
     LOADING.set(Some(Loading {
         pages: huge_pages.then(NewPages::default),
@@ -48,17 +48,17 @@ pub(super) fn begin(huge_pages: bool) {
     }));
 }
 
-/// The model is loaded.
+/// Ends the load on this thread and returns its counts.
 pub(super) fn end() -> Packed {
     LOADING.take().unwrap_or_default().packed
 }
 
-/// Memory was set aside for the matrices of the model that is being loaded.
+/// Notes memory that was allocated for the matrices of the model that is being loaded.
 pub(super) fn allocated(first: *const u8, bytes: usize) {
     with_pages(|pages| pages.expect(first, bytes));
 }
 
-/// A matrix of the model that is being loaded comes to this memory, which has nothing in it yet.
+/// Prepares the empty memory that a matrix of the model is written to next.
 pub(super) fn comes(memory: &mut [u8]) {
     with_pages(|pages| pages.fill(memory));
 }
@@ -71,7 +71,7 @@ fn with_pages(call: impl FnOnce(&mut NewPages)) {
     });
 }
 
-/// Says whether a matrix of the model that is being loaded should be packed.
+/// Returns true if a matrix of the model that is being loaded should be packed.
 pub(super) fn takes(matrix: Matrix) -> bool {
     let takes = matrix.packed_bytes().is_some();
     LOADING.with_borrow_mut(|loading| {
@@ -110,7 +110,8 @@ pub(super) fn pack(
         experts,
         ..
     } = matrix;
-    // What can be packed by itself: a panel, or an expert, whose last panel may have fewer rows.
+    // Units that are packed separately: a panel, or an expert, whose last panel may have fewer
+    // rows.
     let (units, unit_rows) = if experts == 1 {
         (rows.div_ceil(kernels.panel_rows()), kernels.panel_rows())
     } else {

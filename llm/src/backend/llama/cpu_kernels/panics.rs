@@ -1,5 +1,5 @@
-//! Panics of the kernels. None leaves a function that ggml calls: it spoils the computation that it
-//! is in, and no other.
+//! Panics of the kernels. They are caught in every function that ggml calls. A panic makes its own
+//! computation fail, and no other.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -8,25 +8,24 @@ use std::sync::{Mutex, PoisonError};
 
 use llama_cpp_sys_2 as sys;
 
-/// The addresses of pools whose threads have had one since a [`Watch`] of theirs began.
+/// Addresses of pools in whose threads a panic occurred since the [`Watch`] on them began.
 static FAILED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 thread_local! {
-    /// How many there were on this thread.
+    /// Number of panics caught on this thread.
     static HERE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Runs what ggml asks on the thread that loads or plans. Instead of a panic, its answer is the
-/// default.
+/// Runs a call of ggml on the thread that loads or plans. Returns the default value after a panic.
 pub(super) fn guarded<T: Default>(work: impl FnOnce() -> T) -> T {
-    // What is half written is known to be wrong, and not used.
+    // Half-written results are known to be wrong, and are not used.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         HERE.set(HERE.get() + 1);
         T::default()
     })
 }
 
-/// As [`guarded`], for a part of what the threads of a pool compute.
+/// As [`guarded`], for a part of a computation by the threads of a pool.
 pub(super) fn guarded_in<T: Default>(
     pool: *mut sys::ggml_threadpool,
     work: impl FnOnce() -> T,
@@ -44,14 +43,14 @@ pub(super) fn guarded_in<T: Default>(
     done
 }
 
-/// Tells whether something that is loaded or computed is spoiled by a panic.
+/// Detects panics in a load or a computation.
 pub(crate) struct Watch {
     pool: usize,
     here: u64,
 }
 
 impl Watch {
-    /// From here on, of what this thread does.
+    /// Watches the calls on this thread from here on.
     pub(crate) fn thread() -> Self {
         Self {
             pool: 0,
@@ -59,7 +58,7 @@ impl Watch {
         }
     }
 
-    /// From here on, of what this thread has a pool compute, which computes nothing else meanwhile.
+    /// Watches this thread and a pool that it computes with, which computes nothing else meanwhile.
     pub(crate) fn pool(pool: *mut sys::ggml_threadpool) -> Self {
         let pool = pool.addr();
         // Another pool may have had the address before.
@@ -71,7 +70,8 @@ impl Watch {
         }
     }
 
-    /// Whether there was one. A computation ends with a barrier of the threads that computed.
+    /// Returns true if a panic occurred. A computation ends with a barrier of its threads, so none
+    /// is missed.
     pub(crate) fn panicked(&self) -> bool {
         let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
         HERE.get() != self.here || failed.contains(&self.pool)

@@ -1,4 +1,4 @@
-//! Tensors of ggml outside of a model.
+//! Tensors of ggml that belong to no model.
 
 use std::ptr::{self, NonNull};
 
@@ -12,7 +12,8 @@ pub(super) struct Tensors {
 }
 
 impl Tensors {
-    /// So many bytes, for the data of tensors too unless `no_alloc`; `None` if there is no memory.
+    /// Allocates `bytes` for tensors, including their data unless `no_alloc`; `None` if there is
+    /// not enough memory.
     pub(super) fn new(bytes: usize, no_alloc: bool) -> Option<Self> {
         let params = sys::ggml_init_params {
             mem_size: bytes,
@@ -27,7 +28,7 @@ impl Tensors {
         })
     }
 
-    /// A new tensor. ggml ends the process if the memory is too small for it.
+    /// Adds a tensor. ggml ends the process if the memory is too small for it.
     pub(super) fn tensor(
         &self,
         ggml_type: sys::ggml_type,
@@ -37,7 +38,7 @@ impl Tensors {
         self.tensors(ggml_type, [columns, rows, 1])
     }
 
-    /// A new tensor of several matrices, given by columns, rows and their number.
+    /// Adds a tensor of several matrices, given by columns, rows and their number.
     pub(super) fn tensors(
         &self,
         ggml_type: sys::ggml_type,
@@ -66,7 +67,7 @@ impl Drop for Tensors {
     }
 }
 
-/// Numbers from -1 to 1 without a pattern, the same in every process.
+/// Returns numbers from -1 to 1 without a pattern, the same for the same seed.
 pub(super) fn numbers(count: usize, seed: u32) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {

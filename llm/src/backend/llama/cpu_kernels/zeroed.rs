@@ -1,9 +1,9 @@
-//! Large buffers of main memory that read as zeros without being written: llama.cpp zeroes the
-//! cells of a context when it makes them, and a start would wait until the system has found memory
-//! for them all. The system is told to forget what is in the buffer instead, and finds memory when
-//! it is first used. It goes on counting as taken.
+//! Large buffers of main memory that read as zeros without being written. llama.cpp zeroes the
+//! cells of a context when it creates them, and a start would wait until the system has found
+//! memory for all of them. Instead, the system is told to discard the buffer's content, and finds
+//! memory at the first use. The buffer still counts as taken.
 //!
-//! `buffers.rs` is told when a buffer is zeroed or freed.
+//! `buffers.rs` reports when a buffer is zeroed or freed.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,23 +14,23 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use super::huge_pages::whole_pages;
 use super::new_pages::HUGE_PAGE;
 
-/// Bytes of the smallest buffer that is not written.
+/// Size below which a buffer is written, in bytes.
 const MIN_BYTES: usize = HUGE_PAGE;
-/// Bytes of the smallest pages that there are.
+/// Size of the smallest possible page, in bytes.
 const MIN_PAGE: usize = 4 << 10;
 
-/// Bytes of this system's pages.
+/// Size of this system's pages, in bytes.
 static PAGE: LazyLock<usize> = LazyLock::new(|| {
     // SAFETY: the call reads its argument alone.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).unwrap_or(MIN_PAGE)
 });
 
-/// Whole pages of the buffers that were zeroed so.
+/// Whole pages of the buffers that were zeroed without being written.
 static ZEROED: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 
-/// Bytes of such buffers that no memory was found for yet: so much less of what is available is
-/// left for others.
+/// Returns the bytes of such buffers that have no memory yet. The memory available to others is
+/// smaller by this number.
 pub(crate) fn unused_bytes() -> u64 {
     zeroed().iter().map(unused_bytes_of).sum()
 }
@@ -43,18 +43,19 @@ fn unused_bytes_of(pages: &Range<usize>) -> u64 {
         .sum()
 }
 
-/// The huge pages that fit in such buffers.
+/// Returns the huge pages that fit in such buffers.
 pub(super) fn cells() -> Vec<Range<usize>> {
     zeroed().iter().filter_map(whole_pages).collect()
 }
 
-/// Whether some memory is of such a buffer.
+/// Returns true if some memory is in such a buffer.
 pub(super) fn contains(memory: &Range<usize>) -> bool {
     let contains = |pages: &Range<usize>| pages.start <= memory.start && memory.end <= pages.end;
     zeroed().iter().any(contains)
 }
 
-/// Bytes of a piece of memory, whole pages and no more than a huge one, that are in main memory.
+/// Returns the bytes of a piece of memory that are in main memory. The piece is whole pages, and at
+/// most a huge one.
 pub(super) fn resident_bytes(memory: &Range<usize>) -> usize {
     let mut states = [0_u8; HUGE_PAGE / MIN_PAGE];
     assert!(memory.len() <= HUGE_PAGE, "the states have room");
@@ -75,7 +76,7 @@ fn zeroed() -> MutexGuard<'static, Vec<Range<usize>>> {
     ZEROED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a buffer read as zeros, if it is large; says whether the system could.
+/// Makes a large buffer read as zeros. Returns false if it is small or the system could not.
 ///
 /// # Safety
 /// The memory must be private to the process, belong to no file, and nobody else may use it
@@ -109,7 +110,7 @@ pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
     true
 }
 
-/// A buffer is about to be freed.
+/// Forgets a buffer that is about to be freed.
 pub(super) fn freed(first: *mut c_void) {
     let start = first.addr().next_multiple_of(*PAGE);
     zeroed().retain(|known| known.start != start);

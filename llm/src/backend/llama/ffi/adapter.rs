@@ -13,15 +13,14 @@ use super::Model;
 pub(crate) struct Adapter<'a> {
     raw: NonNull<sys::llama_adapter_lora>,
     scale: f32,
-    /// Held while the model changes.
+    /// Lock that is held while the model changes.
     changing: &'a Mutex<()>,
     model: PhantomData<&'a Model>,
 }
 
 impl<'a> Adapter<'a> {
-    /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Contexts that are to use it
-    /// must be created afterwards. `changing` is the lock that all hold who create something on the
-    /// model.
+    /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Only contexts that are created
+    /// afterwards can use it. `changing` is the lock that protects everything created on the model.
     pub(crate) fn load(
         model: &'a Model,
         changing: &'a Mutex<()>,

@@ -1,4 +1,4 @@
-//! What a context computes at once, as llama.cpp takes it.
+//! The batch that a context computes at once, in llama.cpp's form.
 
 use std::ptr;
 
@@ -18,12 +18,12 @@ pub(super) struct Batch {
     sequence_counts: Vec<i32>,
     sequence_lists: Vec<*mut sys::llama_seq_id>,
     logits: Vec<i8>,
-    /// Whether all tokens ask for logits where one does.
+    /// True if all tokens ask for logits as soon as one does.
     all_ask: bool,
 }
 
 impl Batch {
-    /// An empty one, in which all tokens ask for logits where one does.
+    /// Makes an empty batch. If `all_ask`, all tokens ask for logits as soon as one does.
     pub(super) fn where_all_ask(all_ask: bool) -> Self {
         Self {
             all_ask,
@@ -31,7 +31,7 @@ impl Batch {
         }
     }
 
-    /// The batch of tokens.
+    /// Builds a batch of tokens.
     pub(super) fn fill(
         &mut self,
         entries: &[BatchToken],
@@ -57,7 +57,7 @@ impl Batch {
         }
     }
 
-    /// As [`fill`](Self::fill), with an embedding beside each token.
+    /// Builds a batch as [`fill`](Self::fill) does, with an embedding beside each token.
     pub(super) fn fill_with_hidden(
         &mut self,
         entries: &[BatchToken],
@@ -73,7 +73,7 @@ impl Batch {
         }
     }
 
-    /// The batch of hidden states that are encoded, each by itself.
+    /// Builds a batch of hidden states that are encoded independently.
     pub(super) fn fill_states(&mut self, states: &[f32], count: usize) -> sys::llama_batch {
         self.embeddings.clear();
         self.embeddings.extend_from_slice(states);
@@ -81,14 +81,14 @@ impl Batch {
         self.sequences.resize(count, 0);
         self.logits.clear();
         self.logits.resize(count, 1);
-        // llama.cpp chooses places that go on from those of the sequence, as it wants them.
+        // Without positions, llama.cpp continues those of the sequence.
         sys::llama_batch {
             pos: ptr::null_mut(),
             ..self.of_embeddings()
         }
     }
 
-    /// Takes in images; tells how many numbers each of their embeddings has, if all have as many.
+    /// Adds images. Returns the width of their embeddings, if all have the same.
     pub(super) fn fill_images(
         &mut self,
         images: &[BatchImage<'_>],
@@ -120,9 +120,9 @@ impl Batch {
         Some(width)
     }
 
-    /// Takes in the four numbers that a model with M-RoPE has for each position of an image, all
-    /// first numbers before all second ones: where the image begins, line, column, and 0. A
-    /// position of a sound has the same number three times, as one of a token has.
+    /// Adds the four numbers that a model with M-RoPE has for each position of an image, grouped by
+    /// kind: the start of the image, line, column, and 0. A position of a sound has the same number
+    /// three times, as a token's has.
     fn fill_grids(&mut self, images: &[BatchImage<'_>], places: &Places) {
         let count = self.sequences.len();
         self.positions.resize(4 * count, 0);
@@ -142,7 +142,7 @@ impl Batch {
         }
     }
 
-    /// The batch of what was taken in by [`fill_images`](Self::fill_images).
+    /// Builds the batch of the images added by [`fill_images`](Self::fill_images).
     pub(super) fn of_embeddings(&mut self) -> sys::llama_batch {
         let embd = self.embeddings.as_mut_ptr();
         sys::llama_batch {
@@ -151,12 +151,12 @@ impl Batch {
         }
     }
 
-    /// A batch of all positions, without what is there.
+    /// Builds a batch of all positions, without tokens or embeddings.
     fn of_positions(&mut self) -> sys::llama_batch {
         let count = self.sequences.len();
         self.sequence_counts.resize(count, 1);
         self.sequence_lists.clear();
-        // Only after the last `push`, which may move the numbers pointed to.
+        // Only after the last `push`, which may move the numbers.
         self.sequence_lists
             .extend(self.sequences.iter_mut().map(ptr::from_mut));
         sys::llama_batch {

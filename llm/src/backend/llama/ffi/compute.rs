@@ -1,4 +1,4 @@
-//! What a context computes: batches of tokens, of images and of hidden states.
+//! Computations of a context: batches of tokens, of images and of hidden states.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -11,19 +11,20 @@ use super::hidden::{Hidden, HiddenOf, target_layers};
 use super::{Cuts, Model, guard};
 use crate::backend::interface::{Adapter, BatchImage, BatchToken, DecodeError};
 
-/// Hidden states that are encoded at once: each takes memory for a row of logits, which nobody reads.
+/// Maximum number of hidden states encoded at once. Each takes memory for an unused row of logits.
 const MAX_ENCODED: usize = 16;
 
-/// Architectures whose graphs compute the logits of all tokens, whichever ask for them. llama.cpp then
-/// takes the first rows for those that were asked for.
+/// Architectures whose graphs compute the logits of all tokens, whichever ask for them. llama.cpp
+/// then returns the first rows instead of the requested ones.
 const ALL_ROWS: [&str; 2] = ["cogvlm", "eagle3"];
 
-/// Where the rows of logits go that were asked for, if all tokens of a batch have to ask.
+/// Returns a buffer for the requested rows of logits, if all tokens of a batch have to ask.
 pub(super) fn picked_rows(model: &Model) -> Option<Vec<f32>> {
     ALL_ROWS.contains(&&*model.architecture()).then(Vec::new)
 }
 
-/// Elements of the hidden states of another model that this one encodes; `None` if it encodes none.
+/// Returns the width of the hidden states of another model that this one encodes; `None` if it
+/// encodes none.
 pub(super) fn encoded_width(model: &Model) -> Option<usize> {
     let layers = target_layers(model).len();
     let width = model.metadata("eagle3.target_hidden_size")?;
@@ -31,8 +32,8 @@ pub(super) fn encoded_width(model: &Model) -> Option<usize> {
 }
 
 impl Context<'_> {
-    /// Computes the next batches with this adapter, one of those the context was created with, or
-    /// with none.
+    /// Selects the adapter of the next batches, by its number in the context; `None` for no
+    /// adapter.
     pub(crate) fn use_adapter(&mut self, adapter: Option<Adapter>) {
         if self.adapter == adapter {
             return;
@@ -53,15 +54,15 @@ impl Context<'_> {
         }
     }
 
-    /// From here on, tokens of batches can ask for these hidden states. The error says why they
-    /// cannot.
+    /// Lets tokens of later batches ask for these hidden states. The error says why they are not
+    /// available.
     pub(crate) fn give_hidden(&mut self, of: HiddenOf) -> Result<(), String> {
         // SAFETY: the context is alive, not shared, and on this model.
         self.hidden = Some(unsafe { Hidden::new(self.raw.pointer(), self.model, of)? });
         Ok(())
     }
 
-    /// Numbers of a hidden state; 0 if there are none.
+    /// Width of a hidden state; 0 if there are none.
     pub(crate) fn hidden_width(&self) -> usize {
         self.hidden.as_ref().map_or(0, Hidden::width)
     }
@@ -72,7 +73,7 @@ impl Context<'_> {
         self.hidden.as_ref().map_or(&[], Hidden::rows)
     }
 
-    /// Computes a batch.
+    /// Computes a batch of tokens, without hidden states as input.
     pub(crate) fn decode(&mut self, tokens: &[BatchToken]) -> Result<(), DecodeError> {
         let batch = self.batch.fill(tokens, self.places.as_ref());
         // SAFETY: the batch's arrays have as many entries as it says, and live in `self.batch` until
@@ -80,12 +81,12 @@ impl Context<'_> {
         unsafe { self.run_tokens(tokens, &batch) }
     }
 
-    /// Elements of the hidden states of the model that this one drafts for.
+    /// Width of the hidden states of the model that this one drafts for.
     pub(crate) fn source_width(&self) -> usize {
         self.encoded_width.unwrap_or_else(|| self.hidden_width())
     }
 
-    /// Makes of each hidden state of another model one that this model drafts from. Where the model
+    /// Converts hidden states of another model into those that this model drafts from. If the model
     /// does not encode them, they are the same.
     pub(crate) fn encode<'b>(&'b mut self, states: &'b [f32]) -> Result<&'b [f32], DecodeError> {
         let (Some(width), Some(hidden)) = (self.encoded_width, &mut self.hidden) else {
@@ -171,8 +172,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Computes positions of images, in the order in which they come. Those that look ahead come
-    /// alone.
+    /// Computes positions of images in order. A tile that looks ahead must be the only one in the
+    /// call.
     pub(crate) fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
         let places = self.places.as_ref();
         if self.batch.fill_images(images, places) != Some(self.n_embd) {
@@ -198,7 +199,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Whether the tokens of the next batches see those behind them.
+    /// Sets whether the tokens of the next batches attend to later ones.
     fn look_ahead(&mut self, yes: bool) {
         // SAFETY: the context is alive and not shared.
         unsafe { sys::llama_set_causal_attn(self.raw.as_ptr(), !yes) }
@@ -224,7 +225,7 @@ impl Context<'_> {
         self.picked.as_deref().unwrap_or_else(|| self.rows())
     }
 
-    /// The rows of logits that llama.cpp has of the last batch.
+    /// Returns the rows of logits that llama.cpp keeps of the last batch.
     fn rows(&self) -> &[f32] {
         if self.n_rows == 0 {
             return &[];
@@ -239,18 +240,18 @@ impl Context<'_> {
     }
 }
 
-/// What came of a batch, by what llama.cpp returned.
+/// Converts llama.cpp's status of a batch into a result.
 fn outcome(status: i32, watch: &cpu_kernels::Watch, cuts: &mut Cuts) -> Result<(), DecodeError> {
     match status {
         0 if watch.panicked() => Err(DecodeError::Failed("a matmul failed".to_owned())),
         0 if cuts.look() => Err(DecodeError::Failed(
-            "a part of the model's file is gone: it was cut while it is in use".to_owned(),
+            "the model's file was truncated while in use".to_owned(),
         )),
         0 => Ok(()),
         1 => Err(DecodeError::NoCells),
         -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
         guard::CAUGHT => Err(DecodeError::Failed(
-            "llama.cpp failed, the log says why".to_owned(),
+            "llama.cpp failed, see the log".to_owned(),
         )),
         status => Err(DecodeError::Failed(format!(
             "llama.cpp failed with status {status}"

@@ -15,13 +15,13 @@ use super::mrope_positions::Places;
 use super::{Adapter, Cuts, Model, ThreadPool, guard};
 use crate::backend::interface::{self, SaveError};
 
-/// llama.cpp's defaults.
+/// Returns llama.cpp's default parameters of a context.
 pub(crate) fn default_params() -> sys::llama_context_params {
     // SAFETY: returns plain numbers and null pointers.
     unsafe { sys::llama_context_default_params() }
 }
 
-/// Whether llama.cpp creates a context with these parameters, which is freed at once.
+/// Returns true if llama.cpp can create a context with these parameters. It is freed at once.
 pub(crate) fn can_create(model: &Model, params: &sys::llama_context_params) -> bool {
     // SAFETY: the model is alive, and `params` come from llama.cpp's defaults, with plain numbers
     // changed.
@@ -33,7 +33,7 @@ pub(crate) fn can_create(model: &Model, params: &sys::llama_context_params) -> b
     !context.is_null()
 }
 
-/// What llama.cpp calls a context. It lives as long as anybody has it.
+/// An owned context of llama.cpp, freed when the last reference is dropped.
 pub(crate) struct RawContext<'a> {
     raw: NonNull<sys::llama_context>,
     model: PhantomData<&'a Model>,
@@ -59,36 +59,36 @@ impl Drop for RawContext<'_> {
 /// A context on a model, which it borrows. Used on one thread, as it holds pointers.
 pub(crate) struct Context<'a> {
     pub(super) raw: Rc<RawContext<'a>>,
-    /// That of the model that this one drafts for, whose weights it may compute with.
+    /// The context of the model that this one drafts for, whose weights it may use.
     _other: Option<Rc<RawContext<'a>>>,
     /// Dropped after the context, which computes on them.
     pub(super) threads: ThreadPool,
     pub(super) n_vocab: usize,
-    /// Numbers of an embedding that a batch can have instead of a token.
+    /// Width of an embedding that a batch can have instead of a token.
     pub(super) n_embd: usize,
-    /// Tokens of the last batch that asked for logits; 0 if it failed.
+    /// Number of tokens of the last batch that asked for logits; 0 if the batch failed.
     pub(super) n_rows: usize,
-    /// The rows of logits that were asked for, if all tokens of a batch have to ask.
+    /// Requested rows of logits, if all tokens of a batch have to ask.
     pub(super) picked: Option<Vec<f32>>,
-    /// Elements of the hidden states of another model that it encodes.
+    /// Width of another model's hidden states, if this model encodes them.
     pub(super) encoded_width: Option<usize>,
     pub(super) batch: Batch,
-    /// Where the cells of sequences are, if the model counts images by lines and columns.
+    /// Positions of cells, if the model counts images by lines and columns.
     pub(super) places: Option<Places>,
-    /// What others draft from, or what it drafts from itself.
+    /// Hidden states for drafting, by another context or by this one.
     pub(super) hidden: Option<Hidden>,
-    /// Those that batches can name.
+    /// Adapters, by the number that batches use.
     pub(super) adapters: Vec<Adapter<'a>>,
-    /// The one in use.
+    /// Adapter of the last batch.
     pub(super) adapter: Option<interface::Adapter>,
-    /// Of the model's files.
+    /// Reads beyond the end of the model's files.
     pub(super) cuts: Cuts,
     pub(super) model: &'a Model,
 }
 
 impl<'a> Context<'a> {
     /// Allocates the KV cache and the compute buffers; `None` if llama.cpp refuses, which it logs.
-    /// A model that has no embeddings of tokens, or makes no logits, takes those of `other`.
+    /// A model without token embeddings or an output layer uses those of `other`.
     pub(crate) fn new(
         model: &'a Model,
         mut params: sys::llama_context_params,
@@ -137,30 +137,30 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// For the context of a model that drafts for this one.
+    /// Returns a shared reference, for the context of a model that drafts for this one.
     pub(crate) fn raw(&self) -> Rc<RawContext<'a>> {
         Rc::clone(&self.raw)
     }
 
-    /// Cells of all sequences together.
+    /// Number of cells of all sequences together.
     pub(crate) fn n_ctx(&self) -> u32 {
         // SAFETY: the context is alive.
         unsafe { sys::llama_n_ctx(self.raw.as_ptr()) }
     }
 
-    /// Earlier states that each sequence keeps beside that of its last token.
+    /// Number of earlier states that each sequence keeps besides the state of its last token.
     pub(crate) fn rollback_states(&self) -> u32 {
         // SAFETY: the context is alive.
         unsafe { sys::llama_n_rs_seq(self.raw.as_ptr()) }
     }
 
-    /// Most tokens of a batch.
+    /// Maximum number of tokens in a batch.
     pub(crate) fn n_batch(&self) -> u32 {
         // SAFETY: the context is alive.
         unsafe { sys::llama_n_batch(self.raw.as_ptr()) }
     }
 
-    /// Numbers of an embedding that stands in the place of a token.
+    /// Width of an embedding that replaces a token.
     pub(crate) fn n_embd(&self) -> usize {
         self.n_embd
     }
@@ -177,13 +177,13 @@ impl<'a> Context<'a> {
         self.threads.run(threads, work);
     }
 
-    /// To be called where nothing is to be computed for a while.
+    /// Ends idle threads. To be called before a time without work.
     pub(crate) fn rest(&self) {
         self.threads.rest();
     }
 
-    /// The pooled output of a sequence of the last batch, of as many numbers as the model's pooling
-    /// makes; `None` if it had none.
+    /// Returns the pooled output of a sequence of the last batch; `None` if it has none. Its length
+    /// depends on the model's pooling.
     pub(crate) fn sequence_output(&self, sequence: u32, width: SequenceWidth) -> Option<&[f32]> {
         // SAFETY: the context is alive, and used on this thread only. The call waits for the
         // computation.
@@ -195,8 +195,7 @@ impl<'a> Context<'a> {
         (!numbers.is_null()).then(|| unsafe { slice::from_raw_parts(numbers, width.0) })
     }
 
-    /// How many numbers [`sequence_output`](Self::sequence_output) gives for each sequence; `None`
-    /// if the context does not pool.
+    /// Length of a [`sequence_output`](Self::sequence_output); `None` if the context does not pool.
     pub(crate) fn sequence_width(&self, model: &'a Model) -> Option<SequenceWidth> {
         // SAFETY: the context and the model are alive.
         let width = unsafe {
@@ -209,7 +208,7 @@ impl<'a> Context<'a> {
         Some(SequenceWidth(width as usize))
     }
 
-    /// Frees all cells, if the model keeps any, without writing to them.
+    /// Frees all cells without writing to them. Does nothing if the model keeps none.
     pub(crate) fn forget(&mut self) {
         self.clear_places();
         // SAFETY: the context is alive and not shared; for a model without memory this does
@@ -217,7 +216,7 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_memory_clear(self.memory(), false) }
     }
 
-    /// Frees a sequence's cells from a position on; says whether that was possible.
+    /// Frees a sequence's cells from a position on. Returns false if llama.cpp refuses.
     pub(crate) fn remove(&mut self, sequence: u32, from: u32) -> bool {
         let position = self.position(sequence, from) as i32;
         if let Some(places) = &mut self.places {
@@ -227,21 +226,21 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, position, -1) }
     }
 
-    /// Frees a sequence's cells before one, which keep their places; says whether that was possible.
-    /// Inside of an image, those of the image stay.
+    /// Frees a sequence's cells before `cell`; the others keep their positions. If `cell` is inside
+    /// an image, all cells of the image stay. Returns false if llama.cpp refuses.
     pub(crate) fn remove_before(&mut self, sequence: u32, cell: u32) -> bool {
         let position = self.position(sequence, cell) as i32;
         // SAFETY: as in `remove`.
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, 0, position) }
     }
 
-    /// How many cells a sequence has got, where cells say more of their places than one number.
+    /// Number of a sequence's cells; `None` if the model counts only tokens.
     pub(crate) fn placed_cells(&self, sequence: u32) -> Option<u32> {
         Some(self.places.as_ref()?.cells(sequence))
     }
 
-    /// An empty sequence was given a state with cells at these positions, behind `before` others
-    /// that it gets, and goes on at `next`.
+    /// Notes that an empty sequence was restored with cells at these positions. `before` cells are
+    /// added before them, and `next` is the next position.
     pub(crate) fn place(
         &mut self,
         sequence: u32,
@@ -254,14 +253,14 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// An empty sequence was given the state of another one.
+    /// Notes that an empty sequence received the state of another one.
     pub(crate) fn place_as(&mut self, from: u32, to: u32) {
         if let Some(places) = &mut self.places {
             places.share(from, to, places.cells(from));
         }
     }
 
-    /// The model's number for the place of a cell.
+    /// Returns the model's position of a cell.
     fn position(&self, sequence: u32, cell: u32) -> u32 {
         let places = self.places.as_ref();
         places.map_or(cell, |places| places.position(sequence, cell))
@@ -273,7 +272,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Bytes of a sequence's state as llama.cpp writes it.
+    /// Size of a sequence's state as llama.cpp writes it, in bytes.
     pub(crate) fn state_size(&mut self, sequence: u32, part: StatePart) -> usize {
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
         unsafe {
@@ -281,7 +280,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Replaces `state` by that of a sequence as llama.cpp writes it.
+    /// Replaces `state` with the state of a sequence, as llama.cpp writes it.
     pub(crate) fn read_state(
         &mut self,
         sequence: u32,
@@ -312,8 +311,7 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Gives an empty sequence all that a state describes, which must have been put together from
-    /// states of this context.
+    /// Restores an empty sequence from a state, which must consist of states of this context.
     pub(crate) fn write_state(&mut self, sequence: u32, state: &[u8]) -> Result<(), SaveError> {
         // SAFETY: the context is alive and not shared, and sequences are below `n_seq_max`;
         // llama.cpp checks every number of the state against the context and its length, and
@@ -336,7 +334,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Gives one sequence the first cells of another.
+    /// Shares the first cells of one sequence with another one.
     pub(crate) fn share(&mut self, from: u32, to: u32, cells: u32) {
         let end = self.position(from, cells) as i32;
         if let Some(places) = &mut self.places {
@@ -359,12 +357,12 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What is written of a sequence's state.
+/// The part of a sequence's state that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatePart {
-    /// All of it.
+    /// The whole state of the sequence.
     Whole,
-    /// Without the cells of layers that keep one for each token.
+    /// The state without the cells of layers that keep one for each token.
     Partial,
 }
 
@@ -378,8 +376,8 @@ impl StatePart {
     }
 }
 
-/// How many numbers a context gives for a sequence. Only the context itself makes one, so that no
-/// more are read than there are.
+/// Length of the pooled output of a sequence. Only a context creates one, so no more numbers are
+/// read than exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SequenceWidth(usize);
 

@@ -1,7 +1,7 @@
-//! Calls of llama.cpp that no C++ exception leaves, which Rust could not catch: `guard.cpp` makes
-//! them. What an exception says is heard as an error of llama.cpp. A failed assertion is one too
-//! where a model, a context or an adapter is loaded or a text is tokenized; elsewhere ggml ends the
-//! process, and says why in one line instead of starting a debugger.
+//! Calls of llama.cpp that catch C++ exceptions, because Rust cannot: `guard.cpp` makes them. The
+//! text of an exception is treated as an error of llama.cpp. A failed assertion is treated the same
+//! way while a model, a context or an adapter is loaded or a text is tokenized. Elsewhere ggml ends
+//! the process, with one line about the cause instead of a debugger.
 
 use std::ffi::{CStr, c_char};
 use std::fs;
@@ -49,14 +49,14 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// What a call returns whose exception was caught; llama.cpp returns no such number.
+/// Status of a call whose exception was caught. llama.cpp itself never returns it.
 pub(super) const CAUGHT: i32 = i32::MIN + 1;
 
-/// Says which models are loaded.
+/// Names the loaded models.
 static MODELS: OnceLock<fn() -> Vec<String>> = OnceLock::new();
 
-/// From here on, this process hears of failed assertions, with the models that are loaded. To be
-/// called once, before anything is loaded.
+/// Installs the handlers of failed assertions, which also log the loaded models. Must be called
+/// once, before anything is loaded.
 pub(crate) fn attach(models: fn() -> Vec<String>) {
     MODELS.get_or_init(|| models);
     // SAFETY: called once, before anything else uses llama.cpp; the handlers are plain functions
@@ -64,7 +64,7 @@ pub(crate) fn attach(models: fn() -> Vec<String>) {
     unsafe { graphmill_guard_attach() }
 }
 
-/// As llama.cpp's function of that name.
+/// Calls llama.cpp's function of that name.
 ///
 /// # Safety
 /// The path and what `params` point to must be as llama.cpp expects them.
@@ -76,7 +76,7 @@ pub(super) unsafe fn load_model(
     unsafe { graphmill_load_model(path.as_ptr(), params) }
 }
 
-/// As llama.cpp's function of that name.
+/// Calls llama.cpp's function of that name.
 ///
 /// # Safety
 /// The model must be alive.
@@ -88,7 +88,7 @@ pub(super) unsafe fn new_context(
     unsafe { graphmill_new_context(model, params) }
 }
 
-/// As llama.cpp's function of that name.
+/// Calls llama.cpp's function of that name.
 ///
 /// # Safety
 /// The model must be alive, and nobody else may change it meanwhile.
@@ -100,7 +100,7 @@ pub(super) unsafe fn load_adapter(
     unsafe { graphmill_load_adapter(model, path.as_ptr()) }
 }
 
-/// As llama.cpp's function of that name; [`CAUGHT`] after an exception.
+/// Calls llama.cpp's function of that name; [`CAUGHT`] after an exception.
 ///
 /// # Safety
 /// The context must be alive and not shared, and the batch's arrays as long as it says.
@@ -109,7 +109,7 @@ pub(super) unsafe fn decode(context: *mut sys::llama_context, batch: &sys::llama
     unsafe { graphmill_decode(context, batch, CAUGHT) }
 }
 
-/// As llama.cpp's function of that name; [`CAUGHT`] after an exception.
+/// Calls llama.cpp's function of that name; [`CAUGHT`] after an exception.
 ///
 /// # Safety
 /// As [`decode`]; the batch has no more entries than the context computes at once.
@@ -118,8 +118,9 @@ pub(super) unsafe fn encode(context: *mut sys::llama_context, batch: &sys::llama
     unsafe { graphmill_encode(context, batch, CAUGHT) }
 }
 
-/// As llama.cpp's function of that name: the number of tokens written, or the negative number of
-/// those that there is no room for. `None` after an exception, and for more tokens than it counts.
+/// Calls llama.cpp's function of that name. Returns the number of tokens written, or the negated
+/// number of tokens if there is too little room. `None` after an exception, and if the number of
+/// tokens overflows.
 ///
 /// # Safety
 /// The vocabulary must be alive.
@@ -148,7 +149,7 @@ pub(super) unsafe fn tokenize(
     (written != CAUGHT && written != i32::MIN).then_some(written)
 }
 
-/// An exception was caught, on the thread that made the call.
+/// Receives the text of a caught exception, on the thread that made the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_caught(what: *const c_char) {
     // SAFETY: `guard.cpp` passes a NUL-terminated text that stays valid for the duration of this
@@ -157,8 +158,8 @@ unsafe extern "C" fn graphmill_caught(what: *const c_char) {
     log::hear_error(text.trim());
 }
 
-/// The process is about to end. Whatever collects log lines may not come to write them any more, so
-/// this one goes straight to the standard error output, unless nobody reads that.
+/// Reports that the process is about to end. The log may never be written, so this line goes
+/// straight to standard error, unless nobody reads that.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn graphmill_ends(why: *const c_char) {
     // SAFETY: as in `graphmill_caught`.
@@ -190,7 +191,7 @@ unsafe extern "C" fn graphmill_ends(why: *const c_char) {
     tracing::error!("{}", line.trim_end());
 }
 
-/// A pipe that is ready takes as much at once.
+/// Maximum size of the line in bytes; a pipe that is ready takes as much at once.
 const MAX_BYTES: usize = 2_048;
-/// How long the last words wait for a reader.
+/// Maximum time that the line waits for a reader, in milliseconds.
 const PATIENCE_MS: i32 = 200;

@@ -1,5 +1,5 @@
-//! Hidden states of a context: what a model computes of a token between its layers and behind them,
-//! before it makes logits of that. MTP layers and EAGLE3 models draft from them.
+//! Hidden states of a context: a model's intermediate results for a token, between its layers and
+//! behind the last one, before logits are computed. MTP layers and EAGLE3 models draft from them.
 
 use std::ptr::NonNull;
 use std::slice;
@@ -17,9 +17,9 @@ unsafe extern "C" {
     fn graphmill_target_layers(model: *const sys::llama_model, layers: *mut i32, room: u32) -> u32;
 }
 
-/// Has a new context leave out what nobody asks for: unless they are told, some architectures
-/// (gpt-oss, Qwen3.5, Gemma 4 and others) compute the feed-forward part of their last layer for all
-/// tokens of a prompt, for whoever would want their hidden states.
+/// Makes a new context skip unneeded work. By default, some architectures (gpt-oss, Qwen3.5, Gemma
+/// 4 and others) compute the feed-forward part of their last layer for all tokens of a prompt, in
+/// case hidden states are wanted.
 ///
 /// # Safety
 /// The context must be alive and not shared.
@@ -28,10 +28,10 @@ pub(super) unsafe fn leave_out(context: NonNull<sys::llama_context>) {
     unsafe { graphmill_give_hidden(context.as_ptr(), false, false) }
 }
 
-/// The layers of another model that an EAGLE3 model drafts from, counted from 0. Another model has
-/// none.
+/// Returns the layers of another model that an EAGLE3 model drafts from, counted from 0; empty for
+/// all other models.
 pub(crate) fn target_layers(model: &Model) -> Vec<u32> {
-    /// More than any has.
+    /// Maximum number of layers; no model has more.
     const ROOM: usize = 16;
     let mut layers = [0; ROOM];
     // SAFETY: the model is alive, and `layers` has as much room as is told.
@@ -45,7 +45,7 @@ pub(crate) fn target_layers(model: &Model) -> Vec<u32> {
         .collect()
 }
 
-/// Architectures of which llama.cpp gives what goes into a layer. Elsewhere it would end the process.
+/// Architectures whose layer inputs llama.cpp provides. For others it would end the process.
 const GIVE_LAYERS: [&str; 20] = [
     "bailingmoe3",
     "deepseek4",
@@ -69,42 +69,42 @@ const GIVE_LAYERS: [&str; 20] = [
     "qwen3next",
 ];
 
-/// Why a model does not give what goes into these layers, if it does not.
+/// Checks that a model provides the inputs of these layers. The error says why it does not.
 pub(crate) fn check_layers(model: &Model, wanted: &[u32]) -> Result<(), String> {
     let architecture = model.architecture();
     let layers = model.n_layer();
     if let Some(layer) = wanted.iter().find(|layer| **layer >= layers) {
         return Err(format!(
-            "it drafts from layer {layer}, and the model has {layers}"
+            "it drafts from layer {layer}, and the model has {layers} layers"
         ));
     }
     if !GIVE_LAYERS.contains(&architecture.as_str()) {
         return Err(format!(
-            "llama.cpp does not give what goes into the layers of `{architecture}`"
+            "llama.cpp does not provide the layer inputs of `{architecture}` models"
         ));
     }
     Ok(())
 }
 
-/// Which hidden states of a token a context gives.
+/// Kind of hidden states that a context provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HiddenOf {
-    /// That behind all layers.
+    /// The state behind all layers.
     Model,
-    /// What goes into these layers, one behind the other.
+    /// The inputs of these layers, concatenated.
     Layers(Vec<u32>),
 }
 
 /// The hidden states of a context's last batch.
 pub(super) struct Hidden {
     of: HiddenOf,
-    /// Numbers of each.
+    /// Numbers of each state.
     width: usize,
     rows: Vec<f32>,
 }
 
 impl Hidden {
-    /// Of a context on this model. The error says why it gives none.
+    /// Requests the hidden states of a context. The error says why it has none.
     ///
     /// # Safety
     /// The context must be alive, not shared, and on this model.
@@ -132,17 +132,17 @@ impl Hidden {
         })
     }
 
-    /// Numbers of each.
+    /// Numbers of each state.
     pub(super) fn width(&self) -> usize {
         self.width
     }
 
-    /// One for each token that asked for it, in the batch's order.
+    /// Returns one state for each token that asked for it, in the batch's order.
     pub(super) fn rows(&self) -> &[f32] {
         &self.rows
     }
 
-    /// Tells the context what this batch asks for. Those behind all layers cost time in the last
+    /// Requests the states that this batch asks for. States behind all layers cost time in the last
     /// layer for tokens without logits.
     ///
     /// # Safety
@@ -161,7 +161,7 @@ impl Hidden {
         }
     }
 
-    /// Tells the context that each entry of the next batches, which are encoded, asks.
+    /// Requests a state for each entry of the next batches, which are encoded.
     ///
     /// # Safety
     /// The context must be alive and not shared.
@@ -171,8 +171,7 @@ impl Hidden {
         unsafe { graphmill_give_hidden(context.as_ptr(), true, false) }
     }
 
-    /// Takes what the batch that was just computed has given at these places, behind what was taken
-    /// already.
+    /// Appends the states of the batch that was just computed, at these places in it.
     ///
     /// # Safety
     /// The context must be that of [`new`](Self::new), and what was computed last a batch that has
@@ -213,7 +212,7 @@ impl Hidden {
     }
 }
 
-/// So many numbers.
+/// Borrows `count` numbers from llama.cpp; an error if the pointer is null.
 ///
 /// # Safety
 /// They are there, unless `numbers` is null, and do not change as long as the result lives.

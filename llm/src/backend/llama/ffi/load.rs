@@ -7,35 +7,34 @@ use llama_cpp_sys_2 as sys;
 
 use super::{Model, guard};
 
-/// The parameters of a load.
+/// Parameters for loading a model.
 #[derive(Debug)]
 pub(crate) struct ModelParams {
     /// Devices besides the CPU, by ggml's index; `None` for all.
     pub(crate) devices: Option<Vec<usize>>,
-    /// Layers on these devices; `None` for all.
+    /// Number of layers on these devices; `None` for all.
     pub(crate) gpu_layers: Option<u32>,
     pub(crate) split_mode: sys::llama_split_mode,
-    /// The device of what is not split, as an index into `devices`.
+    /// The device of tensors that are not split, as an index into `devices`.
     pub(crate) main_gpu: u32,
-    /// Shares of the devices; empty for what fits their memory.
+    /// Shares of the devices; if empty, llama.cpp divides by their memory.
     pub(crate) tensor_split: Vec<f32>,
-    /// Patterns of tensor names, and where such tensors go.
+    /// Patterns of tensor names, with the buffer type of matching tensors.
     pub(crate) overrides: Vec<(CString, BufferType)>,
     pub(crate) load_mode: sys::llama_load_mode,
     /// Lets weights be copied into layouts for the processor.
     pub(crate) extra_buffers: bool,
-    /// Puts weights in main memory into pages that a GPU reads faster, rather than into such
-    /// layouts.
+    /// Puts weights in main memory into pages that a GPU reads faster, instead of such layouts.
     pub(crate) pinned: bool,
-    /// Loads MTP layers, where there are any.
+    /// Loads the MTP layers, if the model has any.
     pub(crate) mtp: bool,
 }
 
-/// A kind of memory that tensors can be in.
+/// A type of memory for tensors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferType(sys::ggml_backend_buffer_type_t);
 
-/// The kinds of memory of all devices, by name.
+/// Returns the buffer types of all devices, with their names.
 pub(crate) fn buffer_types() -> Vec<(String, BufferType)> {
     let mut found = Vec::new();
     // SAFETY: ggml's devices are registered once and stay for the process; indices are below their
@@ -52,8 +51,8 @@ pub(crate) fn buffer_types() -> Vec<(String, BufferType)> {
     found
 }
 
-/// Loads a model; `None` if llama.cpp refuses, which it logs. Calls `on_progress` now and then
-/// meanwhile, on this thread, with the part that is loaded, from 0 to 1; it must not panic.
+/// Loads a model; `None` if llama.cpp refuses, which it logs. During the load, calls `on_progress`
+/// on this thread with the loaded fraction, from 0 to 1. It must not panic.
 pub(crate) fn load_model(
     path: &CStr,
     params: &ModelParams,
@@ -117,7 +116,7 @@ pub(crate) fn load_vocabulary(path: &CStr) -> Option<Model> {
     unsafe { Model::new(guard::load_model(path, &raw)) }
 }
 
-/// Tells the closure behind `on_progress` how far the load is. Says that it should go on.
+/// Passes the loaded fraction to the closure behind `on_progress`. Returns true to continue.
 unsafe extern "C" fn progress(part: f32, on_progress: *mut c_void) -> bool {
     // SAFETY: `load_model` passes this pointer to its own variable, which outlives the load, and
     // nobody else uses it meanwhile.

@@ -1,4 +1,4 @@
-//! llama.cpp's log lines: they go to `tracing`, and to whoever listens while a call runs.
+//! Log lines of llama.cpp: they go to `tracing`, and to listeners during a call.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_void};
@@ -6,29 +6,29 @@ use std::ffi::{CStr, c_char, c_void};
 use llama_cpp_sys_2 as sys;
 
 thread_local! {
-    /// What llama.cpp logs on this thread while [`listen`] runs.
+    /// Log lines of this thread while [`listen`] runs.
     static HEARD: RefCell<Option<Heard>> = const { RefCell::new(None) };
-    /// Told of each line while [`listen_with`] runs.
+    /// Receiver of each line while [`listen_with`] runs.
     static TOLD: Cell<Option<fn(&str)>> = const { Cell::new(None) };
 }
 
-/// What llama.cpp logged.
+/// Log lines of a call, with errors kept apart.
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) errors: Vec<String>,
-    /// All other lines.
+    /// All other lines, in order.
     pub(crate) lines: Vec<String>,
 }
 
 impl Heard {
-    /// The errors in one line, if there are any.
+    /// Joins the errors in one line; `None` if there are none.
     pub(crate) fn complaint(&self) -> Option<String> {
         (!self.errors.is_empty()).then(|| self.errors.join("; "))
     }
 }
 
-/// Sends llama.cpp's and ggml's log lines to `tracing`. Their information is our detail: it goes
-/// out one level lower.
+/// Sends the log lines of llama.cpp and ggml to `tracing`. Their level is lowered by one: their
+/// information is a detail here.
 pub(crate) fn route_logs() {
     // SAFETY: the callback is a plain function that lives as long as the program, and it takes no
     // user data.
@@ -39,10 +39,10 @@ pub(crate) fn route_logs() {
     }
 }
 
-/// Parts of warnings about what is so by intent.
+/// Parts of warnings about intended situations.
 const EXPECTED: [&str; 1] = [
-    // The cells of all sequences together are more than one of them has, whose length the engine
-    // limits by itself.
+    // All sequences together have more cells than one sequence may have. The engine limits the
+    // length of each.
     "possible training context overflow",
 ];
 
@@ -77,14 +77,15 @@ unsafe extern "C" fn log_line(
     }
 }
 
-/// Takes in an error: one that is listened to becomes part of an error of ours, others are logged.
+/// Handles an error. If a call listens, it becomes part of the call's error; otherwise it is
+/// logged.
 pub(super) fn hear_error(text: &str) {
     if !hear(|heard| heard.errors.push(text.to_owned())) {
         tracing::error!(target: "llama.cpp", "{text}");
     }
 }
 
-/// Changes what was heard on this thread; says whether anybody listens.
+/// Changes the lines heard on this thread. Returns false if no call listens.
 fn hear(change: impl FnOnce(&mut Heard)) -> bool {
     let listens = HEARD.try_with(|heard| match heard.try_borrow_mut().as_deref_mut() {
         Ok(Some(heard)) => {
@@ -96,14 +97,14 @@ fn hear(change: impl FnOnce(&mut Heard)) -> bool {
     listens.unwrap_or(false)
 }
 
-/// Runs `f` and returns with its result what llama.cpp logged meanwhile on this thread.
+/// Runs `f` and returns its result with the lines that llama.cpp logged on this thread meanwhile.
 pub(crate) fn listen<T>(f: impl FnOnce() -> T) -> (T, Heard) {
     HEARD.set(Some(Heard::default()));
     let result = f();
     (result, HEARD.take().unwrap_or_default())
 }
 
-/// As [`listen`], and tells of each line as it comes. It must not panic.
+/// As [`listen`], and passes each line to `tell` as it comes. `tell` must not panic.
 pub(crate) fn listen_with<T>(tell: fn(&str), f: impl FnOnce() -> T) -> (T, Heard) {
     TOLD.set(Some(tell));
     let result = listen(f);
@@ -111,8 +112,7 @@ pub(crate) fn listen_with<T>(tell: fn(&str), f: impl FnOnce() -> T) -> (T, Heard
     result
 }
 
-/// Shows `look` the lines that were heard on this thread since [`listen`] began; `None` outside of
-/// it.
+/// Passes the lines heard on this thread since [`listen`] began to `look`; `None` outside of it.
 pub(crate) fn heard_so_far<T>(look: impl FnOnce(&[String]) -> T) -> Option<T> {
     HEARD.with_borrow(|heard| heard.as_ref().map(|heard| look(&heard.lines)))
 }

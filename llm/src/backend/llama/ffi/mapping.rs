@@ -1,6 +1,5 @@
-//! The pages of a model's file. llama.cpp maps the whole file and brings every page in before it
-//! copies most of them into a layout for the processor, or to a GPU; the copies are what is
-//! computed with.
+//! Pages of a model's file. llama.cpp maps the whole file and reads every page before it copies
+//! most of them into a layout for the processor, or to a GPU. Computation then uses the copies.
 
 use std::fs;
 use std::ops::Range;
@@ -10,13 +9,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Mapping {
     model: PathBuf,
-    /// What was mapped of the file before, for other engines.
+    /// Earlier mappings of the file, by other engines.
     before: Vec<Range<usize>>,
 }
 
 impl Mapping {
-    /// To be called before the model is loaded, with the path that the system knows the file by.
-    /// Until the mapping is released for the last time, no other thread may load the file.
+    /// Prepares to release a mapping. Must be called before the model is loaded, with the resolved
+    /// path of the file. Until the last release, no other thread may load the file.
     pub(crate) fn expect(model: &Path) -> Self {
         Self {
             model: model.to_owned(),
@@ -24,8 +23,8 @@ impl Mapping {
         }
     }
 
-    /// Takes the pages out of this process. They stay in the system's page cache, and come back one
-    /// by one where they are read again. Does nothing where the system does not list mappings.
+    /// Removes the pages from this process. They stay in the system's page cache, and come back one
+    /// by one when they are read again. Does nothing if the system does not list mappings.
     pub(crate) fn release(&self) {
         for range in mapped(&self.model) {
             if self.before.contains(&range) {
@@ -49,7 +48,7 @@ impl Mapping {
     }
 }
 
-/// Where the files of a model are mapped, by the path that the system knows them by.
+/// Returns the address ranges at which the files of a model are mapped. `model` is a resolved path.
 pub(crate) fn mapped(model: &Path) -> Vec<Range<usize>> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     maps.lines()
@@ -57,8 +56,8 @@ pub(crate) fn mapped(model: &Path) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// The addresses in a line of `/proc/self/maps` if it is a shared, read-only mapping of this file,
-/// or of another part of a model that is split into several.
+/// Returns the addresses in a line of `/proc/self/maps` if it is a shared, read-only mapping of
+/// this file, or of another part of a split model.
 fn range_of(line: &str, model: &Path) -> Option<Range<usize>> {
     let mut words = line.splitn(6, ' ');
     let (addresses, access) = (words.next()?, words.next()?);
@@ -72,7 +71,8 @@ fn range_of(line: &str, model: &Path) -> Option<Range<usize>> {
     Some(address(start)?..address(end)?)
 }
 
-/// The name of a file without the number of the part, if it has one: `large-00002-of-00003.gguf`.
+/// Returns the name of a file without its part number, as in `large-00002-of-00003.gguf`; `None` if
+/// it has none.
 fn parts(file: &Path) -> Option<&str> {
     let name = file.file_name()?.to_str()?;
     let numbered = name.strip_suffix(".gguf").and_then(|stem| {

@@ -1,5 +1,6 @@
-//! The calls into llama.cpp, and the owners of what it makes: `docs/adr/0055` says why not those of
-//! the binding. With `cpu_kernels` and the kernels themselves, the only unsafe code of the project.
+//! The calls into llama.cpp, and the owners of its objects: `docs/adr/0055` says why the owners of
+//! the binding are not used. With `cpu_kernels` and the kernels themselves, the only unsafe code of
+//! the project.
 
 #![allow(unsafe_code)]
 

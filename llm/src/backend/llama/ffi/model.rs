@@ -1,4 +1,4 @@
-//! A loaded model: who owns it, and what it says of itself.
+//! A loaded model: its owner, and its properties.
 
 use std::ffi::{CStr, CString};
 use std::num::NonZero;
@@ -28,7 +28,7 @@ impl Drop for Model {
 }
 
 impl Model {
-    /// Takes a model over; `None` if the pointer is null.
+    /// Takes ownership of a model; `None` if the pointer is null.
     ///
     /// # Safety
     /// llama.cpp has just loaded the model, and nothing else frees it.
@@ -41,7 +41,7 @@ impl Model {
         self.raw.as_ptr()
     }
 
-    /// A value of the file's metadata as text; `None` for lists and for what is no UTF-8.
+    /// Returns a value of the file's metadata as text; `None` for lists and for invalid UTF-8.
     pub(crate) fn metadata(&self, key: &str) -> Option<String> {
         let key = CString::new(key).ok()?;
         let mut text = vec![0_u8; 256];
@@ -55,7 +55,7 @@ impl Model {
                     text.len(),
                 )
             };
-            // All bytes of the value, whether or not there was room for them and a NUL.
+            // Size of the whole value, even if there was no room for it and a NUL.
             let length = usize::try_from(length).ok()?;
             if length < text.len() {
                 text.truncate(length);
@@ -65,7 +65,7 @@ impl Model {
         }
     }
 
-    /// The name of the model's architecture, as in its file.
+    /// Returns the name of the model's architecture, as in its file; empty if it has none.
     pub(crate) fn architecture(&self) -> String {
         self.metadata("general.architecture").unwrap_or_default()
     }
@@ -81,7 +81,7 @@ impl Model {
         template?.to_str().ok()
     }
 
-    /// The type of most weights in words, such as `Q8_0` or `Q4_K - Medium`.
+    /// Returns the type of most weights as text, such as `Q8_0` or `Q4_K - Medium`.
     pub(crate) fn quantization(&self) -> String {
         let mut text = [0u8; 128];
         // SAFETY: the model is alive; at most as many bytes are written as there is room for, with
@@ -95,9 +95,8 @@ impl Model {
         words.splitn(3, ' ').nth(2).unwrap_or_default().to_owned()
     }
 
-    /// Bytes that llama.cpp keeps of a cell beside its position: two more positions and the token,
-    /// where positions can be those of an image. None for models that have one number for a
-    /// position.
+    /// Size of a cell's extension in bytes: two more positions and the token, if positions can be
+    /// those of an image. `None` for models with one number per position.
     pub(crate) fn cell_extension(&self) -> Option<NonZero<usize>> {
         // SAFETY: the model is alive.
         match unsafe { sys::llama_model_rope_type(self.as_ptr()) } {
@@ -106,7 +105,7 @@ impl Model {
         }
     }
 
-    /// Returns true if the model reads with one network and writes with another.
+    /// Returns true if the model has both an encoder and a decoder.
     pub(crate) fn encodes_and_decodes(&self) -> bool {
         // SAFETY: the model is alive.
         unsafe {
@@ -115,7 +114,7 @@ impl Model {
         }
     }
 
-    /// Returns true if the model has recurrent layers, alone or beside others.
+    /// Returns true if the model has recurrent layers, alone or with others.
     pub(crate) fn has_states(&self) -> bool {
         // SAFETY: the model is alive.
         self.is_recurrent() || unsafe { sys::llama_model_is_hybrid(self.as_ptr()) }
@@ -140,7 +139,7 @@ impl Model {
     }
 }
 
-/// Functions that return a number of a model, 0 where llama.cpp has a negative one.
+/// Functions that return a number of a model; 0 if llama.cpp returns a negative one.
 macro_rules! numbers {
     ($($(#[$doc:meta])* $name:ident: $call:ident;)*) => {
         impl Model {
@@ -156,22 +155,22 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// Layers, without those that draft.
+    /// Number of layers, without those that draft.
     n_layer: llama_model_n_layer;
-    /// Layers that draft from what the others compute.
+    /// Number of MTP layers, which draft from the results of the others.
     mtp_layers: llama_model_n_layer_nextn;
-    /// Heads that ask, in the attention of a layer.
+    /// Number of query heads in the attention of a layer.
     n_head: llama_model_n_head;
-    /// Heads of keys and values in a layer.
+    /// Number of heads of keys and values in a layer.
     n_head_kv: llama_model_n_head_kv;
-    /// Numbers of a hidden state.
+    /// Width of a hidden state.
     n_embd: llama_model_n_embd;
-    /// Numbers of an embedding that the model takes in the place of a token.
+    /// Width of an embedding that replaces a token.
     input_width: llama_model_n_embd_inp;
-    /// Numbers of an embedding that the model makes.
+    /// Width of an embedding that the model returns.
     output_width: llama_model_n_embd_out;
-    /// Tokens of the texts it was trained on.
+    /// Context that the model was trained for, in tokens.
     trained_context: llama_model_n_ctx_train;
-    /// Positions after which a token no longer sees another one; 0 if it sees all.
+    /// Number of positions that attention looks back; 0 if it sees all.
     attention_window: llama_model_n_swa;
 }

@@ -1,19 +1,19 @@
-//! Where the cells of sequences are in the model's own counting. Most models count the tokens of a
-//! sequence, so that the place of a cell is its position. Models with M-RoPE count an image by lines
-//! and columns: all of its cells are at the position where it begins, and what comes behind it goes
-//! on from the largest number of a line or a column. They count a sound as they count tokens.
+//! Positions of cells in the model's own counting. Most models count the tokens of a sequence, so
+//! the index of a cell is its position. Models with M-RoPE count an image by lines and columns: all
+//! of its cells are at the position where it begins. The next position follows the largest number
+//! of a line or a column. Sounds are counted as tokens are.
 
 use crate::backend::interface::TileShape;
 
-/// The positions of the cells of each sequence. Where a sequence is cut or shared, that is at the
-/// beginning or the end of an image, never inside.
+/// Positions of the cells of each sequence. A sequence is cut or shared only at the start or the
+/// end of an image, never inside.
 pub(super) struct Places(Vec<Row>);
 
 /// The cells of a sequence.
 #[derive(Clone, Default)]
 struct Row {
     positions: Vec<u32>,
-    /// The position of the cell that comes next.
+    /// Position of the next cell.
     next: u32,
 }
 
@@ -22,12 +22,12 @@ impl Places {
         Self(vec![Row::default(); sequences as usize])
     }
 
-    /// How many cells a sequence has.
+    /// Number of cells of a sequence.
     pub(super) fn cells(&self, sequence: u32) -> u32 {
         self.0[sequence as usize].positions.len() as u32
     }
 
-    /// The position of a cell; of one that a sequence does not have, as if only text came before it.
+    /// Returns the position of a cell. A cell beyond the end is counted as a token.
     pub(super) fn position(&self, sequence: u32, cell: u32) -> u32 {
         let row = &self.0[sequence as usize];
         let ahead = || row.next + cell - row.positions.len() as u32;
@@ -35,14 +35,14 @@ impl Places {
         known.unwrap_or_else(ahead)
     }
 
-    /// A sequence has another cell, of a token.
+    /// Adds the cell of a token to a sequence.
     pub(super) fn add_token(&mut self, sequence: u32) {
         let row = &mut self.0[sequence as usize];
         row.positions.push(row.next);
         row.next += 1;
     }
 
-    /// A sequence has so many more cells, of an image that began at this position or of a sound.
+    /// Adds the cells of an image that begins at this position, or of a sound.
     pub(super) fn add_image(&mut self, sequence: u32, begin: u32, cells: u32, tile: &TileShape) {
         if tile.columns.is_none() {
             (0..cells).for_each(|_| self.add_token(sequence));
@@ -54,7 +54,7 @@ impl Places {
         row.next = begin + tile.span();
     }
 
-    /// A sequence has given up its cells from this one on.
+    /// Removes the cells of a sequence from this one on.
     pub(super) fn cut(&mut self, sequence: u32, from: u32) {
         let next = self.position(sequence, from);
         let row = &mut self.0[sequence as usize];
@@ -64,7 +64,8 @@ impl Places {
         }
     }
 
-    /// The first cells of a sequence belong to another one, too, which may have some behind them.
+    /// Copies the positions of the first cells to another sequence, which may have some behind
+    /// them.
     pub(super) fn share(&mut self, from: u32, to: u32, cells: u32) {
         let next = self.position(from, cells);
         let shared = self.0[from as usize].positions[..cells as usize].to_vec();
@@ -77,8 +78,8 @@ impl Places {
         }
     }
 
-    /// An empty sequence has cells at these positions, the first of them behind `before` others that
-    /// it gets, and goes on at `next`.
+    /// Restores an empty sequence with cells at these positions. `before` cells are added before
+    /// them, and `next` is the next position.
     pub(super) fn restore(
         &mut self,
         sequence: u32,
@@ -93,7 +94,7 @@ impl Places {
         row.next = next;
     }
 
-    /// No sequence has cells.
+    /// Removes all cells of all sequences.
     pub(super) fn clear(&mut self) {
         for row in &mut self.0 {
             *row = Row::default();

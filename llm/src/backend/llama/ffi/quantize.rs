@@ -1,11 +1,12 @@
-//! Writing a model's file again with weights of another type.
+//! Rewriting a model's file with weights of another type.
 
 use std::ffi::CStr;
 
 use llama_cpp_sys_2 as sys;
 
-/// Quantizes the model of `input` into `output`, on so many threads; `false` if llama.cpp refuses,
-/// which it logs. With `again`, weights that are quantized already may be quantized once more.
+/// Quantizes the model in `input` into `output`, on this number of threads; `false` if llama.cpp
+/// refuses, which it logs. With `again`, weights that are already quantized may be quantized a
+/// second time.
 pub(crate) fn quantize(
     input: &CStr,
     output: &CStr,

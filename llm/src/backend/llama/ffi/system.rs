@@ -1,5 +1,5 @@
-//! What concerns the whole process: llama.cpp's own start, the end, the heap that Rust and C++
-//! allocate from, and limits.
+//! Functions that affect the whole process: the initialization of llama.cpp, exit, the heap that
+//! Rust and C++ share, and limits.
 
 use std::ffi::CStr;
 
@@ -7,8 +7,8 @@ use llama_cpp_sys_2 as sys;
 
 use crate::spec::Numa;
 
-/// The instruction sets and libraries that this build of llama.cpp uses on this machine. Called
-/// once, at the initialization.
+/// Returns the instruction sets and libraries that this build of llama.cpp uses on this machine.
+/// Called once, at initialization.
 pub(crate) fn system_info() -> String {
     // SAFETY: returns a pointer to a static NUL-terminated text; only one thread calls this, from
     // the one-time initialization.
@@ -16,7 +16,7 @@ pub(crate) fn system_info() -> String {
     features(&text.to_string_lossy())
 }
 
-/// The names of what is there in a text such as `CPU : SSE3 = 1 | AVX = 0 | OPENMP = 1 |`.
+/// Extracts the enabled features from a text such as `CPU : SSE3 = 1 | AVX = 0 | OPENMP = 1 |`.
 fn features(text: &str) -> String {
     let parts = text
         .split(['|', ':'])
@@ -44,29 +44,29 @@ pub(crate) fn exit(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Bytes that were freed and not given back to the system: the next allocations take them.
+/// Returns the bytes that were freed but not returned to the system. Later allocations reuse them.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn freed_bytes() -> u64 {
     // SAFETY: the call reads the numbers of the heaps, under their locks.
     unsafe { libc::mallinfo2() }.fordblks as u64
 }
 
-/// Gives freed memory back to the system.
+/// Returns freed memory to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn trim_heap() {
     // SAFETY: the call touches free memory alone, under the locks of the heaps.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Has the allocator keep little of what is freed. Threads share a few heaps, as each keeps what
-/// threads that have ended computed in. Large blocks are mapped and unmapped by themselves: by
-/// default, the allocator has them in its heaps once it has seen one freed.
+/// Makes the allocator keep little freed memory. Threads share a few heaps, because a heap keeps
+/// the memory of threads that have ended. Large blocks are mapped and unmapped separately: by
+/// default, the allocator takes them from its heaps once one was freed.
 ///
-/// Where mappings are limited, addresses are spared too: each heap reserves 64 MiB, and the free
-/// part of one counts as left, although the next large allocation might not fit into it.
+/// If mappings are limited, addresses are saved too: each heap reserves 64 MiB. The free part of a
+/// heap counts as available, although the next large allocation might not fit into it.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn limit_heaps(mappings_are_limited: bool) {
-    /// With fewer, threads wait for each other.
+    /// Minimum number of heaps; with fewer, threads wait for each other.
     const LEAST_HEAPS: usize = 4;
     let (heaps, large) = if mappings_are_limited {
         (2, 128 << 10)
@@ -78,13 +78,13 @@ pub(crate) fn limit_heaps(mappings_are_limited: bool) {
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, heaps as i32);
         libc::mallopt(libc::M_MMAP_THRESHOLD, large);
-        // Twice as much, as by default: a heap whose end comes and goes is not cut each time.
+        // Twice as much, as by default, so that a heap is not trimmed each time its end is freed.
         libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * large);
     }
 }
 
-/// Limits the memory that this process allocates from here on, mapped files aside, and has it leave
-/// no image of itself when it is killed.
+/// Limits the memory that this process can allocate from here on, in bytes, without mapped files.
+/// Also disables core dumps.
 pub(crate) fn limit_process(bytes: u64) {
     let limit = |limited, to: u64| {
         let to = libc::rlimit {

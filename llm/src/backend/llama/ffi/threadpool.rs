@@ -1,4 +1,4 @@
-//! The threads that compute on CPUs.
+//! Threads that compute on CPUs.
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -10,22 +10,23 @@ use llama_cpp_sys_2 as sys;
 
 use crate::spec::ThreadPriority;
 
-/// How a pool of threads is made.
+/// Parameters of a thread pool.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadPoolParams {
     pub(crate) threads: u32,
     /// CPUs to run on; empty for all.
     pub(crate) cpus: Vec<u32>,
-    /// One CPU for each thread.
+    /// True if each thread gets one CPU of its own.
     pub(crate) strict: bool,
     pub(crate) priority: ThreadPriority,
 }
 
-/// Threads of ggml, which wait for graphs to compute. The thread that computes is one of them.
+/// A pool of ggml's threads, which wait for graphs to compute. The thread that computes is one of
+/// them.
 #[derive(Debug)]
 pub(crate) struct ThreadPool {
     raw: NonNull<sys::ggml_threadpool>,
-    /// The CPUs that threads have one of each; empty if they have none of their own.
+    /// The CPUs of the threads, one each; empty if threads have no CPU of their own.
     #[cfg(target_os = "linux")]
     own_cpus: Vec<u32>,
 }
@@ -61,9 +62,9 @@ impl ThreadPool {
         })
     }
 
-    /// Calls `work` on so many of the threads, as an operation of a graph that has no other. A
-    /// panic goes on in the calling thread once all are done. The pool must not be computing, so
-    /// the caller is the thread that uses it.
+    /// Calls `work` on this number of threads, as the only operation of a graph. After a panic in
+    /// `work`, the calling thread panics once all are done. The pool must not be computing, so only
+    /// the thread that uses it may call this.
     pub(super) fn run(&self, threads: i32, work: &(dyn Fn() + Sync)) {
         let job = Job {
             work,
@@ -85,7 +86,7 @@ impl ThreadPool {
             let graph = sys::ggml_new_graph_custom(context, GRAPH_NODES, false);
             sys::ggml_build_forward_expand(graph, operation);
             let mut plan = sys::ggml_graph_plan(graph, threads, self.as_ptr());
-            // Nothing but an abort callback makes it fail, and the plan has none.
+            // Only an abort callback makes it fail, and the plan has none.
             let _status = sys::ggml_graph_compute(graph, &raw mut plan);
             sys::ggml_free(context);
         }
@@ -102,9 +103,9 @@ impl ThreadPool {
         self.raw.as_ptr()
     }
 
-    /// Ends the threads that wait. The calling one, which is one of them, may run on each of their
-    /// CPUs until it computes: threads begin where the one that starts them runs, and would have to
-    /// wait for its CPU before they get to their own.
+    /// Ends the waiting threads. The calling thread, which is one of them, may then run on each of
+    /// their CPUs until it computes. New threads begin on the CPU of the thread that starts them,
+    /// and would wait for that CPU before they reach their own.
     pub(super) fn rest(&self) {
         end_waiting_threads();
         #[cfg(target_os = "linux")]
@@ -130,19 +131,19 @@ fn run_on(cpus: &[u32]) {
     let _refused = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
-/// Nodes and leaves that a graph of [`ThreadPool::run`] has room for.
+/// Maximum number of nodes and leaves in a graph of [`ThreadPool::run`].
 const GRAPH_NODES: usize = 8;
-/// `GGML_N_TASKS_MAX`.
+/// Value of ggml's macro `GGML_N_TASKS_MAX`.
 const ALL_THREADS: c_int = -1;
 
-/// What [`ThreadPool::run`] calls.
+/// The work of [`ThreadPool::run`], and its panic.
 struct Job<'a> {
     work: &'a (dyn Fn() + Sync),
-    /// The last panic.
+    /// Payload of the last panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// The operation of the graph.
+/// Runs the job, as the operation of the graph.
 unsafe extern "C" fn call(
     _: *mut sys::ggml_tensor,
     _: *const sys::ggml_tensor,
@@ -153,18 +154,18 @@ unsafe extern "C" fn call(
     // SAFETY: `run` gives the operation a job that lives as long as the computation, and threads
     // only read it.
     let job = unsafe { &*job.cast::<Job<'_>>() };
-    // What is half done is not used: the panic goes on in the thread that asked for it.
+    // Half-done work is not used: the panic continues in the calling thread.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
         *job.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
     }
 }
 
-/// Ends the threads that OpenMP keeps for the next computation of the calling thread, which then
-/// starts new ones.
+/// Ends the threads that OpenMP keeps for the next computation of the calling thread. That
+/// computation then starts new ones.
 ///
-/// GNU OpenMP counts these threads over the whole process. Where there are more than CPUs, no
-/// thread spins before it sleeps, and an engine that computes would pay with a third of its speed
-/// for one that does nothing.
+/// GNU OpenMP counts these threads over the whole process. If there are more threads than CPUs,
+/// none of them spins before it sleeps. So an idle engine would cost a computing one a third of its
+/// speed.
 fn end_waiting_threads() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

@@ -1,16 +1,17 @@
-//! Model files that are cut while they are mapped. The system answers a read of what is gone with a
-//! signal (`SIGBUS`), which would end the process. Here the page becomes one of zeros, so that the
-//! read goes on, and what computed with it learns that its numbers are worthless.
+//! Model files that are truncated while they are mapped. The system answers a read beyond the end
+//! with a signal (`SIGBUS`), which would end the process. Here the page is replaced by zeros, so
+//! that the read continues, and the computation learns that its numbers are worthless.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many reads met a page that is gone. `Release` and `Acquire` order it behind the address.
+/// Number of reads of missing pages. `Release` and `Acquire` order it behind the address.
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
-/// Where the last ones were: more than threads that compute, and one is enough to know.
+/// Addresses of the last such reads. There is room for more than the threads that compute, and one
+/// is enough.
 static ADDRESSES: [AtomicUsize; 64] = [const { AtomicUsize::new(0) }; 64];
-/// From here on, this process survives such reads, where the system is known to tell them. To be
-/// called once.
+/// Installs the signal handler, so that this process survives such reads. Does nothing on other
+/// systems than Linux. Must be called once.
 pub(crate) fn attach() {
     #[cfg(target_os = "linux")]
     signal::attach();
@@ -26,9 +27,9 @@ mod signal {
 
     use super::{ADDRESSES, FAULTS};
 
-    /// Bytes of a page.
+    /// Size of a page, in bytes.
     static PAGE: AtomicUsize = AtomicUsize::new(4096);
-    /// What was done about the signal before.
+    /// The earlier action for the signal.
     static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
     pub(super) fn attach() {
@@ -52,8 +53,8 @@ mod signal {
         }
     }
 
-    /// A read met a page that its file no longer has, or something else is wrong, which is left to
-    /// what was there before.
+    /// Replaces the page if its file no longer has it. Every other cause is left to the earlier
+    /// action.
     extern "C" fn handle(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         // SAFETY: the system passes what is known of the signal; the call of `mmap` replaces one
         // page of a file's mapping, which cannot be read any more, and a program's own pages never
@@ -77,14 +78,14 @@ mod signal {
                     return;
                 }
             }
-            // The read is tried again when this returns.
+            // The read is repeated when this returns.
             let before = BEFORE.get().map_or(ptr::null(), ptr::from_ref);
             let _refused = libc::sigaction(libc::SIGBUS, before, ptr::null_mut());
         }
     }
 }
 
-/// A model's mappings, and whether anything in them was found to be gone.
+/// Mappings of a model, with a check for reads of missing pages.
 #[derive(Debug)]
 pub(crate) struct Cuts {
     mappings: Vec<Range<usize>>,
@@ -93,7 +94,7 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    /// Looks from here on.
+    /// Begins to check these mappings; earlier reads are ignored.
     pub(crate) fn of(mappings: Vec<Range<usize>>) -> Self {
         Self {
             mappings,
@@ -102,7 +103,7 @@ impl Cuts {
         }
     }
 
-    /// Whether something was read that is gone. Stays so: it is zeros now.
+    /// Returns true if a missing page was read. It stays true, because the page is zeros now.
     pub(crate) fn look(&mut self) -> bool {
         let faults = FAULTS.load(Ordering::Acquire);
         if faults != self.seen {

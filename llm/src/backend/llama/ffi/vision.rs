@@ -1,4 +1,4 @@
-//! libmtmd: what reads images and sounds for a model.
+//! Bindings to libmtmd, which encodes images and sounds for a model.
 
 use std::ffi::CStr;
 use std::num::NonZero;
@@ -45,12 +45,12 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// Where and how images and sounds are encoded.
+/// Devices and threads that encode images and sounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MtmdParams {
-    /// Whether GPUs take part.
+    /// True if a GPU takes part.
     pub(crate) use_gpu: bool,
-    /// The one, by ggml's index; `None` for the first.
+    /// Index of that GPU in ggml; `None` for the first one.
     pub(crate) device: Option<usize>,
     pub(crate) threads: u32,
 }
@@ -70,8 +70,8 @@ impl MtmdParams {
     }
 }
 
-/// Held while a projector is looked at or loaded: libmtmd turns its log off for the whole process
-/// while it finds out what one takes.
+/// Held while a projector is measured or loaded. libmtmd turns its log off for the whole process
+/// while it measures one.
 static LOADING: Mutex<()> = Mutex::new(());
 
 fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
@@ -79,13 +79,13 @@ fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A loaded projector.
+/// A loaded projector, with the model that it belongs to.
 pub(crate) struct Mtmd {
     raw: NonNull<sys::mtmd_context>,
-    /// Held while something is encoded, which libmtmd allows on one thread at a time.
+    /// Held while something is encoded; libmtmd allows only one thread at a time.
     encoding: Mutex<()>,
     width: usize,
-    /// Dropped after the projector, which reads its vocabulary.
+    /// Dropped after the projector, which reads the model's vocabulary.
     _model: Arc<Model>,
 }
 
@@ -96,7 +96,8 @@ unsafe impl Send for Mtmd {}
 unsafe impl Sync for Mtmd {}
 
 impl Mtmd {
-    /// Bytes that a projector takes, without loading it; 0 if it cannot be loaded.
+    /// Returns the memory that a projector takes in bytes, without loading it; 0 if it cannot be
+    /// loaded.
     pub(crate) fn bytes(path: &CStr, params: MtmdParams) -> u64 {
         let _loading = lock(&LOADING);
         // SAFETY: the path ends with a NUL, and `params` come from libmtmd's defaults.
@@ -120,25 +121,25 @@ impl Mtmd {
         })
     }
 
-    /// Numbers of the embedding of a position.
+    /// Width of the embedding of a position.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Whether the projector reads images.
+    /// Returns true if the projector reads images.
     pub(crate) fn reads_images(&self) -> bool {
         // SAFETY: the context is alive.
         unsafe { sys::mtmd_support_vision(self.raw.as_ptr()) }
     }
 
-    /// Samples of a second of sound, if the projector reads sound.
+    /// Samples per second of sound; `None` if the projector does not read sound.
     pub(crate) fn sound_rate(&self) -> Option<NonZero<u32>> {
         // SAFETY: the context is alive.
         let rate = unsafe { sys::mtmd_get_audio_sample_rate(self.raw.as_ptr()) };
         u32::try_from(rate).ok().and_then(NonZero::new)
     }
 
-    /// What stands for an image or a sound in a prompt.
+    /// Converts an image or a sound into the parts that stand for it in a prompt.
     pub(crate) fn prepare(self: &Arc<Self>, decoded: &Decoded) -> Result<Vec<ChunkOrText>, String> {
         let chunks = Chunks::new();
         let (context, list) = (self.raw.as_ptr(), chunks.0.as_ptr());
@@ -184,13 +185,13 @@ impl Drop for Mtmd {
     }
 }
 
-/// A part of what stands for an image or a sound.
+/// A part that stands for an image or a sound in a prompt.
 pub(crate) enum ChunkOrText {
     Text(Vec<Token>),
     Chunk(Chunk),
 }
 
-/// A list of chunks.
+/// An owned list of libmtmd's chunks.
 struct Chunks(NonNull<sys::mtmd_input_chunks>);
 
 impl Chunks {
@@ -251,7 +252,7 @@ impl Drop for Chunks {
     }
 }
 
-/// An image or a sound, or a tile of one, scaled as its projector wants it.
+/// An image or a sound, or a tile of one, scaled for its projector.
 pub(crate) struct Chunk {
     raw: NonNull<sys::mtmd_input_chunk>,
     shape: TileShape,
@@ -262,12 +263,12 @@ pub(crate) struct Chunk {
 unsafe impl Send for Chunk {}
 
 impl Chunk {
-    /// How it lies in a prompt.
+    /// The positions that the tile takes in a prompt.
     pub(crate) fn shape(&self) -> TileShape {
         self.shape
     }
 
-    /// What libmtmd says of it, as far as it is what batches are made for.
+    /// Reads the shape from libmtmd. The error says why batches cannot have this chunk.
     fn find_shape(&self) -> Result<TileShape, String> {
         let (context, chunk) = (self.mtmd.raw.as_ptr(), self.raw.as_ptr());
         // SAFETY: the context and the chunk are alive and only read.
@@ -280,7 +281,7 @@ impl Chunk {
             )
         };
         let is_sound = self.shape.is_sound;
-        // A sound is counted as tokens are, whatever the model does with images.
+        // A sound is counted as tokens are, even if the model counts images by lines and columns.
         let is_grid = is_grid && !is_sound;
         let shape = TileShape {
             positions: u32::try_from(tokens).unwrap_or(0),
@@ -291,13 +292,13 @@ impl Chunk {
         let is_known = is_grid == shape.columns.is_some();
         if shape.positions == 0 || !is_known || i64::from(span) != i64::from(shape.span()) {
             return Err(format!(
-                "it has {tokens} embeddings at {span} positions, in an order that is not known"
+                "it has {tokens} embeddings at {span} positions, in an unknown order"
             ));
         }
         Ok(shape)
     }
 
-    /// The columns of so many embeddings that lie line by line; none if they lie in another way.
+    /// Returns the number of columns if the embeddings lie line by line; `None` otherwise.
     fn columns(&self, embeddings: usize) -> Option<NonZero<u32>> {
         // SAFETY: the chunk is alive; what it has of an image lives as long.
         let image = unsafe { sys::mtmd_input_chunk_get_tokens_image(self.raw.as_ptr()) };
@@ -317,7 +318,7 @@ impl Chunk {
         all_in_lines.then_some(columns)
     }
 
-    /// Computes its embeddings, one position after the other.
+    /// Computes the embeddings of all positions, one after the other.
     pub(crate) fn encode(&self) -> Result<Vec<f32>, String> {
         let _encoding = lock(&self.mtmd.encoding);
         let context = self.mtmd.raw.as_ptr();

@@ -9,8 +9,8 @@ use llama_cpp_sys_2 as sys;
 use super::{Model, guard};
 use crate::protocol::Token;
 
-/// The tokens of a model, which it borrows. None of its functions has a token outside of
-/// [`tokens`](Self::tokens), where llama.cpp would throw an exception.
+/// The tokens of a model, which it borrows. Its functions check that a token is in
+/// [`tokens`](Self::tokens); for others llama.cpp would throw an exception.
 #[derive(Clone, Copy)]
 pub(crate) struct Vocabulary<'a> {
     raw: *const sys::llama_vocab,
@@ -19,7 +19,7 @@ pub(crate) struct Vocabulary<'a> {
 }
 
 impl Model {
-    /// The vocabulary of the model.
+    /// Returns the vocabulary of the model.
     pub(crate) fn vocab(&self) -> Vocabulary<'_> {
         // SAFETY: the model is alive, its vocabulary lives as long, and is never null.
         let (raw, n_tokens) = unsafe {
@@ -33,19 +33,19 @@ impl Model {
         }
     }
 
-    /// The number of tokens, and of logits in a row.
+    /// Number of tokens, and of logits in a row.
     pub(crate) fn n_vocab(&self) -> u32 {
         u32::try_from(self.vocab().n_tokens).unwrap_or(0)
     }
 }
 
 impl<'a> Vocabulary<'a> {
-    /// All tokens.
+    /// The range of all tokens, from 0.
     pub(crate) fn tokens(self) -> Range<Token> {
         0..self.n_tokens
     }
 
-    /// The kind of tokenizer.
+    /// The kind of tokenizer, one of llama.cpp's constants.
     pub(crate) fn kind(self) -> sys::llama_vocab_type {
         // SAFETY: the vocabulary is alive.
         unsafe { sys::llama_vocab_type(self.raw) }
@@ -55,7 +55,7 @@ impl<'a> Vocabulary<'a> {
         self.tokens().contains(&token).then_some(token)
     }
 
-    /// A token as the file spells it.
+    /// Returns the spelling of a token in the file.
     pub(crate) fn text(self, token: Token) -> Option<&'a CStr> {
         let token = self.known(token)?;
         // SAFETY: the vocabulary is alive for 'a and has the token, whose text ends with a NUL and
@@ -63,7 +63,7 @@ impl<'a> Vocabulary<'a> {
         Some(unsafe { CStr::from_ptr(sys::llama_vocab_get_text(self.raw, token)) })
     }
 
-    /// The worth of a token to the tokenizer.
+    /// Returns the score of a token in the tokenizer.
     pub(crate) fn score(self, token: Token) -> Option<f32> {
         let token = self.known(token)?;
         // SAFETY: the vocabulary is alive and has the token.
@@ -84,7 +84,7 @@ impl<'a> Vocabulary<'a> {
         self.known(token).is_some_and(is_eog)
     }
 
-    /// Appends the bytes that a token stands for; those of special tokens only if `special`.
+    /// Appends the bytes of a token; those of special tokens only if `special`.
     pub(crate) fn append_piece(self, token: Token, special: bool, out: &mut Vec<u8>) {
         let Some(token) = self.known(token) else {
             return;
@@ -106,14 +106,14 @@ impl<'a> Vocabulary<'a> {
                     unsafe { out.set_len(out.len() + written) };
                     return;
                 }
-                // So many are needed.
+                // The number of bytes that are needed.
                 Err(_) => room = written.unsigned_abs() as usize,
             }
         }
     }
 
-    /// Appends the tokens of a text; `None` if the vocabulary has no tokens for it where every one
-    /// should have.
+    /// Appends the tokens of a text; `None` if the vocabulary has no tokens for it although it
+    /// should.
     pub(crate) fn tokenize(
         self,
         text: &str,
@@ -134,14 +134,14 @@ impl<'a> Vocabulary<'a> {
                     unsafe { tokens.set_len(tokens.len() + written) };
                     return Some(());
                 }
-                // So many are needed.
+                // The number of tokens that are needed.
                 Err(_) => room = written.unsigned_abs() as usize,
             }
         }
     }
 }
 
-/// Functions that return a special token, which a vocabulary need not have.
+/// Functions that return a special token; `None` if the vocabulary lacks it.
 macro_rules! special_tokens {
     ($($(#[$doc:meta])* $name:ident: $call:ident;)*) => {
         impl Vocabulary<'_> {
@@ -177,7 +177,7 @@ special_tokens! {
     file: llama_vocab_fim_sep;
 }
 
-/// Functions that tell if texts get a special token.
+/// Functions that tell whether texts get a special token.
 macro_rules! additions {
     ($($(#[$doc:meta])* $name:ident: $call:ident;)*) => {
         impl Vocabulary<'_> {
@@ -201,5 +201,5 @@ additions! {
     adds_sep: llama_vocab_get_add_sep;
 }
 
-/// The size of a token is llama.cpp's.
+/// Tokens have the same size here and in llama.cpp.
 const _: () = assert!(size_of::<Token>() == size_of::<sys::llama_token>());

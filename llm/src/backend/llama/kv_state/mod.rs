@@ -1,9 +1,9 @@
-//! The form in which llama.cpp writes the cells of a sequence, taken apart into [`SavedCells`] and
-//! put together again.
+//! The format in which llama.cpp writes the cells of a sequence: parsing into [`SavedCells`], and
+//! building from them.
 //!
 //! Every number is in the machine's byte order: a magic number and the sequence's id, then caches.
 //! Most models have one. Some have a second one, with the keys of an indexer for the same tokens.
-//! What else a sequence has is behind the last cache, or between both.
+//! All other state is behind the last cache, or between both.
 //!
 //! A cache begins with the number of its streams. For each stream follow its number of cells and,
 //! where there are any, the position, the number of sequences, for some models an extension, and the
@@ -27,12 +27,12 @@ use std::sync::Arc;
 use crate::backend::interface::{SaveError, SavedCells, SavedPart};
 use read::{Cache, Order, Place, Reader, read_caches};
 
-/// In which order llama.cpp writes what a sequence has.
+/// The order in which llama.cpp writes the parts of a sequence's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     /// Caches with a cell for each token.
     pub(super) caches: usize,
-    /// How many of them come before whatever else there is.
+    /// Number of caches before the state that is in no cache.
     pub(super) before_rest: usize,
 }
 
@@ -41,11 +41,11 @@ pub(super) struct Layout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Form {
     magic: [u8; 4],
-    /// Bytes of a cell's position and extension, if the first cache has any: then they are the first
-    /// plane.
+    /// Bytes of a cell's position and extension, which then are the first plane. 0 if the first
+    /// cache has no extensions.
     place: usize,
     caches: Vec<CacheForm>,
-    /// See [`Layout::before_rest`].
+    /// Number of caches before the rest, as in [`Layout::before_rest`].
     before_rest: usize,
     /// Bytes of one cell in each plane of all caches.
     rows: Arc<[u32]>,
@@ -56,37 +56,37 @@ struct CacheForm {
     streams: u32,
     /// The numbers on the tensors that precede the planes.
     tensors: [u8; 16],
-    /// What precedes each plane but that of extensions.
+    /// Header of each plane, except the plane of extensions.
     heads: Vec<Vec<u8>>,
 }
 
-/// A state whose cells can be taken out.
+/// A parsed state, from which cells can be copied.
 pub(super) struct Parsed<'a> {
     pub(super) form: Form,
-    /// The place of the first cell in its sequence.
+    /// Position of the first cell in its sequence.
     first: u32,
-    /// One for each cache.
+    /// The cells in each cache.
     cells: Vec<Cells<'a>>,
 }
 
 /// The cells of a sequence in a cache.
 struct Cells<'a> {
-    /// Where the cells are in the planes, in their order in the sequence.
+    /// Indices of the cells in the planes, in the order of the sequence.
     order: Vec<usize>,
-    /// Positions and extensions of cells that have any.
+    /// Positions and extensions of the cells; empty if they have no extensions.
     places: Vec<u8>,
     planes: Vec<&'a [u8]>,
 }
 
 impl Parsed<'_> {
-    /// The cells at some positions.
+    /// Copies the cells at some positions.
     pub(super) fn cells(&self, positions: &Range<u32>) -> Result<SavedCells, SaveError> {
         let in_cell: usize = self.form.rows.iter().map(|row| *row as usize).sum();
         let mut bytes = Vec::with_capacity(in_cell * positions.len());
         let mut rows = self.form.rows.iter();
         for (number, cells) in self.cells.iter().enumerate() {
             let runs = runs(cells.at(positions, self.first)?);
-            // They are the same in every cache.
+            // Positions and extensions are the same in every cache.
             let placed = (number == 0 && self.form.place > 0).then_some(cells.places.as_slice());
             let planes = placed.into_iter().chain(cells.planes.iter().copied());
             for (plane, row) in planes.zip(rows.by_ref()) {
@@ -102,7 +102,8 @@ impl Parsed<'_> {
 }
 
 impl Cells<'_> {
-    /// Where the cells at some positions are, if the first cell is at a position.
+    /// Returns the indices of the cells at some positions; `first` is the position of the first
+    /// cell.
     fn at(&self, positions: &Range<u32>, first: u32) -> Result<&[usize], SaveError> {
         let places = |first: u32| {
             let (start, end) = (positions.start - first, positions.end - first);
@@ -118,9 +119,9 @@ impl Cells<'_> {
     }
 }
 
-/// Takes a state apart in which so many bytes, `rest`, are of no cache. Cells without an extension
-/// have positions without gaps. For others, `extended` says of how many bytes their extension is, and
-/// how many cells the sequence has got: the last of them are in the state.
+/// Parses a state that has `rest` bytes outside of its caches. The positions of cells without an
+/// extension have no gaps. `extended` gives the size of an extension in bytes, and the number of
+/// the sequence's cells, the last of which are in the state.
 pub(super) fn parse(
     state: &[u8],
     layout: Layout,
@@ -157,7 +158,7 @@ pub(super) fn parse(
     })
 }
 
-/// The positions of saved cells that have extensions, and that of the cell behind the last.
+/// Returns the positions of saved cells that have extensions, and the position after the last.
 pub(super) fn positions<'a>(parts: &'a [SavedPart<'a>]) -> (impl Iterator<Item = u32> + 'a, u32) {
     let places = |part: &'a SavedPart<'a>| {
         let cells = part.planes().next().unwrap_or_default();
@@ -169,8 +170,8 @@ pub(super) fn positions<'a>(parts: &'a [SavedPart<'a>]) -> (impl Iterator<Item =
     (places.map(|place| place.position), next)
 }
 
-/// Replaces `state` by one put together: cells at the positions from `from` on, or at those that
-/// were saved with them, for any sequence, and the `rest` that it has.
+/// Builds a state in `state`, for any sequence. It has the cells, at the positions from `from` on
+/// or at the positions saved with them, and the bytes `rest`.
 pub(super) fn build(
     form: &Form,
     from: u32,
@@ -229,7 +230,7 @@ pub(super) fn build(
     }
 }
 
-/// Bytes of a position.
+/// Size of a position, in bytes.
 const POSITION: usize = size_of::<u32>();
 
 fn place_row(place: usize) -> impl Iterator<Item = u32> {
@@ -240,7 +241,7 @@ fn number(state: &mut Vec<u8>, number: u32) {
     state.extend(number.to_ne_bytes());
 }
 
-/// Neighboring numbers as ranges.
+/// Merges consecutive numbers into ranges.
 fn runs(order: &[usize]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for index in order {

@@ -1,33 +1,34 @@
-//! Takes the state of a sequence apart.
+//! Parser of a sequence's state.
 
 use std::num::NonZero;
 
 use super::{CacheForm, Cells, POSITION, unknown};
 use crate::backend::interface::SaveError;
 
-/// What is read of a cache.
+/// The parsed content of one cache.
 pub(super) struct Cache<'a> {
     pub(super) form: CacheForm,
     /// Bytes of a cell in each plane.
     pub(super) rows: Vec<u32>,
-    /// The place of the first cell in its sequence.
+    /// Position of the first cell in its sequence.
     pub(super) first: u32,
     pub(super) cells: Cells<'a>,
 }
 
-/// What puts the cells of a cache in order.
+/// Rules that order the cells of a cache.
 pub(super) enum Order {
-    /// Their positions, which have no gaps.
+    /// By position, without gaps.
     Positions,
-    /// Positions with an extension of so many bytes. The cells are the last of so many.
+    /// By position and extension. Holds the size of an extension in bytes, and the number of the
+    /// sequence's cells, of which the state has the last ones.
     Places(NonZero<usize>, u32),
-    /// They are in the order of those of the cache before, the first at this place.
+    /// In the order of the cache before. Holds the position of the first cell, and the order.
     AsBefore(u32, Vec<usize>),
 }
 
-/// Reads caches with so many other bytes `behind` each of them; nothing may be left. Where a cache ends
-/// depends on whether it has values, which it does not tell: both are tried. Only the first cache
-/// has extensions.
+/// Reads caches, each followed by the number of other bytes in `behind`; nothing may be left. The
+/// end of a cache depends on whether it has values, which the format does not say: both are tried.
+/// Only the first cache has extensions.
 pub(super) fn read_caches<'a>(
     reader: &Reader<'a>,
     behind: &[usize],
@@ -102,7 +103,7 @@ fn read_cache<'a>(
     cache.ok_or_else(|| unknown("no cells"))
 }
 
-/// The planes of a stream as they were written.
+/// The planes of a stream in their written form.
 #[derive(Default)]
 struct Planes<'a> {
     heads: Vec<Vec<u8>>,
@@ -110,18 +111,18 @@ struct Planes<'a> {
     data: Vec<&'a [u8]>,
 }
 
-/// What is said of each cell before the planes.
+/// The part of a cache before the planes: numbers of each cell.
 struct Heads {
     positions: Vec<u32>,
-    /// Positions and extensions, where there are any.
+    /// Positions and extensions; empty if cells have no extensions.
     places: Vec<u8>,
 }
 
-/// The fewest bytes that are said of a cell.
+/// Minimum size of a cell's numbers, in bytes.
 const HEAD: usize = 12;
 
 fn read_heads(reader: &mut Reader<'_>, cells: u32, extension: usize) -> Result<Heads, SaveError> {
-    // Where a cache was taken to end too late, this is any number.
+    // This is an arbitrary number if the end of the cache before was guessed too late.
     if cells as usize > reader.0.len() / HEAD {
         return Err(unknown("an early end"));
     }
@@ -144,7 +145,7 @@ fn read_heads(reader: &mut Reader<'_>, cells: u32, extension: usize) -> Result<H
     Ok(heads)
 }
 
-/// A position and the beginning of its extension, in the order of cells.
+/// A position with its line and column, ordered as cells are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) position: u32,
@@ -188,7 +189,7 @@ fn read_stream<'a>(
 }
 
 impl<'a> Planes<'a> {
-    /// A tensor with a row for each cell: its type, the bytes of a row, the rows.
+    /// Reads a tensor with a row for each cell: its type, the size of a row, the rows.
     fn read_rows(&mut self, reader: &mut Reader<'a>, cells: u32) -> Result<(), SaveError> {
         let head = reader.take(12)?;
         let row = u64::from_ne_bytes(Reader(&head[4..]).array()?);
@@ -196,13 +197,13 @@ impl<'a> Planes<'a> {
         self.add(head, row, reader, cells)
     }
 
-    /// A transposed tensor: its type, the bytes of a number, how many numbers a cell has, and for
-    /// each of these the cells.
+    /// Reads a transposed tensor: its type, the size of a number, the numbers of a cell, and for
+    /// each of them the values of all cells.
     fn read_columns(&mut self, reader: &mut Reader<'a>, cells: u32) -> Result<(), SaveError> {
         let head = reader.take(12)?;
         let mut numbers = Reader(&head[4..]);
         let (bytes, count) = (numbers.number()?, numbers.number()?);
-        // Where a cache without values was taken to have some, these are any numbers.
+        // These are arbitrary numbers if the cache has no values but was read as if it had.
         let in_cell = u64::from(bytes) * u64::from(count);
         if !matches!(bytes, 2 | 4) || in_cell > reader.0.len() as u64 / u64::from(cells) {
             return Err(unknown("values of an impossible size"));
@@ -228,7 +229,8 @@ impl<'a> Planes<'a> {
     }
 }
 
-/// The last cells of a sequence that has got so many: the place of the first in it, and their order.
+/// Orders the last cells of a sequence with `end` cells. Returns the position of the first one, and
+/// the order.
 fn by_place(places: &[u8], bytes: usize, end: u32) -> Result<(u32, Vec<usize>), SaveError> {
     let places: Vec<Place> = places.chunks_exact(bytes).map(Place::read).collect();
     let first = end
@@ -243,8 +245,8 @@ fn by_place(places: &[u8], bytes: usize, end: u32) -> Result<(u32, Vec<usize>), 
     Ok((first, order))
 }
 
-/// The position of the first cell, and the cells in the order of their positions, which must be
-/// without gaps.
+/// Orders cells by position. Returns the position of the first one, and the order. Positions must
+/// be without gaps.
 fn by_position(positions: &[u32]) -> Result<(u32, Vec<usize>), SaveError> {
     let first = positions.iter().copied().min().unwrap_or(0);
     let mut order = vec![usize::MAX; positions.len()];
@@ -257,7 +259,7 @@ fn by_position(positions: &[u32]) -> Result<(u32, Vec<usize>), SaveError> {
     Ok((first, order))
 }
 
-/// What is left to read.
+/// The bytes that are not read yet.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {

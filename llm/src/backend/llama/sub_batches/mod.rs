@@ -1,17 +1,16 @@
-//! Divides a batch into computations: those that together cost least, where each sequence has a
-//! stream of cells.
+//! Division of a batch into the cheapest set of passes, for KV caches per sequence.
 //!
-//! llama.cpp computes equally many tokens of neighboring sequences in one pass over the weights.
-//! What sequences have beyond the shortest of them takes another pass, and so does each gap between
-//! sequences. In a pass, plain attention looks at as many cells of every sequence as the longest
-//! one has: beside one long sequence, short ones are as dear as long ones. A pass that reads the
-//! weights once more is then often cheaper than one pass for all.
+//! llama.cpp computes the same number of tokens of neighboring sequences in one pass over the
+//! weights. The tokens that sequences have beyond the shortest of them take another pass, and so
+//! does each gap between sequences. In a pass, plain attention reads as many cells of every
+//! sequence as the longest one has: beside one long sequence, short ones cost as much as long ones.
+//! A second pass over the weights is then often cheaper than one pass for all.
 //!
-//! The cost is counted in cells that a token's attention looks at; a pass costs as many as take the
-//! time in which the weights are read once.
+//! The unit of cost is a cell that a token's attention reads. A pass costs the number of cells that
+//! take as long to read as the weights.
 //!
-//! A pass is computed with one adapter, or with none. Where nothing else divides batches, adapters
-//! still do. Sequences that go back to states of their last tokens come last, see [`GoesBack`].
+//! A pass is computed with one adapter, or with none. Adapters divide a batch even if nothing else
+//! does. Sequences that go back to states of their last tokens come last, see [`GoesBack`].
 
 mod passes;
 #[cfg(test)]
@@ -34,8 +33,8 @@ pub(super) struct Divided {
 }
 
 impl Divided {
-    /// For passes that cost as much as attention to so many cells, or whose number is all that
-    /// counts.
+    /// Divides batches with this cost of a pass, in cells. With `None`, the lengths of sequences
+    /// make no difference.
     pub(super) fn new(pass_cost: Option<u64>, goes_back: Option<GoesBack>) -> Self {
         Self {
             passes: Passes::new(pass_cost, goes_back),
@@ -71,7 +70,7 @@ impl Divided {
             if let Err(error) = context.decode(&self.pass) {
                 self.rows.clear();
                 if error == DecodeError::NoCells {
-                    // The cells of the passes before are given back, if the model can go back.
+                    // The cells of the passes before are freed, if the model can go back.
                     let mut before = self.passes.iter().take(number).flatten();
                     let went_back = before.all(|index| {
                         let token = &batch[*index];
@@ -116,8 +115,8 @@ impl Divided {
     }
 }
 
-/// Puts rows that a pass has computed, one for each of its tokens that asked, to the places that they
-/// have in the whole batch.
+/// Copies the rows of a pass, one for each of its tokens that asked, to their places in the whole
+/// batch.
 fn put_in_order(
     rows: &mut [f32],
     batch: &[BatchToken],

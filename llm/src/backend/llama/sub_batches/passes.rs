@@ -4,25 +4,25 @@ use std::ops::Range;
 
 use crate::backend::interface::{Adapter, BatchToken, Slot};
 
-/// llama.cpp rounds the cells of a pass up to a multiple of this.
+/// Granularity of the cells of a pass: llama.cpp rounds up to a multiple of this.
 const CELL_GRAIN: u32 = 256;
 
 /// Models whose sequences go back to states that are kept of their last tokens.
 ///
 /// llama.cpp moves the states of sequences next to each other to compute them in one pass. It does
-/// not move what is kept to go back to. So nothing may be moved between a sequence's drafts and its
-/// going back: a pass of a single sequence moves nothing.
+/// not move the kept states of earlier tokens. So nothing may be moved between a sequence's drafts
+/// and its going back. A pass of a single sequence moves nothing.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::backend::llama) struct GoesBack {
-    /// Whether a pass may have gaps between its slots.
+    /// True if a pass may have gaps between its slots.
     pub(in crate::backend::llama) unified: bool,
-    /// How many tokens llama.cpp computes at once.
+    /// Number of tokens that llama.cpp computes at once.
     pub(in crate::backend::llama) ubatch: usize,
 }
 
 /// The division of a batch. Kept between steps to reuse its memory.
 pub(super) struct Passes {
-    /// What a pass costs, in cells; `None` where the lengths of sequences make no difference.
+    /// Cost of a pass, in cells; `None` if the lengths of sequences make no difference.
     pass_cost: Option<u64>,
     goes_back: Option<GoesBack>,
     /// Indices into the batch, pass by pass.
@@ -31,8 +31,8 @@ pub(super) struct Passes {
     parts: Vec<Part>,
     /// The parts with drafts of a model that goes back; the others are in `parts`.
     drafting: Vec<Part>,
-    /// For the first parts: the least cost, and where the last group of the division that has it
-    /// begins.
+    /// For each number of first parts: the least cost, and the start of the last group in the
+    /// division with that cost.
     best: Vec<(u64, usize)>,
     groups: Vec<(usize, usize)>,
 }
@@ -53,23 +53,23 @@ struct Part {
     /// Index of its first token.
     first: usize,
     tokens: usize,
-    /// How many of them ask for logits: drafts do, to be verified.
+    /// Number of its tokens that ask for logits. Drafts do, because they are verified.
     asking: usize,
-    /// Cells it has after the batch, rounded up.
+    /// Cells of the sequence after the batch, rounded up.
     cells: u64,
 }
 
-/// Neighboring parts that begin with a pass for all; what some have beyond the shortest takes a
-/// pass each.
+/// Neighboring parts that begin with a common pass. Tokens beyond the shortest part take a pass for
+/// each part.
 #[derive(Default)]
 struct Group {
     parts: u64,
-    /// Tokens of the shortest, and how many have no more.
+    /// Tokens of the shortest part; `shortest` counts the parts of this length.
     tokens: u64,
     shortest: u64,
-    /// Cells of the longest.
+    /// Cells of the longest part.
     cells: u64,
-    /// Sums over the parts: cells, and cells for each token.
+    /// Sums over the parts: cells, and cells multiplied by tokens.
     sum: u64,
     sum_by_token: u64,
 }
@@ -124,7 +124,7 @@ impl Passes {
             Some(pass_cost) => self.divide_by_cost(pass_cost),
             None => self.divide_by_adapter(),
         }
-        // One adapter after the other, as a change costs a little.
+        // Passes are sorted by adapter, because a change of adapter costs a little.
         self.ranges.sort_unstable();
         if let Some(goes_back) = self.goes_back {
             self.add_drafting(goes_back);
@@ -137,7 +137,7 @@ impl Passes {
         passes.map(|pass| &self.order[pass.begin..pass.end])
     }
 
-    /// How many passes there are.
+    /// Number of passes of the last batch.
     pub(super) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -162,7 +162,7 @@ impl Passes {
         }
     }
 
-    /// Computes some tokens of parts that have one adapter in one pass.
+    /// Adds a pass with some tokens of parts that have the same adapter.
     fn add_pass(&mut self, parts: &[Part], tokens: impl Fn(&Part) -> Range<usize>) {
         let begin = self.order.len();
         self.order.extend(parts.iter().flat_map(tokens));
@@ -192,7 +192,7 @@ impl Passes {
         self.parts = parts;
     }
 
-    /// Finds the groups of neighboring parts that together cost least.
+    /// Finds the cheapest division of neighboring parts into groups.
     fn divide_neighbors(&mut self, parts: &[Part], pass_cost: u64) {
         self.best.clear();
         self.best.push((0, 0));
@@ -229,8 +229,8 @@ impl Passes {
         }
     }
 
-    /// Computes sequences that may go back after all others: first as many as can be in one pass of
-    /// equally many tokens, then each of the rest by itself.
+    /// Adds passes for sequences that may go back, after all others. Sequences with the same number
+    /// of tokens share a pass where possible; each of the rest gets its own.
     fn add_drafting(&mut self, goes_back: GoesBack) {
         let mut drafting = std::mem::take(&mut self.drafting);
         drafting.sort_unstable_by_key(|part| (part.adapter, part.tokens, part.slot));
@@ -257,7 +257,7 @@ impl Part {
         self.first..self.first + self.tokens
     }
 
-    /// Whether the other has the slot after this one's.
+    /// Returns true if `next` has the slot after this one's.
     fn is_before(&self, next: &Self) -> bool {
         self.slot.0 + 1 == next.slot.0
     }

@@ -1,7 +1,7 @@
-//! The replacements that a unigram tokenizer makes in a text before it looks for tokens: a map of
-//! byte sequences in the model's file, as a XOR-compressed double array.
+//! Replacements that a unigram tokenizer makes in a text before it looks for tokens: a map of byte
+//! sequences in the model's file, as a XOR-compressed double array.
 
-/// A bit of a unit that stands for a replacement instead of a byte.
+/// Flag of a unit that stands for a replacement instead of a byte.
 const IS_REPLACEMENT: u32 = 1 << 31;
 
 /// The sequences that are replaced, as a trie.
@@ -12,7 +12,7 @@ pub(super) struct Charsmap {
     texts: Vec<u8>,
 }
 
-/// A sequence of bytes that the trie has, as far as it is looked at.
+/// A node of the trie, during a search.
 struct Node {
     /// The index to which the next byte is added by XOR.
     base: usize,
@@ -21,7 +21,7 @@ struct Node {
 }
 
 impl Charsmap {
-    /// Reads the trie of a map, in whose file it follows its size.
+    /// Reads a map: the size of its trie, the trie, and the replacements.
     pub(super) fn new(map: &[u8]) -> Self {
         let parts = map.split_first_chunk().and_then(|(size, rest)| {
             let size = u32::from_le_bytes(*size) as usize;
@@ -116,7 +116,7 @@ fn is_whole(unit: u32) -> bool {
     unit & 1 << 8 != 0
 }
 
-/// The distance from a unit to those of the bytes that follow.
+/// Returns the offset from a unit to the units of the bytes that follow.
 fn base(unit: u32) -> usize {
     ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize
 }

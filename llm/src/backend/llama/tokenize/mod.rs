@@ -1,9 +1,8 @@
-//! Texts to tokens, by llama.cpp.
+//! Tokenization by llama.cpp.
 //!
-//! Some of llama.cpp's regular expressions call themselves for each character of a word, so that a
-//! long word takes more stack than a thread has, and nothing can stop it at its work. So texts are
-//! tokenized in pieces whose tokens are those of the whole, and long pieces on a stack of their
-//! own.
+//! Some of llama.cpp's regular expressions recurse for each character of a word. A long word then
+//! needs more stack than a thread has, and the work cannot be interrupted. So texts are tokenized
+//! in pieces whose tokens are those of the whole, and long pieces on a stack of their own.
 
 mod charsmap;
 mod pieces;
@@ -24,13 +23,13 @@ use crate::model::vocab::TokenizeError;
 use crate::protocol::Token;
 use crate::room;
 
-/// Bytes of a piece that is tokenized on the caller's stack.
+/// Maximum size of a piece that is tokenized on the caller's stack, in bytes.
 const MOST_ON_CALLERS_STACK: usize = 1_024;
-/// Bytes of stack that an expression takes per character, as measured with GCC on x86-64.
+/// Stack that an expression takes per character, in bytes, measured with GCC on x86-64.
 const TAKEN_OF_EACH: usize = 321;
-/// Bytes of the stack for a byte of a piece: twice as much, for other compilers.
+/// Stack for each byte of a piece, in bytes. Doubled for other compilers.
 const STACK_OF_EACH: usize = 2 * TAKEN_OF_EACH;
-/// Bytes of the stack besides.
+/// Size of the stack without any text, in bytes.
 const STACK: usize = 512 << 10;
 
 pub(super) struct Tokenizer {
@@ -44,7 +43,7 @@ pub(super) struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// A tokenizer of texts that have `limit` bytes at most, for the model of a file.
+    /// Makes a tokenizer for the model of a file. Texts have at most `limit` bytes.
     pub(super) fn new(model: Arc<Model>, path: &Path, limit: usize) -> Self {
         let kind = model.vocab().kind();
         let has_expressions = kind == sys::LLAMA_VOCAB_TYPE_BPE;
@@ -85,7 +84,7 @@ impl Tokenizer {
         }
     }
 
-    /// The tokens that llama.cpp has for a text, as long as `goes_on`.
+    /// Tokenizes a text as llama.cpp does, and stops early once `goes_on` returns false.
     pub(super) fn tokenize(
         &self,
         text: &str,
@@ -123,7 +122,7 @@ impl Tokenizer {
         })
     }
 
-    /// The tokens of all parts, with what the model wants around a text.
+    /// Tokenizes all parts, and adds the special tokens that the model wants around a text.
     fn join(
         &self,
         parts: &[Part<'_>],

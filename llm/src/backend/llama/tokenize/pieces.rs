@@ -1,55 +1,54 @@
 //! Places where a text can be cut without a change of its tokens.
 //!
 //! A byte-pair tokenizer splits a text into words by regular expressions and looks for tokens in
-//! each word. Where a word ends whatever comes before and behind, a text can be tokenized in two
-//! pieces. Two such places exist in the expressions of nearly all models:
+//! each word. A text can be tokenized in two pieces at a place where a word ends whatever surrounds
+//! it. Two such places exist in the expressions of nearly all models:
 //!
 //! - behind a line end that is between a visible character and a letter, both ASCII;
 //! - before a space that is between a stop and a letter, both ASCII.
 //!
 //! A WordPiece tokenizer looks for tokens in the words between white space: its texts can be cut
-//! before a space between two letters. A SentencePiece tokenizer joins neighbors to tokens, never
-//! across a place that is in no token: its texts can be cut there, which is usually before each
-//! space. A unigram tokenizer takes the best of all ways to cover a text with tokens. Each way goes
-//! through a place that is in no token, so the best one is the best before it and the best behind.
+//! before a space between two letters. A SentencePiece tokenizer joins neighbors to tokens. It
+//! never joins at a place that is inside no token: its texts can be cut there, which is usually
+//! before each space. A unigram tokenizer takes the best of all ways to cover a text with tokens.
+//! Each way passes through a place that is inside no token, so the best one is the best before it
+//! and the best behind.
 
 use super::charsmap::Charsmap;
 use crate::model::vocab::TokenizeError;
 
-/// Bytes of a piece, where there are places to cut.
+/// Size of a piece at which the next suitable place is cut, in bytes.
 const USUAL: usize = 32 << 10;
 /// Maximum size of a piece, in bytes.
 const MOST: usize = 512 << 10;
-/// Maximum size of a piece, in bytes, where the time of an expression grows with the square of a
-/// run.
+/// Maximum size of a piece, in bytes, if the time of an expression grows with the square of a run.
 const MOST_IF_SQUARE: usize = 64 << 10;
-/// Maximum size of a piece of a unigram tokenizer, in bytes after its replacements: it looks up many
-/// tokens for each.
+/// Maximum size of a piece of a unigram tokenizer, in bytes after its replacements. For each byte
+/// it looks up many tokens.
 const MOST_IF_UNIGRAM: usize = 64 << 10;
-/// Fraction of which the scores of a unigram tokenizer are multiples, if below 2^30 their sums are
-/// exact.
+/// Unit of exact scores of a unigram tokenizer: sums of its multiples below 2^30 are exact.
 const EXACT: f64 = 1.0 / (1 << 23) as f64;
-/// Runs of digits of which the time of an expression grows with the square.
+/// Digits, if the time of an expression grows with the square of a run of them.
 const DIGITS: Run = Run {
     kind: "digits",
     is_of: char::is_numeric,
     most: 1_024,
 };
-/// Runs of white space of which it does.
+/// White space, if the time of an expression grows with the square of a run of it.
 const SPACES: Run = Run {
     kind: "spaces",
     is_of: char::is_whitespace,
     most: 512,
 };
-/// Character that SentencePiece writes for a space.
+/// The character that SentencePiece writes for a space.
 const SPACE: char = '\u{2581}';
 /// Punctuation that ends a part of a sentence.
 const STOPS: &[u8] = b".,;:!?";
 
-/// A run of characters of one kind, which can be so long.
+/// A limit on runs of characters of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// In the plural.
+    /// Name of the kind in messages, in the plural.
     kind: &'static str,
     is_of: fn(char) -> bool,
     most: usize,
@@ -60,14 +59,16 @@ struct Run {
 pub(super) struct Cuts {
     lines: bool,
     sentences: bool,
-    /// Before a space that is between one of these characters and a letter.
+    /// Flags of ASCII characters. A text can be cut before a space that is between such a character
+    /// and a letter.
     words: [bool; 128],
-    /// The tokenizer puts a space before each text: it stands for the one that a piece begins with.
+    /// True if the tokenizer puts a space before each text. It stands for the space that a piece
+    /// begins with.
     adds_space: bool,
     /// Maximum size of a piece, in bytes.
     most: usize,
     run: Option<Run>,
-    /// The replacements after which pieces are measured.
+    /// The replacements; pieces are measured after them.
     charsmap: Option<Charsmap>,
 }
 
@@ -93,7 +94,7 @@ impl Cuts {
             ..Self::NONE
         };
         match expressions {
-            // A word has no end but a number.
+            // Only a number ends a word.
             "superbpe" => Self {
                 lines: false,
                 sentences: false,
@@ -111,7 +112,7 @@ impl Cuts {
                 sentences: false,
                 ..cuts
             },
-            // What a character means can depend on a tag far before it.
+            // The meaning of a character can depend on a tag far before it.
             _ if tokenizer == "hybriddna" => Self {
                 lines: false,
                 sentences: false,
@@ -131,8 +132,8 @@ impl Cuts {
         }
     }
 
-    /// Returns the rules of a SentencePiece tokenizer with these tokens. `adds_space`: it puts a
-    /// space before each text.
+    /// Returns the rules of a SentencePiece tokenizer with these tokens. `adds_space` says that it
+    /// puts a space before each text.
     pub(super) fn sentence_piece<'a>(
         tokens: impl Iterator<Item = &'a str>,
         adds_space: bool,
@@ -163,9 +164,9 @@ impl Cuts {
         adds_space: bool,
         charsmap: Option<Charsmap>,
     ) -> Self {
-        // An unknown character is joined to an unknown one before it: a space must be known.
+        // Neighboring unknown characters are joined, so a space must be a known one.
         let has_space = tokens.clone().any(|(text, _)| text.chars().eq([SPACE]));
-        // Rounding would depend on the scores of all of the text before.
+        // Otherwise rounding would depend on the scores of the whole text before.
         let is_exact = |score: f32| (f64::from(score) / EXACT).fract() == 0.0;
         let mut scores = tokens.clone().map(|(_, score)| score);
         let keeps_words = charsmap.as_ref().is_some_and(Charsmap::keeps_words);
@@ -200,7 +201,7 @@ impl Cuts {
             let charsmap = self.charsmap.as_ref();
             let replaced = charsmap.map_or(bytes, |map| map.replaced_bytes(piece).max(bytes));
             if replaced > self.most {
-                // So much of this text, of which each byte grows as much.
+                // The limit for this text, if every byte grows by the same factor.
                 let limit = self.most * bytes / replaced;
                 return Err(TokenizeError::Uncut { bytes, limit });
             }

@@ -1,8 +1,8 @@
 //! The special tokens of a vocabulary, found in a text.
 //!
-//! llama.cpp splits a text at its special tokens before anything else. The time that it takes for
-//! that grows with the square of their number, and nothing can stop it. The same split here takes
-//! a time that grows with the text, and the texts between the tokens can be tokenized one by one.
+//! llama.cpp splits a text at its special tokens first. Its time for that grows with the square of
+//! their number, and cannot be interrupted. The same split here takes a time that grows with the
+//! text, and the texts between the tokens can be tokenized one by one.
 
 use aho_corasick::AhoCorasick;
 use llama_cpp_sys_2 as sys;
@@ -18,7 +18,7 @@ pub(super) enum Part<'a> {
 }
 
 impl Part<'_> {
-    /// Bytes that are still to be tokenized.
+    /// Size of the text that is still to be tokenized, in bytes.
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -27,22 +27,22 @@ impl Part<'_> {
     }
 }
 
-/// A token whose spelling stands for this token alone.
+/// A token that is recognized by its spelling.
 struct Special {
     token: Token,
     text: String,
-    /// Read only where the spelling of control tokens means these tokens.
+    /// True if the token is recognized only when control tokens may be spelled out.
     hidden: bool,
-    /// Takes the white space before it away.
+    /// True if the token removes the white space before it.
     strips_left: bool,
-    /// Takes the white space behind it away.
+    /// True if the token removes the white space behind it.
     strips_right: bool,
 }
 
 /// The special tokens of a vocabulary, longest first.
 pub(super) struct Specials {
     specials: Vec<Special>,
-    /// Finds which of them are in a text at all; `None` where there are none.
+    /// Finds the tokens that a text contains; `None` if there are no special tokens.
     finder: Option<AhoCorasick>,
 }
 
@@ -75,7 +75,7 @@ impl Specials {
     fn sorted(mut specials: Vec<Special>) -> Self {
         specials.sort_by_key(|special| std::cmp::Reverse(special.text.len()));
         let texts = specials.iter().map(|special| &special.text);
-        // Without it, no text is split here, and llama.cpp finds them.
+        // Without a finder, no text is split here, and llama.cpp finds the tokens.
         let finder = AhoCorasick::new(texts)
             .ok()
             .filter(|_| !specials.is_empty());
@@ -100,7 +100,7 @@ impl Specials {
         parts
     }
 
-    /// The special tokens whose spelling is in a text, longest first.
+    /// Returns the indices of the tokens whose spelling is in a text, longest first.
     fn present(&self, text: &str) -> Vec<usize> {
         let mut is_present = vec![false; self.specials.len()];
         let finder = self.finder.iter();
@@ -114,7 +114,7 @@ impl Specials {
 
 impl Special {
     fn split<'a>(&self, mut text: &'a str, parts: &mut Vec<Part<'a>>) {
-        // What C's `isspace` takes for white space.
+        // White space as C's `isspace` defines it.
         const SPACES: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
         let push = |text: &'a str, parts: &mut Vec<Part<'a>>| {
             if !text.is_empty() {
