@@ -247,6 +247,12 @@ impl LlmEngine {
         self.capacity.cells_per_sequence as usize
     }
 
+    /// Numbers of a vector that stands for a token in a prompt; `None` for a model that reads tokens
+    /// alone.
+    pub fn vector_width(&self) -> Option<usize> {
+        self.capacity.vector_width
+    }
+
     /// What the engine has measured since it was loaded.
     pub fn measurements(&self) -> Measurements {
         self.shared.measured.read()

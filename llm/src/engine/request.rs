@@ -38,8 +38,8 @@ pub struct GenerationRequest {
     pub on_admission: Option<OnAdmission>,
     /// Prompt tokens, at least one. Nothing is added to them.
     pub prompt: Vec<Token>,
-    /// The tiles of media in the prompt, in order, all of them encoded. A prompt with media drafts
-    /// nothing.
+    /// The tiles of media and of given vectors in the prompt, in order, all of them encoded. A prompt
+    /// with tiles drafts nothing.
     pub tiles: Arc<[PlacedTile]>,
     /// Tokens before the last turn of a conversation, if it is known: others may go on from there in
     /// their own way. A model whose sequences go on from checkpoints makes one there.

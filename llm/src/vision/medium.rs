@@ -27,11 +27,13 @@ impl Medium {
     }
 
     /// What has embeddings of `width` numbers, one position after the other, that the model's
-    /// projector did not make. `None` unless there is at least one and all numbers are finite.
+    /// projector did not make. `None` unless there is at least one and all numbers are finite. A
+    /// prompt can end with it.
     ///
     /// Prompts share what was computed of it if they have clones of one `Arc` of it; equal numbers
     /// alone do not make two of them the same.
-    pub fn of_embeddings(width: usize, embeddings: Vec<f32>) -> Option<Self> {
+    pub fn of_embeddings(width: usize, embeddings: impl Into<Arc<[f32]>>) -> Option<Self> {
+        let embeddings = embeddings.into();
         let positions = embeddings.len().checked_div(width)?;
         let positions = u32::try_from(positions).ok().filter(|count| *count > 0)?;
         let is_whole = positions as usize * width == embeddings.len();
@@ -86,7 +88,9 @@ pub struct Tile {
     shape: TileShape,
     /// What it is encoded from; none once it is.
     prepared: Mutex<Option<Box<dyn PreparedTile>>>,
-    embeddings: OnceLock<Vec<f32>>,
+    embeddings: OnceLock<Arc<[f32]>>,
+    /// Whether it came with its embeddings.
+    is_given: bool,
 }
 
 /// Tiles so far. After 2^31 of them placeholders come again, when nothing is left of the first.
@@ -102,6 +106,7 @@ impl Tile {
         Self {
             placeholder: -1 - number as Token,
             shape,
+            is_given: prepared.is_none(),
             prepared: Mutex::new(prepared),
             embeddings: OnceLock::new(),
         }
@@ -109,7 +114,7 @@ impl Tile {
 
     /// The embeddings, one position after the other; none before they are computed.
     pub fn embeddings(&self) -> Option<&[f32]> {
-        self.embeddings.get().map(Vec::as_slice)
+        self.embeddings.get().map(|embeddings| &**embeddings)
     }
 
     /// Numbers of the embedding of a position; none before they are computed.
@@ -120,6 +125,11 @@ impl Tile {
     /// Whether it is of a sound.
     pub fn is_sound(&self) -> bool {
         self.shape.is_sound
+    }
+
+    /// Whether it came with its embeddings, which no projector made.
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given
     }
 
     /// Whether its embeddings are there.
@@ -138,7 +148,7 @@ impl Tile {
         if embeddings.iter().any(|number| !number.is_finite()) {
             return Err("it has no finite embedding in this model".to_owned());
         }
-        self.embeddings.get_or_init(|| embeddings);
+        self.embeddings.get_or_init(|| embeddings.into());
         *prepared = None;
         Ok(true)
     }
@@ -185,7 +195,7 @@ impl PlacedTile {
     /// The embeddings of the positions of a sequence from `from` on, at most `most`, and how many
     /// these are. The tile has to be encoded, and the position in it.
     pub(crate) fn embeddings(&self, from: u32, most: u32) -> (&[f32], u32) {
-        let all = self.tile.embeddings.get().map_or(&[][..], Vec::as_slice);
+        let all = self.tile.embeddings().unwrap_or_default();
         let width = all.len() / self.tile.shape.positions.max(1) as usize;
         let count = (self.end() - from).min(most);
         let first = (from - self.at) as usize;
@@ -205,8 +215,7 @@ impl Eq for PlacedTile {}
 /// Looks whether a prompt has tokens of the vocabulary, as `is_token` says, and these tiles.
 ///
 /// # Errors
-/// The first position that has neither, and that a prompt ends with a medium, behind which there
-/// would be nothing to go on from.
+/// The first position that has neither.
 pub(crate) fn check_prompt(
     prompt: &[Token],
     tiles: &[PlacedTile],
@@ -235,9 +244,6 @@ pub(crate) fn check_prompt(
             return wrong(at + index);
         }
         position = end;
-    }
-    if position == prompt.len() && position > 0 {
-        return Err(SubmitError::EndsWithMedium);
     }
     match prompt[position..].iter().position(|it| !is_token(*it)) {
         Some(index) => wrong(position + index),

@@ -45,6 +45,9 @@ pub struct Capacity {
     /// Numbers of an embedding that a position can have in the place of a token; none for a backend
     /// that takes tokens alone.
     pub embedding_width: Option<usize>,
+    /// Numbers of a vector that a request can give in the place of a token, and that is computed as
+    /// the embedding of that token would be; none where it would not.
+    pub vector_width: Option<usize>,
     /// How slots hold cells.
     pub layout: KvLayout,
     /// How a sequence can go on from the beginning of another one.
@@ -137,12 +140,18 @@ pub trait Backend {
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
 
     /// Computes positions of images, which have embeddings instead of tokens, and stores one KV cell
-    /// per position. Their logits are not asked for. Together with the batch that is computed next,
-    /// they are no more than [`Capacity::max_batch_tokens`].
+    /// per position. Appends a row of logits to `rows` for each image that asks for it, in their
+    /// order. Together with the batch that is computed next, they are no more than
+    /// [`Capacity::max_batch_tokens`].
     ///
     /// # Errors
     /// Those of [`decode`](Self::decode).
-    fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+    fn decode_images(
+        &mut self,
+        images: &[BatchImage<'_>],
+        rows: &mut Vec<f32>,
+    ) -> Result<(), DecodeError> {
+        let _ = rows;
         let images = images.len();
         Err(DecodeError::Failed(format!(
             "the backend cannot compute {images} images"
@@ -202,7 +211,7 @@ pub trait Backend {
         work();
     }
 
-    /// Frees the slot's cells from this position on, which is not inside of a tile.
+    /// Frees the slot's cells from this position on, which is not inside of a tile with columns.
     fn remove(&mut self, slot: Slot, from: u32);
 
     /// Frees the slot's cells before this position. What is left can be saved or removed, nothing

@@ -72,6 +72,32 @@ fn mixes_up_states(model: &Model) -> bool {
     matches!(&*architecture, "arwkv7" | "plamo2" | "rwkv6qwen2")
 }
 
+/// Architectures that compute something else for what is no token: with other weights, or from the
+/// ids of tokens.
+const NEED_TOKENS: [&str; 7] = [
+    "clef",
+    "cogvlm",
+    "deepseek4",
+    "gemma3n",
+    "gemma4",
+    "graniteswitch",
+    "qwen4exp",
+];
+
+/// Returns how many numbers a vector has that the model computes as the embedding of a token, if it
+/// does.
+fn vector_width(model: &Model) -> Option<usize> {
+    let architecture = model.architecture();
+    let needs_tokens = match &*architecture {
+        // llama.cpp takes no embeddings at all where they are converted without M-RoPE.
+        "glm4" | "glm4moe" => model.cell_extension().is_none(),
+        architecture => NEED_TOKENS.contains(&architecture),
+    };
+    // Embeddings of images are wider than those of tokens where several layers read them.
+    let width = model.n_embd();
+    (!needs_tokens && width == model.input_width()).then_some(width as usize)
+}
+
 /// Which drafts a context on the model takes.
 fn draft_support(context: &Context<'_>, model: &Model, unified: bool) -> DraftSupport {
     if model.has_states() {
@@ -175,6 +201,8 @@ struct LlamaCpp<'a> {
     drafts: DraftSupport,
     /// Whether it computes from hidden states of another context.
     from_hidden: bool,
+    /// Whether each sequence is computed by itself.
+    apart: bool,
     /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
@@ -204,6 +232,7 @@ impl<'a> LlamaCpp<'a> {
             max_sequences: plan.max_sequences,
             max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
             embedding_width: Some(context.n_embd()),
+            vector_width: vector_width(&weights.model),
             layout: if plan.unified {
                 KvLayout::Unified
             } else {
@@ -219,6 +248,7 @@ impl<'a> LlamaCpp<'a> {
             capacity,
             drafts,
             from_hidden: plan.drafts_for.is_some(),
+            apart: mixes_up_states(&weights.model),
             divided,
             #[cfg(target_os = "linux")]
             huge_pages: HugePages::new(spec.plugin_config.huge_pages != Some(false)),
@@ -251,15 +281,24 @@ impl Backend for LlamaCpp<'_> {
         }
     }
 
-    fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+    fn decode_images(
+        &mut self,
+        images: &[BatchImage<'_>],
+        rows: &mut Vec<f32>,
+    ) -> Result<(), DecodeError> {
         // A pass is computed with one adapter, and what looks ahead has one of its own. What passes
         // before one that fails have stored, the caller gives back.
+        let apart = self.apart;
         let together = |one: &BatchImage<'_>, next: &BatchImage<'_>| {
-            one.adapter == next.adapter && !one.tile.looks_ahead && !next.tile.looks_ahead
+            let is_whole = one.tile.looks_ahead || next.tile.looks_ahead;
+            one.adapter == next.adapter && !is_whole && !apart
         };
         for images in images.chunk_by(together) {
             self.context.use_adapter(images[0].adapter);
             self.context.decode_images(images)?;
+            if images.iter().any(|image| image.logits) {
+                rows.extend_from_slice(self.context.logits());
+            }
         }
         Ok(())
     }
