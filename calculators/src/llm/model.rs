@@ -51,7 +51,7 @@ pub struct ModelSpec {
     pub needs_projector: bool,
     /// Bytes for what was encoded, with such a projector.
     pub image_cache_size: u64,
-    /// What a request may have of images and sounds.
+    /// What a request may have beside text and tokens.
     pub media: MediaLimits,
     /// Maximum number of tokens in a prompt; 0 is without limit.
     pub max_input_tokens: u32,
@@ -164,7 +164,7 @@ impl LanguageModel {
         self.formats.reasoning().is_some()
     }
 
-    /// What a request may have of images and sounds.
+    /// What a request may have beside text and tokens.
     pub(crate) fn media(&self) -> MediaLimits {
         self.media
     }

@@ -145,6 +145,9 @@ declare! {
         /// refused.
         #[schemars(range(max = 86_400))]
         pub max_sound_seconds: u32 = SoundLimits::default().seconds,
+        /// Takes prompts that are vectors in the place of tokens: `prompt_embeds` of completions.
+        /// Nodes that look at texts see nothing of such a prompt.
+        pub prompt_embeds: bool,
         /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model:
         /// "adapter"`. All compute side by side.
         pub lora_adapters: Vec<LoraAdapter>,

@@ -9,7 +9,7 @@ use crate::payload::{TokenPrompt, Truncation};
 /// begin with this token.
 ///
 /// # Errors
-/// More tokens than the model reads, or a prompt with images or sounds that is to be cut.
+/// More tokens than the model reads, or a prompt with images, sounds or vectors that is to be cut.
 pub(crate) fn cut(
     prompts: &mut [TokenPrompt],
     truncation: Option<Truncation>,
@@ -38,7 +38,7 @@ pub(crate) fn cut(
             continue;
         };
         if !prompt.tiles.is_empty() {
-            return invalid("cannot cut a prompt with images or sounds".to_owned());
+            return invalid("cannot cut a prompt with images, sounds or vectors".to_owned());
         }
         if truncation.keeps_beginning {
             prompt.tokens.truncate(most);

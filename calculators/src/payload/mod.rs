@@ -17,6 +17,7 @@ mod http;
 mod logprobs;
 mod question;
 mod tally;
+mod vectors;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -44,6 +45,7 @@ pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, LikelyToken, TextLogp
 pub use question::{EffectiveValues, PromptQuestion, PromptReport, QuestionKind};
 pub(crate) use tally::OpenWait;
 pub use tally::{Tallied, Tally};
+pub use vectors::PromptVectors;
 
 /// A request that was checked: everything the answer needs apart from how tokens are generated.
 #[derive(Clone, Debug)]
@@ -236,6 +238,8 @@ pub enum Prompt {
     },
     /// Tokens.
     Tokens(Vec<Token>),
+    /// Vectors in the place of tokens.
+    Vectors(PromptVectors),
 }
 
 /// The prompt that a chat template made of a conversation.
@@ -276,9 +280,9 @@ pub struct TokenPrompts(pub Vec<TokenPrompt>);
 /// A prompt as tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrompt {
-    /// The tokens, and the placeholders of images and sounds: numbers below 0.
+    /// The tokens, and the placeholders of images, sounds and vectors: numbers below 0.
     pub tokens: Vec<Token>,
-    /// The tiles of images and sounds for which placeholders stand, in order.
+    /// The tiles of images, sounds and vectors for which placeholders stand, in order.
     pub tiles: Arc<[PlacedTile]>,
     /// The text that they were made of, if the reply to them is to be known again.
     pub asked: Option<Arc<Asked>>,

@@ -51,6 +51,23 @@ pub fn data_from_json(
     Ok(reading.data.into())
 }
 
+/// Most dimensions of a tensor whose JSON says its shape: each is an array around others.
+const MAX_DIMENSIONS: usize = 16;
+
+/// The tensor of JSON whose arrays say its shape. The error says what is wrong with its elements.
+pub fn tensor_from_json(datatype: Datatype, json: &RawValue) -> Result<Tensor, String> {
+    let mut shape = Vec::new();
+    let mut inside = json.get();
+    while inside.starts_with('[') && shape.len() < MAX_DIMENSIONS {
+        let items: Vec<&RawValue> =
+            serde_json::from_str(inside).map_err(|error| without_place(&error))?;
+        shape.push(items.len());
+        inside = items.first().map_or("", |first| first.get());
+    }
+    let data = data_from_json(datatype, &shape, json)?;
+    Tensor::new(datatype, shape, data).map_err(|error| error.to_string())
+}
+
 /// What an error says, without a place that only counts from the array on.
 fn without_place(error: &serde_json::Error) -> String {
     let said = error.to_string();

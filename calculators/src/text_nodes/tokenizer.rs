@@ -9,7 +9,7 @@ use graphmill_engine::{
 use graphmill_llm::Medium;
 
 use super::media;
-use crate::llm::{LanguageModel, claim_room, not_tokenized};
+use crate::llm::{LanguageModel, claim_room, not_tokenized, place_vectors};
 use crate::media::PromptEmbeddings;
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
@@ -26,8 +26,9 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 /// Where `EMBEDDINGS` is connected, the images of a prompt are those that come there, at the
 /// timestamp of the prompts: an [`ImageEncoderCalculator`](crate::media::ImageEncoder) makes them, or
 /// a node of the graph's author.
-/// Prompts that are tokens already pass as they are. Runs on the executor `cpu`, because a prompt
-/// can have megabytes.
+/// Prompts that are tokens already pass as they are, and vectors of a request take the place of tokens
+/// where the graph and the model take them. Runs on the executor `cpu`, because a prompt can have
+/// megabytes.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"
@@ -119,6 +120,8 @@ impl Tokenizer {
                 before.len() + after.len() + context.sum::<usize>()
             }
             Prompt::Tokens(tokens) => tokens.len(),
+            // They are not copied.
+            Prompt::Vectors(_) => 0,
         };
         let _claim = claim_room(text.saturating_mul(BYTES_OF_EACH))?;
         let vocab = self.model.vocab();
@@ -150,6 +153,7 @@ impl Tokenizer {
                 parse_special,
             } => vocab.tokenize_while(text, *add_special, *parse_special, &goes_on),
             Prompt::Tokens(tokens) => Ok(tokens.clone()),
+            Prompt::Vectors(vectors) => return place_vectors(&self.model, vectors),
         };
         tokens
             .map(TokenPrompt::from)

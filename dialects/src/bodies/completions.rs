@@ -4,6 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{ReadApart, shapes};
+use crate::schema::Plain;
+
+/// The names of the field of vectors.
+pub const VECTORS: [&str; 3] = ["prompt_embeds", "inputs_embeds", "input_embeds"];
 
 /// Fields that only completions have.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -13,6 +17,9 @@ pub struct Completions {
     /// each.
     #[schemars(schema_with = "shapes::prompts")]
     pub prompt: ReadApart,
+    /// Vectors in the place of a prompt, one for each token, as the model has them behind its embedding layer. For graphs whose LLM node has `prompt_embeds: true`; not with `echo`, `suffix` or `prompt_logprobs`.
+    #[schemars(schema_with = "shapes::vectors")]
+    pub prompt_embeds: ReadApart,
     /// Repeats the prompt before the text, with log probabilities where these are asked for. With it, `max_tokens` may be 0.
     pub echo: bool,
     /// Text behind the answer, for models that fill in; others refuse it.
@@ -26,3 +33,21 @@ pub struct Completions {
     #[schemars(range(min = 0, max = 20))]
     pub logprobs: Option<u8>,
 }
+
+/// Other names of its fields.
+pub(super) const PLAIN: &[Plain] = &plain! {
+    /// The same as `prompt_embeds`.
+    "inputs_embeds": Alias("prompt_embeds"),
+    /// The same as `prompt_embeds`.
+    "input_embeds": Alias("prompt_embeds"),
+};
+
+/// The same fields where the prompt is a text.
+pub(super) const NO_VECTORS: &[Plain] = &plain! {
+    /// Use `completions`.
+    "prompt_embeds": Only(&[]),
+    /// Use `completions`.
+    "inputs_embeds": Only(&[]),
+    /// Use `completions`.
+    "input_embeds": Only(&[]),
+};

@@ -90,6 +90,15 @@ pub(crate) fn prompts(_: &mut SchemaGenerator) -> Schema {
     texts_or_tokens(1, MAX_PROMPTS, "prompts")
 }
 
+/// The vectors of a completion.
+pub(crate) fn vectors(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-own": true, "x-beyond": true,
+        "x-words": "an array of rows of numbers, or Base64 of a NumPy file (`.npy`)",
+        "anyOf": [{ "type": "array" }, { "type": "string" }],
+    })
+}
+
 /// The texts of a request for vectors.
 pub(crate) fn texts(_: &mut SchemaGenerator) -> Schema {
     texts_or_tokens(0, MAX_TEXTS, "texts")

@@ -144,8 +144,9 @@ impl LlmEngine {
         if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
             return Err(SubmitError::InvalidParameter {
                 field: "prompt_logprobs",
-                message: "cannot be asked for with images, sounds or vectors, whose positions have none"
-                    .to_owned(),
+                message:
+                    "cannot be asked for with images, sounds or vectors, whose positions have none"
+                        .to_owned(),
             });
         }
         self.check_prompt(&request.prompt, &request.tiles, request.max_tokens)

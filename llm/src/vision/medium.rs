@@ -89,7 +89,7 @@ pub struct Tile {
     /// What it is encoded from; none once it is.
     prepared: Mutex<Option<Box<dyn PreparedTile>>>,
     embeddings: OnceLock<Arc<[f32]>>,
-    /// Whether it came with its embeddings.
+    /// True if it came with its embeddings.
     is_given: bool,
 }
 
@@ -127,7 +127,7 @@ impl Tile {
         self.shape.is_sound
     }
 
-    /// Whether it came with its embeddings, which no projector made.
+    /// Returns true if it came with its embeddings, which no projector made.
     pub(crate) fn is_given(&self) -> bool {
         self.is_given
     }

@@ -1,4 +1,4 @@
-//! Images and sounds of requests: from what a request says of one to what the model reads.
+//! Images, sounds and vectors of requests: from what a request says of one to what the model reads.
 
 mod images;
 #[cfg(feature = "sound")]
@@ -6,6 +6,7 @@ mod samples;
 mod sounds;
 #[cfg(feature = "sound")]
 mod tags;
+mod vectors;
 
 use std::sync::Arc;
 
@@ -17,14 +18,17 @@ use crate::payload::{MediaKind, MediaSource, base64};
 
 pub use images::ImageLimits;
 pub use sounds::SoundLimits;
+pub(crate) use vectors::place_vectors;
 
-/// What a request may have of images and sounds.
+/// What a request may have beside text and tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MediaLimits {
     /// Of images.
     pub images: ImageLimits,
     /// Of sounds.
     pub sounds: SoundLimits,
+    /// True if its prompts may be vectors.
+    pub vectors: bool,
 }
 
 impl MediaLimits {

@@ -89,7 +89,7 @@ pub struct BatchImage<'a> {
     pub offset: u32,
     /// The sequence.
     pub slot: Slot,
-    /// Whether the logits after the last of these positions will be read.
+    /// True if the logits after the last of these positions will be read.
     pub logits: bool,
     /// As [`BatchToken::adapter`](super::BatchToken::adapter).
     pub adapter: Option<Adapter>,

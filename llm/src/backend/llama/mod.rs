@@ -201,7 +201,7 @@ struct LlamaCpp<'a> {
     drafts: DraftSupport,
     /// Whether it computes from hidden states of another context.
     from_hidden: bool,
-    /// Whether each sequence is computed by itself.
+    /// True if each sequence is computed by itself.
     apart: bool,
     /// Divides batches into sub-batches, where that can be cheaper than to compute them at once.
     divided: Option<Divided>,

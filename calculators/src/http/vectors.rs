@@ -1,0 +1,132 @@
+//! Prompts that are vectors, as requests bring them: rows of numbers, or Base64 of a file with
+//! these. They are read from the text of the request without making values of them, because a prompt
+//! can have millions of numbers.
+
+use bytes::Bytes;
+use graphmill_dialects::bodies::completions::VECTORS;
+use graphmill_engine::Result;
+use serde_json::value::RawValue;
+
+use super::fields::invalid;
+use crate::llm::claim_room;
+use crate::payload::{JsonBody, PromptVectors, base64};
+use crate::tensor::{Datatype, FILE_MARKS, Tensor, numpy, tensor_from_json};
+
+/// Bytes that reading takes for each byte of text, while it is at it.
+const BYTES_OF_EACH: usize = 16;
+
+/// The forms that are read.
+const FORMS: &str = "expected rows of numbers, or Base64 of a NumPy file (`.npy`)";
+
+/// Reads the vectors of a body in the place of its prompt, if it has some.
+///
+/// # Errors
+/// Vectors in two fields, or beside a prompt, or in another form.
+pub(super) fn read(body: &JsonBody) -> Result<Option<PromptVectors>> {
+    let mut fields = VECTORS.into_iter().filter(|field| body.has(field));
+    let Some(field) = fields.next() else {
+        return Ok(None);
+    };
+    let is_empty = |text: &[u8]| text == b"\"\"" || text == b"[]";
+    let prompt = body.text("prompt").filter(|text| !is_empty(text));
+    if let Some(other) = fields.next().or(prompt.map(|_| "prompt")) {
+        let message = format!("cannot be used together with `{other}`");
+        return Err(invalid(field, message));
+    }
+    let text = body.text(field).unwrap_or_default();
+    let claim = claim_room(text.len().saturating_mul(BYTES_OF_EACH));
+    let _claim = claim.map_err(|error| error.with_field(field))?;
+    let tensor = match text {
+        [b'"', ..] => read_file(text),
+        _ => read_rows(text),
+    };
+    let tensor = tensor.map_err(|why| invalid(field, format!("{why}: {FORMS}")))?;
+    let vectors = PromptVectors::new(field, &tensor).map_err(|why| invalid(field, why))?;
+    Ok(Some(vectors))
+}
+
+fn read_rows(json: &[u8]) -> Result<Tensor, String> {
+    let rows = serde_json::from_slice::<&RawValue>(json).map_err(|error| error.to_string());
+    let tensor = rows.and_then(|rows| tensor_from_json(Datatype::Fp32, rows));
+    tensor.map_err(|why| format!("cannot be read, {why}"))
+}
+
+fn read_file(json: &[u8]) -> Result<Tensor, String> {
+    let text: String = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    let file = Bytes::from(base64::decode(&text)?);
+    if file.starts_with(numpy::MARK) {
+        return numpy::read(&file);
+    }
+    Err(if file.starts_with(FILE_MARKS[1]) {
+        "is a file of PyTorch, which is not read".to_owned()
+    } else {
+        "is a file of another kind".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ::base64::{Engine as _, engine::general_purpose::STANDARD};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn vectors(body: &Value) -> Result<Option<PromptVectors>> {
+        read(&JsonBody::of_value(body).expect("an object"))
+    }
+
+    #[test]
+    fn rows_and_files_are_vectors() {
+        let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }\n";
+        let head = [numpy::MARK, &[1, 0, header.len() as u8, 0]].concat();
+        let numbers = [1.0_f32, -2.5, 3.0, 0.0].map(f32::to_le_bytes).concat();
+        let file = STANDARD.encode([&head[..], header.as_bytes(), &numbers].concat());
+        for (field, value, width) in [
+            ("prompt_embeds", json!([[1, -2.5], [3e0, 0]]), Some(2)),
+            ("inputs_embeds", json!([[[1, -2.5], [3, 0]]]), Some(2)),
+            ("input_embeds", json!([1, -2.5, 3, 0]), None),
+            ("prompt_embeds", json!(file), Some(2)),
+        ] {
+            for prompt in [json!(null), json!(""), json!([])] {
+                let read = vectors(&json!({ (field): value, "prompt": prompt }));
+                let read = read.expect("vectors").expect("some");
+                assert_eq!((read.field(), read.width()), (field, width));
+                assert!(read.numbers().iter().eq(&[1.0_f32, -2.5, 3.0, 0.0]));
+            }
+        }
+        let none = vectors(&json!({ "prompt": "a", "prompt_embeds": null }));
+        assert_eq!(none.expect("no vectors"), None);
+    }
+
+    #[test]
+    fn what_is_none_is_refused_by_name() {
+        for (body, why) in [
+            (
+                json!({ "prompt_embeds": [[1]], "prompt": "a" }),
+                "`prompt_embeds` cannot be used together with `prompt`",
+            ),
+            (
+                json!({ "inputs_embeds": [[1]], "input_embeds": [[1]] }),
+                "`inputs_embeds` cannot be used together with `input_embeds`",
+            ),
+            (json!({ "prompt_embeds": [[1, 2], [3]] }), "an array of 1"),
+            (json!({ "prompt_embeds": [["a"]] }), "is a string"),
+            (json!({ "prompt_embeds": [[1e300]] }), "which is no FP32"),
+            (json!({ "prompt_embeds": {} }), "expected rows of numbers"),
+            (json!({ "prompt_embeds": 5 }), "expected rows of numbers"),
+            (
+                json!({ "prompt_embeds": [] }),
+                "`prompt_embeds` has no numbers",
+            ),
+            (json!({ "prompt_embeds": "?" }), "is not Base64"),
+            (
+                json!({ "prompt_embeds": "aGVsbG8=" }),
+                "a file of another kind",
+            ),
+        ] {
+            let error = vectors(&body).expect_err("it is refused");
+            assert!(error.message.contains(why), "{body}: {}", error.message);
+            assert!(error.field.is_some_and(|field| field.ends_with("_embeds")));
+        }
+    }
+}
