@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use super::fields::invalid;
 use crate::llm::claim_room;
 use crate::payload::{JsonBody, PromptVectors, base64};
-use crate::tensor::{Datatype, FILE_MARKS, Tensor, numpy, tensor_from_json};
+use crate::tensor::{Datatype, Tensor, numpy, tensor_from_json, torch};
 
 /// Bytes that reading takes for each byte of text, while it is at it.
 const BYTES_OF_EACH: usize = 16;
 
 /// The forms that are read.
-const FORMS: &str = "expected rows of numbers, or Base64 of a NumPy file (`.npy`)";
+const FORMS: &str = "expected rows of numbers, or Base64 of a NumPy file or of a tensor of floats that `torch.save` has written (contiguous, detached, on the CPU)";
 
 /// Reads the vectors of a body in the place of its prompt, if it has some.
 ///
@@ -57,11 +57,7 @@ fn read_file(json: &[u8]) -> Result<Tensor, String> {
     if file.starts_with(numpy::MARK) {
         return numpy::read(&file);
     }
-    Err(if file.starts_with(FILE_MARKS[1]) {
-        "is a file of PyTorch, which is not read".to_owned()
-    } else {
-        "is a file of another kind".to_owned()
-    })
+    torch::read(&file).ok_or_else(|| "is a file of another kind".to_owned())
 }
 
 #[cfg(test)]

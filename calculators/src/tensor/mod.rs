@@ -10,6 +10,7 @@ mod model;
 pub(crate) mod numpy;
 mod strings;
 mod top_labels;
+pub(crate) mod torch;
 
 use std::fmt;
 
@@ -22,7 +23,7 @@ pub use strings::Strings;
 pub use top_labels::{Labels, TopLabels, TopLabelsOptions};
 
 /// The bytes that files of tensors begin with: those of `NumPy` and of `PyTorch`.
-pub const FILE_MARKS: [&[u8]; 2] = [numpy::MARK, b"PK\x03\x04"];
+pub const FILE_MARKS: [&[u8]; 2] = [numpy::MARK, torch::MARK];
 
 /// Numbers or strings in a shape.
 #[derive(Clone, PartialEq, Eq)]

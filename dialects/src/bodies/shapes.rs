@@ -94,7 +94,7 @@ pub(crate) fn prompts(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn vectors(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-own": true, "x-beyond": true,
-        "x-words": "an array of rows of numbers, or Base64 of a NumPy file (`.npy`)",
+        "x-words": "an array of rows of numbers, or Base64 of a NumPy file or of a tensor that `torch.save` has written",
         "anyOf": [{ "type": "array" }, { "type": "string" }],
     })
 }
