@@ -1,6 +1,7 @@
 //! Tensors in files of NumPy (`.npy`).
 
 use bytes::Bytes;
+use graphmill_engine::shortened;
 
 use super::{Datatype, Tensor};
 
@@ -24,6 +25,7 @@ pub(crate) fn read(file: &Bytes) -> Result<Tensor, String> {
         split_entries(&header).ok_or("is a NumPy file with a header of another form")?;
     let known = TYPES.iter().find(|(written, _)| *written == kind);
     let Some((_, datatype)) = known else {
+        let kind = shortened(kind, 16);
         return Err(format!(
             "is a NumPy file of `{kind}`: expected `float16`, `float32` or `float64`, little-endian"
         ));

@@ -47,7 +47,6 @@ fn prompts(engine: &LlmEngine) -> Vec<Vec<Token>> {
 fn with_limits(request: &mut GenerationRequest) {
     request.max_tokens = Some(24);
     request.ignore_eos = true;
-    request.speculation = Some(SpeculationParams::default());
 }
 
 fn start_text(engine: &LlmEngine, tokens: &[Token]) -> Generation {
@@ -58,6 +57,7 @@ fn start(engine: &LlmEngine, tokens: &[Token]) -> Generation {
     let (prompt, tiles) = prompt(rows(&model(), tokens));
     Generation::start(engine, prompt, |request| {
         request.tiles = tiles;
+        request.speculation = Some(SpeculationParams::default());
         with_limits(request);
     })
 }
