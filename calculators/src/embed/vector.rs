@@ -188,8 +188,9 @@ impl Embed {
         let read = |text: &str| vocab.tokenize_while(text, true, false, &goes_on);
         let mut tokens = match text {
             Prompt::Tokens(tokens) => tokens.clone(),
-            Prompt::Gap { .. } => {
-                return Err(Error::invalid("a text with a gap has no vector").with_field(field()));
+            Prompt::Gap { .. } | Prompt::Vectors(_) => {
+                let message = "a text with a gap has no vector, nor have vectors";
+                return Err(Error::invalid(message).with_field(field()));
             }
             Prompt::Text(text)
             | Prompt::Templated(TemplatedPrompt { text, .. })

@@ -48,6 +48,7 @@ mod transcriptions;
 mod turns;
 mod unknown;
 mod usage;
+mod vectors;
 mod vllm;
 mod wire;
 

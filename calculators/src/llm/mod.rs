@@ -27,7 +27,7 @@ pub use calculator::{Credit, Llm, LlmPorts};
 pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use generation_config::GenerationConfig;
 pub use media::{ImageLimits, MediaLimits, SoundLimits};
-pub(crate) use media::{is_told_of, unreadable, vision};
+pub(crate) use media::{is_told_of, place_vectors, unreadable, vision};
 pub(crate) use model::unusable;
 pub use model::{LanguageModel, ModelSpec};
 pub use options::{LlmOptions, PipelineType};

@@ -52,7 +52,7 @@ pub struct ModelSpec {
     pub needs_projector: bool,
     /// Maximum number of bytes of cached images and sounds, with such a projector.
     pub image_cache_size: u64,
-    /// Limits of the images and sounds of a request.
+    /// Limits of the images, sounds and vectors of a request.
     pub media: MediaLimits,
     /// Maximum number of tokens in a prompt; 0 is no limit.
     pub max_input_tokens: u32,
@@ -166,7 +166,7 @@ impl LanguageModel {
         self.formats.reasoning().is_some()
     }
 
-    /// Returns the limits of the images and sounds of a request.
+    /// Returns the limits of the images, sounds and vectors of a request.
     pub(crate) fn media(&self) -> MediaLimits {
         self.media
     }

@@ -90,6 +90,7 @@ impl LlmOptions {
                     bytes: node.max_sound_bytes,
                     seconds: node.max_sound_seconds,
                 },
+                vectors: node.prompt_embeds,
             },
             max_input_tokens: node.max_input_tokens,
         }

@@ -145,6 +145,9 @@ declare! {
         /// this limit.
         #[schemars(range(max = 86_400))]
         pub max_sound_seconds: u32 = SoundLimits::default().seconds,
+        /// Accepts prompts given as vectors in place of tokens: `prompt_embeds` of completions. Nodes
+        /// that read texts do not see such a prompt.
+        pub prompt_embeds: bool,
         /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model:
         /// "adapter"`. All compute side by side.
         pub lora_adapters: Vec<LoraAdapter>,

@@ -9,8 +9,8 @@ use crate::payload::{TokenPrompt, Truncation};
 /// texts begin with this token.
 ///
 /// # Errors
-/// The request allows more tokens than the model reads, or a prompt with images or sounds would be
-/// cut.
+/// The request allows more tokens than the model reads, or a prompt with images, sounds or vectors
+/// would be cut.
 pub(crate) fn cut(
     prompts: &mut [TokenPrompt],
     truncation: Option<Truncation>,
@@ -39,7 +39,7 @@ pub(crate) fn cut(
             continue;
         };
         if !prompt.tiles.is_empty() {
-            return invalid("cannot cut a prompt with images or sounds".to_owned());
+            return invalid("cannot cut a prompt with images, sounds or vectors".to_owned());
         }
         if truncation.keeps_beginning {
             prompt.tokens.truncate(most);

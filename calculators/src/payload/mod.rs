@@ -17,6 +17,7 @@ mod http;
 mod logprobs;
 mod question;
 mod tally;
+mod vectors;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -44,6 +45,7 @@ pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, LikelyToken, TextLogp
 pub use question::{EffectiveValues, PromptQuestion, PromptReport, QuestionKind};
 pub(crate) use tally::OpenWait;
 pub use tally::{Tallied, Tally};
+pub use vectors::PromptVectors;
 
 /// A checked request: everything the answer needs, apart from the parameters of generation.
 #[derive(Clone, Debug)]
@@ -238,6 +240,8 @@ pub enum Prompt {
     },
     /// Tokens, used as they are.
     Tokens(Vec<Token>),
+    /// Vectors in place of tokens.
+    Vectors(PromptVectors),
 }
 
 /// The prompt that a chat template made of a conversation.
@@ -277,9 +281,9 @@ pub struct TokenPrompts(pub Vec<TokenPrompt>);
 /// A prompt as tokens, with its images and sounds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenPrompt {
-    /// The tokens, and the placeholders of images and sounds: numbers below 0.
+    /// The tokens, and the placeholders of images, sounds and vectors: numbers below 0.
     pub tokens: Vec<Token>,
-    /// The tiles of images and sounds for which placeholders stand, in order.
+    /// The tiles of images, sounds and vectors for which placeholders stand, in order.
     pub tiles: Arc<[PlacedTile]>,
     /// The text that the tokens were made of, if the reply to them is to be found again.
     pub asked: Option<Arc<Asked>>,

@@ -63,6 +63,9 @@ fn prompts_to_json(prompts: &Prompts) -> Value {
             "spelled": { "text": text, "add_special": add_special, "parse_special": parse_special }
         }),
         Prompt::Tokens(tokens) => json!({ "tokens": tokens }),
+        Prompt::Vectors(vectors) => json!({
+            "vectors": { "numbers": vectors.numbers().len(), "width": vectors.width() }
+        }),
     };
     prompts.0.iter().map(prompt).collect()
 }

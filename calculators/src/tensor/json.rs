@@ -51,6 +51,24 @@ pub fn data_from_json(
     Ok(reading.data.into())
 }
 
+/// Maximum number of dimensions of a tensor whose shape follows from its JSON: each is an array
+/// around others.
+const MAX_DIMENSIONS: usize = 16;
+
+/// Reads a tensor whose shape follows from the arrays of its JSON. The error describes the fault.
+pub fn tensor_from_json(datatype: Datatype, json: &RawValue) -> Result<Tensor, String> {
+    let mut shape = Vec::new();
+    let mut inside = json.get();
+    while inside.starts_with('[') && shape.len() < MAX_DIMENSIONS {
+        let items: Vec<&RawValue> =
+            serde_json::from_str(inside).map_err(|error| without_place(&error))?;
+        shape.push(items.len());
+        inside = items.first().map_or("", |first| first.get());
+    }
+    let data = data_from_json(datatype, &shape, json)?;
+    Tensor::new(datatype, shape, data).map_err(|error| error.to_string())
+}
+
 /// Returns an error's message without its position, which counts only from the start of the array.
 fn without_place(error: &serde_json::Error) -> String {
     let said = error.to_string();

@@ -7,18 +7,23 @@ pub mod batch;
 mod datatype;
 mod json;
 mod model;
+pub(crate) mod numpy;
 mod strings;
 mod top_labels;
+pub(crate) mod torch;
 
 use std::fmt;
 
 use bytes::Bytes;
 
 pub use datatype::Datatype;
-pub use json::{data_from_json, data_to_json};
+pub use json::{data_from_json, data_to_json, tensor_from_json};
 pub use model::{FileTensor, TensorInfo, TensorModel};
 pub use strings::Strings;
 pub use top_labels::{Labels, TopLabels, TopLabelsOptions};
+
+/// First bytes of files of tensors: those of `NumPy` and of `PyTorch`.
+pub const FILE_MARKS: [&[u8]; 2] = [numpy::MARK, torch::MARK];
 
 /// Numbers or strings in a shape.
 #[derive(Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use graphmill_engine::{
 use graphmill_llm::Medium;
 
 use super::media;
-use crate::llm::{LanguageModel, claim_room, not_tokenized};
+use crate::llm::{LanguageModel, claim_room, not_tokenized, place_vectors};
 use crate::media::PromptEmbeddings;
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
@@ -18,7 +18,8 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 /// In text from a chat template, the spelling of special tokens means these tokens, and no token is
 /// added. In text from a user it is plain text, and the model's begin token is added. A text with a
 /// gap becomes a prompt for models that were trained to fill gaps; other models refuse it. Prompts
-/// that are tokens already pass unchanged.
+/// that are tokens already pass unchanged. Vectors of a request take the place of tokens, if the
+/// graph and the model allow it.
 ///
 /// A conversation may continue a reply of the same model to the same conversation, with the same
 /// `cache_salt` and adapter. The text of that reply then gets the tokens that the model chose, so
@@ -119,6 +120,8 @@ impl Tokenizer {
                 before.len() + after.len() + context.sum::<usize>()
             }
             Prompt::Tokens(tokens) => tokens.len(),
+            // Vectors are not copied.
+            Prompt::Vectors(_) => 0,
         };
         let _claim = claim_room(text.saturating_mul(BYTES_OF_EACH))?;
         let vocab = self.model.vocab();
@@ -150,6 +153,7 @@ impl Tokenizer {
                 parse_special,
             } => vocab.tokenize_while(text, *add_special, *parse_special, &goes_on),
             Prompt::Tokens(tokens) => Ok(tokens.clone()),
+            Prompt::Vectors(vectors) => return place_vectors(&self.model, vectors),
         };
         tokens
             .map(TokenPrompt::from)

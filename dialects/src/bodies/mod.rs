@@ -121,10 +121,6 @@ const SAMPLING: &[Plain] = &plain! {
     "logits_processors": Only(&["[]"]),
     /// The order of samplers is fixed.
     "samplers": Only(&[]),
-    /// Prompts are texts or tokens.
-    "prompt_embeds": Only(&[]),
-    /// Prompts are texts or tokens.
-    "inputs_embeds": Only(&[]),
     /// Use `mirostat` for adaptive sampling.
     "adaptive_target": Only(&["-1"]),
 };
@@ -139,17 +135,22 @@ fn generating(endpoint: Endpoint) -> Endpoint {
 }
 
 pub(crate) fn all() -> Vec<Endpoint> {
-    let chat = generating(Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN))
+    let chat = Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN);
+    let chat = generating(chat.and(completions::NO_VECTORS))
         .with::<tools::Tools>()
         .and(tools::PLAIN)
         .akin(COMPLETIONS);
-    let completions =
-        generating(Endpoint::new(COMPLETIONS).with::<completions::Completions>()).akin(CHAT);
+    let continuing = |vectors: &[Plain]| {
+        let own = Endpoint::new(COMPLETIONS).with::<completions::Completions>();
+        generating(own.and(vectors)).akin(CHAT)
+    };
+    let completions = continuing(completions::PLAIN);
+    let texts = continuing(completions::NO_VECTORS);
     let generate = |name, stream| {
         Endpoint::new(name)
             .with::<generate::Generate>()
             .with::<generate::Parameters>()
-            .beside(&completions, generate::LISTED, &[])
+            .beside(&texts, generate::LISTED, &[])
             .akin(CHAT)
             .beside(&Endpoint::new("").with::<generate::PathFields>(), &[], &[])
             .and(&generate::plain(stream))
@@ -158,7 +159,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         Endpoint::new(name)
             .with::<hugging_face::Generate>()
             .with::<hugging_face::Parameters>()
-            .beside(&completions, hugging_face::LISTED, &[])
+            .beside(&texts, hugging_face::LISTED, &[])
             .akin(CHAT)
             .and(hugging_face::GENERATE)
             .and(stream)
@@ -169,6 +170,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let interactive = Endpoint::new(INTERACTIVE)
         .with::<lmdeploy::Interactive>()
         .beside(&generating(Endpoint::new("")), lmdeploy::LISTED, &[])
+        .beside(&Endpoint::new("").and(completions::NO_VECTORS), &[], &[])
         .beside(&Endpoint::new("").with::<lmdeploy::History>(), &[], &[])
         .akin(CHAT)
         .and(lmdeploy::INTERACTIVE);
@@ -176,7 +178,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         Endpoint::new(name)
             .with::<openllm::OpenLlm>()
             .beside(&Endpoint::new("").with::<openllm::Parameters>(), &[], &[])
-            .beside(&completions, &[], &[])
+            .beside(&texts, &[], &[])
             .akin(CHAT)
             .and(&openllm::plain(stream))
     };
@@ -212,7 +214,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let llama = |own: Endpoint| {
         own.with::<llama_server::Generation>()
             .with::<llama_server::Adapters>()
-            .beside(&completions, llama_server::LISTED, llama_server::WITHOUT)
+            .beside(&texts, llama_server::LISTED, llama_server::WITHOUT)
             .and(llama_server::GENERATION)
     };
     let llama_completion =

@@ -90,6 +90,15 @@ pub(crate) fn prompts(_: &mut SchemaGenerator) -> Schema {
     texts_or_tokens(1, MAX_PROMPTS, "prompts")
 }
 
+/// Makes the schema of the vectors of a completion.
+pub(crate) fn vectors(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-own": true, "x-beyond": true,
+        "x-words": "an array of rows of numbers, or Base64 of a NumPy file or of a tensor that `torch.save` has written",
+        "anyOf": [{ "type": "array" }, { "type": "string" }],
+    })
+}
+
 /// Makes the schema of the texts of a request for vectors.
 pub(crate) fn texts(_: &mut SchemaGenerator) -> Schema {
     texts_or_tokens(0, MAX_TEXTS, "texts")

@@ -17,6 +17,8 @@ const PROMPT_ROWS_BYTES: usize = 64 << 20;
 pub(super) struct Batch {
     tokens: Vec<BatchToken>,
     images: Vec<ImageWork>,
+    /// Rows of logits after images, for those that ask for them.
+    image_rows: Vec<f32>,
     /// Sequences and positions of the tokens that ask for hidden states.
     hidden: Vec<(SequenceId, u32)>,
     /// Number of drafts among the tokens.
@@ -30,6 +32,7 @@ struct ImageWork {
     first: u32,
     positions: u32,
     slot: Slot,
+    logits: bool,
     adapter: Option<Adapter>,
 }
 
@@ -42,6 +45,12 @@ impl Batch {
 
     pub(super) fn tokens(&self) -> &[BatchToken] {
         &self.tokens
+    }
+
+    /// Rows of logits after images, one after the other, and their number.
+    pub(super) fn image_rows(&self) -> (&[f32], usize) {
+        let asking = self.images.iter().filter(|image| image.logits);
+        (&self.image_rows, asking.count())
     }
 
     /// Number of drafts among the tokens.
@@ -69,6 +78,7 @@ impl Batch {
         self.sort(plan, slots);
         self.tokens.clear();
         self.images.clear();
+        self.image_rows.clear();
         self.hidden.clear();
         self.drafted = 0;
         let step = slots.step();
@@ -86,6 +96,7 @@ impl Batch {
                     first: computed,
                     positions: work.tokens,
                     slot,
+                    logits: sequence.wants_row(computed + work.tokens - 1),
                     adapter: sequence.group.adapter,
                 });
                 continue;
@@ -129,7 +140,7 @@ impl Batch {
     /// Decodes the batch. Meanwhile, other threads compute the token masks for the next tokens of
     /// constrained sequences. They depend on the tokens alone, not on their logits.
     pub(super) fn decode(
-        &self,
+        &mut self,
         backend: &mut dyn Backend,
         slots: &mut Slots,
     ) -> Result<(), DecodeError> {
@@ -152,8 +163,8 @@ impl Batch {
         })
     }
 
-    /// Computes images first, then tokens, whose logits are read.
-    fn compute(&self, backend: &mut dyn Backend) -> Result<(), DecodeError> {
+    /// Computes images first, then tokens.
+    fn compute(&mut self, backend: &mut dyn Backend) -> Result<(), DecodeError> {
         if self.images.is_empty() {
             return backend.decode(&self.tokens);
         }
@@ -166,17 +177,19 @@ impl Batch {
                 tile: *work.tile.shape(),
                 offset: work.first - work.tile.at(),
                 slot: work.slot,
+                logits: work.logits,
                 adapter: work.adapter,
             }
         });
         let images: Vec<_> = images.collect();
-        let mut computed = backend.decode_images(&images);
+        let mut computed = backend.decode_images(&images, &mut self.image_rows);
         if computed.is_ok() && !self.tokens.is_empty() {
             computed = backend.decode(&self.tokens);
         }
         if computed == Err(DecodeError::NoCells) {
             // The whole step is repeated.
-            let is_inside = |image: &BatchImage<'_>| image.offset > 0;
+            let is_inside =
+                |image: &BatchImage<'_>| image.offset > 0 && image.tile.columns.is_some();
             if backend.capacity().reuse != Reuse::Cells || images.iter().any(is_inside) {
                 let message = "the KV cache has too few free cells for images and tokens";
                 return Err(DecodeError::Failed(message.to_owned()));

@@ -246,6 +246,12 @@ impl LlmEngine {
         self.capacity.cells_per_sequence as usize
     }
 
+    /// Numbers of a vector that a prompt can have in place of a token; `None` for a model that reads
+    /// tokens only.
+    pub fn vector_width(&self) -> Option<usize> {
+        self.capacity.vector_width
+    }
+
     /// Measurements since the engine was loaded.
     pub fn measurements(&self) -> Measurements {
         self.shared.measured.read()

@@ -38,8 +38,8 @@ pub struct GenerationRequest {
     pub on_admission: Option<OnAdmission>,
     /// Prompt tokens, at least one. Nothing is added to them.
     pub prompt: Vec<Token>,
-    /// The tiles of media in the prompt, in order, all of them encoded. A prompt with media drafts
-    /// nothing.
+    /// The tiles of media and of given vectors in the prompt, in order, all of them encoded. Nothing
+    /// is drafted for a prompt with tiles.
     pub tiles: Arc<[PlacedTile]>,
     /// Number of tokens before the last turn of a conversation, if known: other requests may
     /// continue from there. A model that needs checkpoints makes one there.

@@ -54,21 +54,28 @@ impl Sampling {
     ) {
         self.samples.clear();
         let mut tokens = batch.tokens();
-        let mut rows = 0;
+        // Rows after images come before those of tokens.
+        let (image_rows, mut rows) = batch.image_rows();
+        let mut images = 0;
         for work in works {
-            // Positions of images have no next token yet.
-            if slots.working(work).tile().is_some() {
+            let sequence = slots.working_mut(work);
+            if sequence.tile().is_some() {
+                if sequence.wants_row(sequence.cells.computed() + work.tokens - 1) {
+                    sequence.take_rows(work, images, 1);
+                    images += 1;
+                }
                 continue;
             }
             let (own, after) = tokens.split_at((work.tokens + work.drafts) as usize);
             tokens = after;
             let asked = own.iter().filter(|token| token.logits).count();
             if asked > 0 {
-                slots.working_mut(work).take_rows(work, rows, asked);
+                sequence.take_rows(work, rows, asked);
                 rows += asked;
             }
         }
         let logits = Logits {
+            image_rows,
             rows: backend.logits(),
             n_vocab: backend.n_vocab(),
             end_tokens: &self.end_tokens,
@@ -99,6 +106,8 @@ impl Sampling {
 
 /// Inputs of sampling that are the same for all sequences.
 struct Logits<'a> {
+    /// Rows after images, which come before the others.
+    image_rows: &'a [f32],
     rows: &'a [f32],
     n_vocab: usize,
     end_tokens: &'a [Token],
@@ -117,7 +126,12 @@ impl Logits<'_> {
 
     /// Returns the logits of a row.
     fn row(&self, row: usize) -> &[f32] {
-        &self.rows[row * self.n_vocab..][..self.n_vocab]
+        let begin = row * self.n_vocab;
+        let (rows, begin) = match begin.checked_sub(self.image_rows.len()) {
+            Some(begin) => (self.rows, begin),
+            None => (self.image_rows, begin),
+        };
+        &rows[begin..][..self.n_vocab]
     }
 
     /// Computes the log probabilities of the prompt tokens that the step has rows for.

@@ -144,7 +144,7 @@ impl LlmEngine {
         if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
             return Err(SubmitError::InvalidParameter {
                 field: "prompt_logprobs",
-                message: "is not supported with images or sounds, whose positions have no log probabilities"
+                message: "is not supported with images, sounds or vectors, whose positions have no log probabilities"
                     .to_owned(),
             });
         }
@@ -195,7 +195,15 @@ impl LlmEngine {
             });
         }
         let is_token = |token| self.vocab.contains(token);
-        vision::check_prompt(prompt, tiles, self.vocab.n_vocab(), is_token)
+        vision::check_prompt(prompt, tiles, self.vocab.n_vocab(), is_token)?;
+        let takes_vectors = self.capacity.vector_width.is_some();
+        let ends = |last: &&PlacedTile| last.end() as usize == prompt.len();
+        match tiles.last().filter(ends) {
+            Some(last) if !(takes_vectors && last.tile().is_given()) => {
+                Err(SubmitError::EndsWithMedium)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the group of requests with this adapter, if any, and this salt.

@@ -28,11 +28,12 @@ impl Medium {
 
     /// Creates a medium from embeddings of `width` numbers, one position after the other, made by
     /// the caller instead of the model's projector. `None` unless there is at least one and all
-    /// numbers are finite.
+    /// numbers are finite. A prompt can end with such a medium.
     ///
     /// Prompts share computed cells of it only if they use clones of the same `Arc`; equal numbers
     /// alone do not make two media the same.
-    pub fn of_embeddings(width: usize, embeddings: Vec<f32>) -> Option<Self> {
+    pub fn of_embeddings(width: usize, embeddings: impl Into<Arc<[f32]>>) -> Option<Self> {
+        let embeddings = embeddings.into();
         let positions = embeddings.len().checked_div(width)?;
         let positions = u32::try_from(positions).ok().filter(|count| *count > 0)?;
         let is_whole = positions as usize * width == embeddings.len();
@@ -87,7 +88,9 @@ pub struct Tile {
     shape: TileShape,
     /// Input of the encoder; `None` once the tile is encoded.
     prepared: Mutex<Option<Box<dyn PreparedTile>>>,
-    embeddings: OnceLock<Vec<f32>>,
+    embeddings: OnceLock<Arc<[f32]>>,
+    /// True if it came with its embeddings.
+    is_given: bool,
 }
 
 /// Number of tiles so far. After 2^31 of them placeholders repeat, when the first tiles are long
@@ -104,6 +107,7 @@ impl Tile {
         Self {
             placeholder: -1 - number as Token,
             shape,
+            is_given: prepared.is_none(),
             prepared: Mutex::new(prepared),
             embeddings: OnceLock::new(),
         }
@@ -111,7 +115,7 @@ impl Tile {
 
     /// Returns the embeddings, one position after the other; `None` before they are computed.
     pub fn embeddings(&self) -> Option<&[f32]> {
-        self.embeddings.get().map(Vec::as_slice)
+        self.embeddings.get().map(|embeddings| &**embeddings)
     }
 
     /// Width of the embedding of a position; `None` before they are computed.
@@ -122,6 +126,11 @@ impl Tile {
     /// Returns true if the tile is part of a sound.
     pub fn is_sound(&self) -> bool {
         self.shape.is_sound
+    }
+
+    /// Returns true if its embeddings came with it, so that no projector computes them.
+    pub(crate) fn is_given(&self) -> bool {
+        self.is_given
     }
 
     /// Returns true if its embeddings are computed.
@@ -140,7 +149,7 @@ impl Tile {
         if embeddings.iter().any(|number| !number.is_finite()) {
             return Err("it has no finite embedding in this model".to_owned());
         }
-        self.embeddings.get_or_init(|| embeddings);
+        self.embeddings.get_or_init(|| embeddings.into());
         *prepared = None;
         Ok(true)
     }
@@ -187,7 +196,7 @@ impl PlacedTile {
     /// Returns the embeddings of the positions from `from` on, at most `most`, and their number.
     /// The tile must be encoded, and `from` inside it.
     pub(crate) fn embeddings(&self, from: u32, most: u32) -> (&[f32], u32) {
-        let all = self.tile.embeddings.get().map_or(&[][..], Vec::as_slice);
+        let all = self.tile.embeddings().unwrap_or_default();
         let width = all.len() / self.tile.shape.positions.max(1) as usize;
         let count = (self.end() - from).min(most);
         let first = (from - self.at) as usize;
@@ -208,8 +217,7 @@ impl Eq for PlacedTile {}
 /// tiles.
 ///
 /// # Errors
-/// The first position with neither, or a medium at the end of the prompt, after which there would
-/// be nothing to continue from.
+/// The first position with neither.
 pub(crate) fn check_prompt(
     prompt: &[Token],
     tiles: &[PlacedTile],
@@ -238,9 +246,6 @@ pub(crate) fn check_prompt(
             return wrong(at + index);
         }
         position = end;
-    }
-    if position == prompt.len() && position > 0 {
-        return Err(SubmitError::EndsWithMedium);
     }
     match prompt[position..].iter().position(|it| !is_token(*it)) {
         Some(index) => wrong(position + index),

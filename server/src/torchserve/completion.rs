@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::{
     Prediction,
+    parts::Prompt,
     predict::{Asked, begin},
     tensors::TEXT,
 };
@@ -54,7 +55,7 @@ fn text(json: &[u8]) -> Result<Bytes, Failure> {
 pub(super) async fn complete(
     who: &RequestContext,
     ready: Ready,
-    prompt: String,
+    prompt: Prompt,
     asked: Asked,
     share: &Arc<Share>,
 ) -> Result<Prediction, Failure> {
@@ -64,12 +65,15 @@ pub(super) async fn complete(
     let deadline = who.deadline(asked.within);
     let mut lease = share.lease();
     let write = move || {
-        lease.take(prompt.len())?;
+        let Prompt { field, json } = prompt;
+        lease.take(json.len())?;
         let mut fields = asked.parameters;
         fields.insert("model".to_owned(), name.into());
-        fields.insert("prompt".to_owned(), prompt.into());
         fields.insert("stream".to_owned(), streams.into());
-        let body = lease.keeps(Value::Object(fields).to_string().into());
+        let fields = Value::Object(fields).to_string();
+        // The prompt stays text, because it can have millions of numbers.
+        let body = format!("{},\"{field}\":{json}}}", &fields[..fields.len() - 1]);
+        let body = lease.keeps(body.into());
         Ok::<_, Failure>((JsonBody::scan(body.clone())?, body))
     };
     let written = share.beside(write, "the prompt could not be written");

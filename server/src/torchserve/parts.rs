@@ -1,11 +1,12 @@
 //! The parts of a request: the input of a graph, and parameters beside it, in the names that
 //! handlers of TorchServe give them.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use graphmill_calculators::payload::JsonBody;
-use graphmill_dialects::{json::Allowance, schema};
+use graphmill_calculators::{payload::JsonBody, tensor::FILE_MARKS};
+use graphmill_dialects::{bodies::completions::VECTORS, json::Allowance, schema};
 use graphmill_engine::shortened;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{errors::Failure, kserve::wrong};
 
@@ -26,7 +27,8 @@ const RENAMED: [(&str, &str); 4] = [
     ("stop_sequences", "stop"),
 ];
 
-const NO_VECTORS: &str = "prompts are texts: engines take no vectors and no tokens here";
+const NO_TOKENS: &str = "prompts are texts or vectors, not tokens";
+const NO_VECTORS: &str = "this graph of tensors has no input of this name";
 const ONE_TEXT: &str = "an answer is one text";
 
 /// Parameters that ask for what is not done, with the one value that asks for what is.
@@ -35,7 +37,7 @@ const REFUSED: [(&str, Option<i64>, &str); 9] = [
     ("inputs_embeds", None, NO_VECTORS),
     ("input_embeds", None, NO_VECTORS),
     ("prompt_embeds", None, NO_VECTORS),
-    ("input_ids", None, NO_VECTORS),
+    ("input_ids", None, NO_TOKENS),
     ("n", Some(1), ONE_TEXT),
     ("num_return_sequences", Some(1), ONE_TEXT),
     ("num_beams", Some(1), "tokens are sampled, not searched"),
@@ -95,6 +97,20 @@ impl Part {
             .map_err(|_| self.wrong("it is no text in UTF-8"))
     }
 
+    /// Reads the part as JSON of vectors: rows of numbers, or the Base64 of a file.
+    fn read_vectors(&self) -> Result<String, Failure> {
+        if let Ok(json) = serde_json::from_slice::<&RawValue>(&self.bytes) {
+            return Ok(json.get().to_owned());
+        }
+        let is_file = FILE_MARKS.iter().any(|mark| self.bytes.starts_with(mark));
+        let text = if is_file {
+            STANDARD.encode(&self.bytes)
+        } else {
+            self.text()?
+        };
+        Ok(Value::from(text).to_string())
+    }
+
     /// The part as the value of a parameter. A form has texts alone: Python writes `True` there.
     fn value(&self, name: &str, allowance: &Allowance) -> Result<Value, Failure> {
         if self.kind == Kind::Json {
@@ -126,6 +142,77 @@ pub(crate) fn fields(json: &JsonBody, body: &Bytes) -> Vec<Part> {
         Some(Part { name, kind, bytes })
     };
     json.names().filter_map(part).collect()
+}
+
+/// Collects the fields of a form, at most `most` besides vectors. Vectors come row by row or number
+/// by number, and become one list. Returns `None` if there are more fields.
+pub(crate) fn collect(fields: impl Iterator<Item = Part>, most: usize) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut vectors: Vec<(Part, Vec<u8>)> = Vec::new();
+    for field in fields {
+        if !VECTORS.contains(&&*field.name) {
+            parts.push(field);
+            if parts.len() > most {
+                return None;
+            }
+            continue;
+        }
+        let known = vectors.iter();
+        let known = known.position(|(first, _)| first.name == field.name);
+        let Some(known) = known else {
+            vectors.push((field, Vec::new()));
+            continue;
+        };
+        let (first, list) = &mut vectors[known];
+        if list.is_empty() {
+            list.push(b'[');
+            list.extend_from_slice(&first.bytes);
+        }
+        list.push(b',');
+        list.extend_from_slice(&field.bytes);
+    }
+    parts.extend(vectors.into_iter().map(|(first, mut list)| {
+        if list.is_empty() {
+            return first;
+        }
+        list.push(b']');
+        let bytes = list.into();
+        Part { bytes, ..first }
+    }));
+    Some(parts)
+}
+
+/// The prompt of a completion.
+pub(super) struct Prompt {
+    /// Field of the completion that has it.
+    pub(super) field: &'static str,
+    /// JSON of that field.
+    pub(super) json: String,
+}
+
+/// Takes the part that is the prompt of a completion: vectors, or else a text.
+pub(super) fn take_prompt(parts: &mut Vec<Part>) -> Result<Prompt, Failure> {
+    let name = |part: &Part| {
+        let mut names = VECTORS.into_iter().filter(|_| part.bytes != "null");
+        names.find(|name| *name == part.name)
+    };
+    let mut found = parts.iter().enumerate();
+    let found = found.find_map(|(at, part)| Some((at, name(part)?)));
+    let Some((at, field)) = found else {
+        let text = take_input(parts, "prompt", true)?.text()?;
+        let json = Value::from(text).to_string();
+        return Ok(Prompt {
+            field: "prompt",
+            json,
+        });
+    };
+    let json = parts.remove(at).read_vectors()?;
+    let is_text = |part: &Part| INPUTS.contains(&&*part.name) && part.bytes != "null";
+    let is_input = |part: &&Part| is_text(part) || name(part).is_some();
+    match parts.iter().find(is_input) {
+        None => Ok(Prompt { field, json }),
+        Some(second) => Err(second.wrong(format_args!("the input is `{field}` already"))),
+    }
 }
 
 /// Takes the part that is the input `name` of a graph; if it is the graph's only one, handlers'

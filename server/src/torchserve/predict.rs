@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Part, completion,
-    parts::{self, take_input},
+    parts::{self, take_input, take_prompt},
     tensors::{self, TEXT, only_element},
 };
 use crate::{
@@ -101,7 +101,7 @@ pub(crate) async fn predict(
     let plan = Arc::clone(&ready.plan);
     let prediction = if request_stream(&plan).is_some() {
         let read = move || {
-            let prompt = take_input(&mut parts, "prompt", true)?.text()?;
+            let prompt = take_prompt(&mut parts)?;
             Ok::<_, Failure>((prompt, Asked::read(&parts, streams, usually)?))
         };
         let (prompt, asked) = share.beside(read, UNREADABLE).await??;

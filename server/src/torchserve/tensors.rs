@@ -6,15 +6,12 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use graphmill_calculators::{
     payload::without_mark,
-    tensor::{Datatype, Tensor, data_from_json, data_to_json},
+    tensor::{Datatype, Tensor, data_to_json, tensor_from_json},
 };
 use serde_json::{Value, value::RawValue};
 
 use super::{Kind, Part};
 use crate::{errors::Failure, kserve::wrong, run::Tensors, tensors::Port};
-
-/// Maximum number of dimensions of an input: each is an array around others.
-const MAX_DIMENSIONS: usize = 16;
 
 /// Makes the tensor of an input.
 ///
@@ -64,16 +61,8 @@ fn read_json(
     } else {
         format!("[{json}]")
     };
-    let mut shape = Vec::new();
-    let mut inside = text.as_str();
-    while inside.starts_with('[') && shape.len() < MAX_DIMENSIONS {
-        let items: Vec<&RawValue> = serde_json::from_str(inside).map_err(|it| it.to_string())?;
-        shape.push(items.len());
-        inside = items.first().map_or("", |first| first.get());
-    }
     let raw: &RawValue = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let data = data_from_json(datatype, &shape, raw)?;
-    Tensor::new(datatype, shape, data).map_err(|error| error.to_string())
+    tensor_from_json(datatype, raw)
 }
 
 /// Elements as they are in memory, in the declared shape, of which one length may be open.

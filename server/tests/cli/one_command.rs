@@ -113,6 +113,7 @@ fn the_graph_of_a_model_is_printed_and_is_right() {
                 "cuda:1",
                 "--max_input_tokens",
                 "9",
+                "--enable-prompt-embeds",
                 "--temperature",
                 "0.5",
                 "--top_k",
@@ -123,6 +124,7 @@ fn the_graph_of_a_model_is_printed_and_is_right() {
             &[
                 "device: \"GPU.1\"",
                 "max_input_tokens: 9",
+                "prompt_embeds: true",
                 "graphmill.OpenAIRequestCalculatorOptions] {\n      temperature: 0.5\n      top_k: -1\n      max_tokens: 7\n",
             ],
         ),

@@ -28,7 +28,7 @@ What the bodies of each endpoint may have; `both` are `chat/completions` and `co
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
 in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
 
-A body may have 16384 fields. What its fields hold may be nested 100 levels deep and have 65536 JSON values, all together; token ids of `prompt`, `input` and `tokens` are not counted.
+A body may have 16384 fields. What its fields hold may be nested 100 levels deep and have 65536 JSON values, all together; token ids of `prompt`, `input` and `tokens` and numbers of `prompt_embeds` are not counted.
 Of several fields of one name, the last counts.
 
 This page is made from the schemas that requests are checked against, `dialects/src/bodies/`: `UPDATE=1 cargo test --release --workspace --test suite reference`

@@ -15,6 +15,8 @@ mod connections;
 mod deadlines;
 mod dialects;
 mod drafts;
+#[path = "../../../llm/tests/llama/embedding_rows.rs"]
+mod embedding_rows;
 mod errors;
 mod fairness;
 mod features;
@@ -91,5 +93,6 @@ mod toy_dialect;
 mod traces;
 #[cfg(feature = "vision")]
 mod transcriptions;
+mod vectors;
 mod versions;
 mod vllm;

@@ -231,7 +231,7 @@ async fn failures_are_told_as_torchserve_tells_them() {
             r#"{"inputs_embeds": [[0.5]]}"#,
             400,
             "BadRequestException",
-            "prompts are texts",
+            "`prompt_embeds: true`",
         ),
         (
             "POST",

@@ -42,7 +42,7 @@ where
 }
 
 /// The answers to messages of a stream, or to one.
-async fn streamed(
+pub(crate) async fn streamed(
     at: SocketAddr,
     method: &str,
     messages: Vec<PredictionsRequest>,
@@ -54,7 +54,7 @@ async fn streamed(
     answered.into_inner().try_collect().await
 }
 
-fn asked(model: &str, input: &[(&str, &str)]) -> PredictionsRequest {
+pub(crate) fn asked(model: &str, input: &[(&str, &str)]) -> PredictionsRequest {
     let input = input.iter();
     let input =
         input.map(|(name, text)| ((*name).to_owned(), Bytes::copy_from_slice(text.as_bytes())));
@@ -65,7 +65,7 @@ fn asked(model: &str, input: &[(&str, &str)]) -> PredictionsRequest {
     }
 }
 
-fn joined(answers: &[PredictionResponse]) -> String {
+pub(crate) fn joined(answers: &[PredictionResponse]) -> String {
     let texts = answers
         .iter()
         .map(|it| str::from_utf8(&it.prediction).expect("a text"));

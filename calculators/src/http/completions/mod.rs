@@ -11,7 +11,7 @@ use super::{
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
     fields::invalid,
     limits::MAX_PROMPTS,
-    prompts,
+    prompts, vectors,
 };
 use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
 
@@ -55,7 +55,14 @@ impl TextDialect for Completions {
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let own: bodies::Completions = fields.take()?;
-        let prompts = prompts::read(body, "prompt", MAX_PROMPTS, 1)?;
+        let prompts = match vectors::read(body)? {
+            Some(vectors) if own.echo => {
+                let message = format!("cannot be used together with `{}`", vectors.field());
+                return Err(invalid("echo", message));
+            }
+            Some(vectors) => vec![Prompt::Vectors(vectors)],
+            None => prompts::read(body, "prompt", MAX_PROMPTS, 1)?,
+        };
         let input = input(prompts, &own)?;
         let own = OwnParams {
             max_tokens: own.max_tokens,

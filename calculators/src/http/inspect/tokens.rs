@@ -156,6 +156,7 @@ pub(super) fn rendered(
                 _ => shown(prompt),
             },
             Prompt::Gap { .. } | Prompt::Tokens(_) => text(vocab, tokens),
+            Prompt::Vectors(_) => String::new(),
         };
         Ok(json!({ "prompt": text, "token_ids": tokens, "count": tokens.len() }))
     });

@@ -1,4 +1,4 @@
-//! Images and sounds of requests: their limits, and their conversion to the model's input.
+//! Images, sounds and vectors of requests: their limits, and their conversion to the model's input.
 
 mod images;
 #[cfg(feature = "sound")]
@@ -6,6 +6,7 @@ mod samples;
 mod sounds;
 #[cfg(feature = "sound")]
 mod tags;
+mod vectors;
 
 use std::sync::Arc;
 
@@ -17,14 +18,17 @@ use crate::payload::{MediaKind, MediaSource, base64};
 
 pub use images::ImageLimits;
 pub use sounds::SoundLimits;
+pub(crate) use vectors::place_vectors;
 
-/// Limits of the images and sounds of a request.
+/// Limits of the images, sounds and vectors of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MediaLimits {
     /// Limits of its images.
     pub images: ImageLimits,
     /// Limits of its sounds.
     pub sounds: SoundLimits,
+    /// True if its prompts may be vectors.
+    pub vectors: bool,
 }
 
 impl MediaLimits {

@@ -89,6 +89,8 @@ pub struct BatchImage<'a> {
     pub offset: u32,
     /// Slot of the sequence.
     pub slot: Slot,
+    /// True if the logits after the last of these positions are read.
+    pub logits: bool,
     /// LoRA adapter, as in [`BatchToken::adapter`](super::BatchToken::adapter).
     pub adapter: Option<Adapter>,
 }

@@ -45,6 +45,9 @@ pub struct Capacity {
     /// Numbers of an embedding that a position can have in place of a token; `None` for a backend
     /// that takes tokens only.
     pub embedding_width: Option<usize>,
+    /// Numbers of a vector that a request can give in place of a token; `None` if the model does not
+    /// compute such a vector as it computes the token's own embedding.
+    pub vector_width: Option<usize>,
     /// Assignment of cells to slots.
     pub layout: KvLayout,
     /// Means by which a sequence continues from the beginning of another one.
@@ -138,12 +141,17 @@ pub trait Backend {
     fn decode(&mut self, batch: &[BatchToken]) -> Result<(), DecodeError>;
 
     /// Computes positions of images, which have embeddings instead of tokens, and stores one KV
-    /// cell per position. Returns no logits for them. Together with the next batch, they are at
-    /// most [`Capacity::max_batch_tokens`].
+    /// cell per position. Appends a row of logits to `rows` for each image that asks for it, in
+    /// their order. Together with the next batch, they are at most [`Capacity::max_batch_tokens`].
     ///
     /// # Errors
     /// Those of [`decode`](Self::decode).
-    fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+    fn decode_images(
+        &mut self,
+        images: &[BatchImage<'_>],
+        rows: &mut Vec<f32>,
+    ) -> Result<(), DecodeError> {
+        let _ = rows;
         let images = images.len();
         Err(DecodeError::Failed(format!(
             "the backend cannot compute {images} images"
@@ -203,7 +211,7 @@ pub trait Backend {
         work();
     }
 
-    /// Frees the slot's cells from this position on. The position is not inside a tile.
+    /// Frees the slot's cells from this position on. The position is not inside a tile with columns.
     fn remove(&mut self, slot: Slot, from: u32);
 
     /// Frees the slot's cells before this position. The remaining cells can only be saved or

@@ -72,6 +72,32 @@ fn mixes_up_states(model: &Model) -> bool {
     matches!(&*architecture, "arwkv7" | "plamo2" | "rwkv6qwen2")
 }
 
+/// Architectures that compute given embeddings differently from those of tokens: with other weights,
+/// or from the ids of tokens.
+const NEED_TOKENS: [&str; 7] = [
+    "clef",
+    "cogvlm",
+    "deepseek4",
+    "gemma3n",
+    "gemma4",
+    "graniteswitch",
+    "qwen4exp",
+];
+
+/// Returns the width of vectors that the model computes like the embeddings of tokens; `None` if
+/// there are no such vectors.
+fn vector_width(model: &Model) -> Option<usize> {
+    let architecture = model.architecture();
+    let needs_tokens = match &*architecture {
+        // llama.cpp takes no embeddings for files that were converted without M-RoPE.
+        "glm4" | "glm4moe" => model.cell_extension().is_none(),
+        architecture => NEED_TOKENS.contains(&architecture),
+    };
+    // If several layers read the embeddings of images, these are wider than those of tokens.
+    let width = model.n_embd();
+    (!needs_tokens && width == model.input_width()).then_some(width as usize)
+}
+
 /// Returns the drafts that a context on the model supports.
 fn draft_support(context: &Context<'_>, model: &Model, unified: bool) -> DraftSupport {
     if model.has_states() {
@@ -175,6 +201,8 @@ struct LlamaCpp<'a> {
     drafts: DraftSupport,
     /// True if it computes from hidden states of another context.
     from_hidden: bool,
+    /// True if each sequence needs a pass of its own.
+    apart: bool,
     /// Divides batches into sub-batches, if that can be cheaper than a single pass.
     divided: Option<Divided>,
     #[cfg(target_os = "linux")]
@@ -204,6 +232,7 @@ impl<'a> LlamaCpp<'a> {
             max_sequences: plan.max_sequences,
             max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
             embedding_width: Some(context.n_embd()),
+            vector_width: vector_width(&weights.model),
             layout: if plan.unified {
                 KvLayout::Unified
             } else {
@@ -219,6 +248,7 @@ impl<'a> LlamaCpp<'a> {
             capacity,
             drafts,
             from_hidden: plan.drafts_for.is_some(),
+            apart: mixes_up_states(&weights.model),
             divided,
             #[cfg(target_os = "linux")]
             huge_pages: HugePages::new(spec.plugin_config.huge_pages != Some(false)),
@@ -251,15 +281,24 @@ impl Backend for LlamaCpp<'_> {
         }
     }
 
-    fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
+    fn decode_images(
+        &mut self,
+        images: &[BatchImage<'_>],
+        rows: &mut Vec<f32>,
+    ) -> Result<(), DecodeError> {
         // A pass is computed with one adapter, and a tile that looks ahead needs a pass of its own.
         // If a pass fails, the caller frees the cells of the passes before it.
+        let apart = self.apart;
         let together = |one: &BatchImage<'_>, next: &BatchImage<'_>| {
-            one.adapter == next.adapter && !one.tile.looks_ahead && !next.tile.looks_ahead
+            let is_whole = one.tile.looks_ahead || next.tile.looks_ahead;
+            one.adapter == next.adapter && !is_whole && !apart
         };
         for images in images.chunk_by(together) {
             self.context.use_adapter(images[0].adapter);
             self.context.decode_images(images)?;
+            if images.iter().any(|image| image.logits) {
+                rows.extend_from_slice(self.context.logits());
+            }
         }
         Ok(())
     }

@@ -100,6 +100,7 @@ impl ScriptedBackend {
             max_sequences: spec.max_num_seqs,
             max_batch_tokens: spec.max_num_batched_tokens,
             embedding_width: None,
+            vector_width: None,
             layout: if spec.plugin_config.kv_unified == Some(false) {
                 KvLayout::PerSequence
             } else {

@@ -40,6 +40,7 @@ impl Backend for Model {
             max_sequences: 0,
             max_batch_tokens: 0,
             embedding_width: None,
+            vector_width: None,
             layout: KvLayout::Unified,
             reuse: Reuse::Never,
             host_cache_bytes: 0,

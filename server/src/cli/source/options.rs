@@ -112,6 +112,15 @@ pub(in crate::cli) struct ModelFlags {
     /// model].
     #[arg(long, value_name = "FILE")]
     pub(super) mmproj: Option<PathBuf>,
+    /// Accept prompts given as vectors in place of tokens.
+    #[arg(
+        long,
+        visible_alias = "enable_prompt_embeds",
+        value_name = "BOOL",
+        num_args = 0..=1,
+        default_missing_value = "true"
+    )]
+    pub(super) prompt_embeds: Option<bool>,
     #[command(flatten)]
     pub(super) knobs: KnobFlags,
     /// What requests leave open; `serve` alone has flags for it.
@@ -270,6 +279,7 @@ impl ModelFlags {
                 ("n_gpu_layers", "device", any)
             },
             ("mmproj", "mmproj", projector),
+            ("prompt_embeds", "prompt_embeds", truth(self.prompt_embeds)),
             (
                 if self.plugin_config.is_some() {
                     "plugin_config"

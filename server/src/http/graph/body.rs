@@ -10,7 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::stream;
 use graphmill_calculators::{http::dialect::Target, payload::JsonBody};
-use graphmill_dialects::{json::MAX_FIELDS, schema};
+use graphmill_dialects::{bodies::completions::VECTORS, json::MAX_FIELDS, schema};
 use graphmill_engine::block_on;
 use multer::Multipart;
 use serde_json::{Map, Value};
@@ -96,16 +96,18 @@ impl ParsedBody {
 
     /// The field that holds the prompt.
     pub(super) fn prompt_field(&self) -> Option<&'static str> {
-        [
+        let texts = [
             "messages",
             "prompt",
             "input",
             "inputs",
             "text_input",
             "file",
-        ]
-        .into_iter()
-        .find(|field| self.json.has(field))
+        ];
+        VECTORS
+            .into_iter()
+            .chain(texts)
+            .find(|field| self.json.has(field))
     }
 
     /// The time of its field `timeout`, in seconds. One that is no positive number is for the graph

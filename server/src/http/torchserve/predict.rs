@@ -24,7 +24,7 @@ use crate::{
         timings::SERVER_TIMING,
     },
     run::RequestContext,
-    torchserve::{self, Kind, Part, Prediction, PredictionRequest, fields, models},
+    torchserve::{self, Kind, Part, Prediction, PredictionRequest, collect, fields, models},
 };
 
 /// What TorchServe says of every answer: it is not to be kept.
@@ -86,20 +86,15 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
             kind: part.media_type.map_or(Kind::Text, |it| Kind::of(&it)),
             bytes: part.bytes,
         });
-        return Ok(parts.collect());
+        return collect(parts, MAX_FIELDS).ok_or_else(too_many_fields);
     }
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        let fields = form_urlencoded::parse(&body).take(MAX_FIELDS + 1);
-        let fields = fields.map(|(name, text)| Part {
+        let fields = form_urlencoded::parse(&body).map(|(name, text)| Part {
             name: name.into_owned(),
             kind: Kind::Text,
             bytes: text.into_owned().into(),
         });
-        let fields: Vec<Part> = fields.collect();
-        if fields.len() > MAX_FIELDS {
-            return Err(too_many_fields());
-        }
-        return Ok(fields);
+        return collect(fields, MAX_FIELDS).ok_or_else(too_many_fields);
     }
     let kind = Kind::of(media_type);
     if kind == Kind::Json && without_mark(&body).trim_ascii_start().starts_with(b"{") {

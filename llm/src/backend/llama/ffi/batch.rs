@@ -105,9 +105,9 @@ impl Batch {
                 return None;
             }
             self.embeddings.extend_from_slice(image.embeddings);
-            for _ in 0..image.positions {
+            for behind in (0..image.positions).rev() {
                 self.sequences.push(image.slot.0 as sys::llama_seq_id);
-                self.logits.push(0);
+                self.logits.push(i8::from(image.logits && behind == 0));
             }
         }
         match places {

@@ -184,10 +184,11 @@ impl Context<'_> {
         }
         let batch = self.batch.of_embeddings();
         let look_ahead = images.iter().any(|image| image.tile.looks_ahead);
+        let rows = images.iter().filter(|image| image.logits).count();
         self.look_ahead(look_ahead);
         // SAFETY: the batch's arrays have as many entries as it says, `embd` as many rows of the
         // model's width, and live in `self.batch` until it is filled again.
-        let computed = unsafe { self.run(&batch, 0) };
+        let computed = unsafe { self.run(&batch, rows) };
         self.look_ahead(false);
         computed?;
         if let Some(places) = &mut self.places {
