@@ -110,7 +110,7 @@ fn two_listeners_at_one_port_are_named() {
         ]);
         assert_eq!(output.status.code(), Some(1));
         let said = text(&output.stderr);
-        let expected = format!("`--rest_port` and `{flag}` are both at 127.0.0.1:9");
+        let expected = format!("`--rest_port` and `{flag}` both listen at 127.0.0.1:9");
         assert!(said.contains(&expected), "{said}");
     }
 }
@@ -356,7 +356,7 @@ fn what_is_no_graph_to_describe_is_told_from_an_unknown_calculator() {
         ("nope.pbtxt", "nope.pbtxt"),
         (&missing, "missing` does not exist"),
         (folder, "is a directory"),
-        ("/dev/null", "`/dev/null` is no graph file"),
+        ("/dev/null", "`/dev/null` is not a graph file"),
         (
             "NopeCalculator",
             "no calculator is called `NopeCalculator`; `graphmill calculators` lists all that there are; nodes of your own",

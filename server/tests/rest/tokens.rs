@@ -472,7 +472,7 @@ fn a_command_line_that_says_half_of_it_is_refused() {
         (vec!["--jwt_issuer", "i"], "--jwt_audience"),
         (
             [&all[..], &["ftp://keys"]].concat(),
-            "--jwt_jwks is no file and no address",
+            "--jwt_jwks: expected a file or an http or https URL",
         ),
         (
             [&all[..], &["missing.json"]].concat(),
