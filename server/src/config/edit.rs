@@ -27,7 +27,7 @@ const EMPTY: &str = "{\n  \"model_config_list\": []\n}\n";
 /// Adds a graph of this folder to a configuration file.
 pub(crate) fn add(file: &Path, name: &str, folder: &Path) -> Result<(), String> {
     if !folder.is_dir() {
-        return Err(format!("`{}` is no folder", folder.display()));
+        return Err(format!("`{}` is not a folder", folder.display()));
     }
     let base = relative(folder, file)?;
     change(file, |text| added(text, name, &base))

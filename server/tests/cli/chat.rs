@@ -88,7 +88,7 @@ fn what_keeps_an_answer_away_is_told() {
             "Hi",
             "cannot reach https://127.0.0.1:1",
         ),
-        (&["http://"], "Hi", "is no URL"),
+        (&["http://"], "Hi", "is not a URL"),
         (
             &["http://127.0.0.1:1", "--max_num_seqs", "1"],
             "Hi",

@@ -424,7 +424,7 @@ fn a_server_tells_how_far_its_model_is_and_serves_it_by_its_name() {
         &[],
     );
     assert!(
-        said.contains("`org/other`, which is no path here"),
+        said.contains("`org/other`, which is not a local path"),
         "{said}"
     );
 }
@@ -457,7 +457,7 @@ fn the_flags_of_other_servers_name_models_too() {
     let named = "org/model-GGUF:a.gguf";
     let mut server = serve(&hub, home.path(), &[named, "--dtype", "float16"]);
     let said = server.says("ready after");
-    let why = "`--dtype` has no effect: the weights of `a.gguf` are served";
+    let why = "`--dtype` has no effect: the name selects the weights of `a.gguf`";
     assert!(said.contains(why), "{said}");
     drop(server);
     let models = home.path().join("models");

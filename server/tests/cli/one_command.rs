@@ -246,10 +246,10 @@ fn what_cannot_be_served_is_told() {
             "`--max_num_seqs` (or its variable) is for a model",
         ),
         (&[config, "--emit_graph"], "has its own graph"),
-        (&[MODEL, "--config_path", config], "both say what to serve"),
+        (&[MODEL, "--config_path", config], "both name what to serve"),
         (
             &[MODEL, "--source_model", "a/b"],
-            "MODEL and --source_model both say what to serve",
+            "MODEL and --source_model both name what to serve",
         ),
     ] {
         let mut serve = command(&[&["serve", "--rest_port", "0"], arguments].concat());

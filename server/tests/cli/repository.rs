@@ -47,9 +47,9 @@ fn all_of_a_repository_is_served_or_one_by_its_name() {
     for (root, said) in [
         (
             here.path().to_owned(),
-            "none of its folders has a graph, a model or an archive",
+            "no folder in it has a graph, a model or an archive",
         ),
-        (root.join("nowhere"), "is no folder"),
+        (root.join("nowhere"), "is not a folder"),
     ] {
         let flags = [
             "serve",
@@ -95,7 +95,7 @@ fn a_folder_that_is_not_there_is_no_model_of_the_hub() {
         ),
         (
             &["models/chta"],
-            "`models` has no `chta`; the model of Hugging Face of this name is `hf.co/models/chta`",
+            "`models` has no `chta`; for the model of Hugging Face, write `hf.co/models/chta`",
         ),
     ] {
         let output = command(&[&["serve", "--rest_port", "0"], flags].concat())

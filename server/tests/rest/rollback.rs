@@ -69,7 +69,7 @@ fn a_server_starts_with_the_last_good_configuration_when_told_to() {
     let model = graphs.path().join("model.script.json");
     fs::write(&model, json!({ "replies": [] }).to_string()).expect("writable");
     let mut server = Process::start(&config, &rollback);
-    let warning = server.says("is not as it was");
+    let warning = server.says("has changed since then");
     assert!(warning.contains("model.script.json"), "{warning}");
     server.says("ready after");
 }

@@ -204,18 +204,18 @@ mod tests {
         let cache = folder.path().join("cache");
         let zeros = "0".repeat(64);
         for (listed, sum, path, kind, said) in [
-            ("../x", SUM, "../x", EntryType::Regular, "no file inside"),
+            ("../x", SUM, "../x", EntryType::Regular, "not a file inside"),
             (
                 "/tmp/x",
                 SUM,
                 "/tmp/x",
                 EntryType::Regular,
-                "no file inside",
+                "not a file inside",
             ),
-            ("x", SUM, "x", EntryType::Symlink, "no file inside"),
+            ("x", SUM, "x", EntryType::Symlink, "not a file inside"),
             ("x", SUM, "x", EntryType::GNUSparse, ""),
             ("x", SUM, "y\u{1b}", EntryType::Regular, "`y\\u{1b}`"),
-            ("x", SUM, "y", EntryType::Regular, "not in its list"),
+            ("x", SUM, "y", EntryType::Regular, "not in the manifest"),
             ("x", &zeros, "x", EntryType::Regular, "damaged"),
         ] {
             let file = archive(folder.path(), listed, sum, path, kind);
@@ -236,7 +236,7 @@ mod tests {
         assert!(error.contains("a name of more than"), "{error}");
         assert!(unpack(Path::new("/dev/zero"), &cache).is_err());
         let file = folder.path().join("b.gmar");
-        for text in ["", "no archive", &"\0".repeat(4096)] {
+        for text in ["", "not an archive", &"\0".repeat(4096)] {
             fs::write(&file, text).expect("writable");
             assert!(unpack(&file, &cache).is_err(), "{text}");
         }
