@@ -38,16 +38,16 @@ pub static NOT_JSON: Code = Code {
     right: r#"{"model_config_list": []}"#,
 };
 
-/// A key that means nothing where it stands.
+/// A key that is not known at this place.
 pub static UNKNOWN_KEY: Code = Code {
     number: 903,
     title: "a key is unknown",
-    explanation: "A key that is not known is refused rather than ignored, so that a slip of the keys cannot change what is served.",
+    explanation: "An unknown key is refused rather than ignored, so that a misspelled key cannot change what is served.",
     wrong: r#"{"model_config_list": [], "mediapipe_config_lst": []}"#,
     right: r#"{"model_config_list": [], "mediapipe_config_list": []}"#,
 };
 
-/// A value of the wrong type, or none where one is needed.
+/// A value of the wrong type, or a missing one.
 pub static WRONG_VALUE: Code = Code {
     number: 904,
     title: "a value is missing or of the wrong type",
@@ -58,7 +58,7 @@ pub static WRONG_VALUE: Code = Code {
     right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
 };
 
-/// Something that only classic OpenVINO models have.
+/// A setting that only classic OpenVINO models have.
 pub static CLASSIC_MODEL: Code = Code {
     number: 905,
     title: "classic OpenVINO models are not served",
@@ -80,7 +80,7 @@ pub static DUPLICATE_NAME: Code = Code {
     right: r#"{"mediapipe_config_list": [{"name": "chat"}, {"name": "other"}]}"#,
 };
 
-/// A setting that is accepted and does nothing.
+/// A setting without effect.
 pub static NO_EFFECT: Code = Code {
     number: 907,
     title: "a setting has no effect",
@@ -89,7 +89,7 @@ pub static NO_EFFECT: Code = Code {
     right: r#"{"model_config_list": []}"#,
 };
 
-/// An entry of `subgraph_list` that gives no subgraph.
+/// An entry of `subgraph_list` without a subgraph.
 pub static SUBGRAPH: Code = Code {
     number: 908,
     title: "a subgraph cannot be registered",
@@ -100,7 +100,7 @@ pub static SUBGRAPH: Code = Code {
     right: r#"{"model_config_list": [], "subgraph_list": []}"#,
 };
 
-/// Two files that a node could be.
+/// Two files that have the type of a node.
 pub static TWO_FILES: Code = Code {
     number: 909,
     title: "two files have the same type",
@@ -111,7 +111,7 @@ pub static TWO_FILES: Code = Code {
     right: "",
 };
 
-/// Versions of a graph that are not there.
+/// Versions of a graph that do not exist.
 pub static VERSIONS: Code = Code {
     number: 910,
     title: "a version of a graph cannot be served",
@@ -123,7 +123,7 @@ pub static VERSIONS: Code = Code {
     right: r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#,
 };
 
-/// An alias that another graph has, or that cannot be a name.
+/// An alias that another graph has, or that is not a valid name.
 pub static ALIAS: Code = Code {
     number: 911,
     title: "an alias cannot be used",
@@ -133,7 +133,7 @@ pub static ALIAS: Code = Code {
     right: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o-mini"]}}]}"#,
 };
 
-/// A model of Triton that cannot be served as its configuration says.
+/// A model of Triton whose configuration is refused or has no effect.
 pub static TRITON: Code = Code {
     number: 912,
     title: "a model configuration of Triton is refused or has no effect",

@@ -185,7 +185,7 @@ fn graphs_are_listed_added_and_removed() {
     ]);
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        text(&again.stderr).contains("there is a graph `c` already"),
+        text(&again.stderr).contains("it already has a graph `c`"),
         "{}",
         text(&again.stderr)
     );
@@ -197,7 +197,7 @@ fn graphs_are_listed_added_and_removed() {
     );
     let gone = edit(&["--remove_from_config", "--model_name", "c"]);
     assert!(
-        text(&gone.stderr).contains("there is no graph `c` in it"),
+        text(&gone.stderr).contains("it has no graph `c`"),
         "{}",
         text(&gone.stderr)
     );
@@ -212,7 +212,7 @@ fn graphs_are_listed_added_and_removed() {
     fs::write(&config, "{").expect("writable");
     let broken = edit(&["--remove_from_config", "--model_name", "c"]);
     assert!(
-        text(&broken.stderr).contains("it is no configuration"),
+        text(&broken.stderr).contains("it is not a configuration"),
         "{}",
         text(&broken.stderr)
     );

@@ -476,7 +476,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
         (
             from("[ 1, 3 ]", "[ 7 ]"),
             13,
-            "`version_policy` wants version `7`, and there is `1`, `2`, `3`",
+            "`version_policy` names version `7`, but there is only `1`, `2`, `3`",
         ),
         (
             from(
@@ -484,7 +484,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
                 "default_model_filename: \"modl.onnx\"",
             ),
             14,
-            "no folder of a version (`1`, `2`, `3`) has a `modl.onnx`",
+            "no version folder (`1`, `2`, `3`) has a `modl.onnx`",
         ),
         (
             from(

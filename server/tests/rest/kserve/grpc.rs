@@ -308,7 +308,7 @@ async fn what_is_wrong_with_a_request_is_named() {
         (
             fewer,
             Code::InvalidArgument,
-            "`raw_input_contents`: there are 1 for 2 inputs",
+            "`raw_input_contents`: expected one for each input, not 1 for 2 inputs",
         ),
         (shared, Code::Unimplemented, "there is no shared memory"),
         (utf8, Code::InvalidArgument, "the text is not UTF-8"),

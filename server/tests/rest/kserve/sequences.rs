@@ -341,7 +341,7 @@ async fn streams_carry_sequences_side_by_side() {
         (part(6, 10, &[START]), Ok(10)),
         (part(5, 2, &[]), Ok(3)),
         (part(7, 1, &[]), Err("no sequence 7")),
-        (part(0, 1, &[]), Err("the stream is one of sequences")),
+        (part(0, 1, &[]), Err("the stream is for sequences")),
         (part(6, 20, &[END]), Ok(30)),
     ] {
         sender.send(asked).expect("open");
@@ -369,7 +369,7 @@ async fn streams_carry_sequences_side_by_side() {
         .expect("no status")
         .expect("no end");
     assert!(
-        told.error_message.contains("one run of a graph"),
+        told.error_message.contains("a single run of a graph"),
         "{told:?}"
     );
 }

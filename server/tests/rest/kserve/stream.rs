@@ -121,10 +121,7 @@ async fn a_wrong_message_is_told_and_the_stream_goes_on() {
     let (sender, mut answers) = begun(&client, at(packet("mirror", 1), 1)).await;
     assert!(told(&mut answers).await.contains("the graph declares FP32"));
     for (wrong, why) in [
-        (
-            packet("other", 1),
-            "the stream is one of the graph `mirror`",
-        ),
+        (packet("other", 1), "the stream is for the graph `mirror`"),
         (
             ModelInferRequest {
                 model_version: "3".into(),
@@ -274,7 +271,7 @@ async fn outputs_may_be_named_all_or_none() {
         .await
         .expect("no status")
         .expect("no end");
-    let told = "`outputs`: a stream has the packets of all outputs";
+    let told = "`outputs`: a stream returns the packets of all outputs";
     assert!(answer.error_message.contains(told), "{answer:?}");
 }
 
