@@ -195,7 +195,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             400,
             "the path names the graph `mirror`",
         ),
-        ("mirror", json!([]), 400, "no inference request"),
+        ("mirror", json!([]), 400, "not an inference request"),
         ("mirror", json!({}), 400, "missing field `inputs`"),
         ("mirror", unknown, 400, "unknown field `model`"),
         (
@@ -313,7 +313,7 @@ async fn what_is_wrong_with_a_request_is_named() {
         (
             sized(4),
             &[0, 0, 0, 0, 1],
-            "1 bytes behind those that its inputs name",
+            "1 bytes after the last tensor of its inputs",
         ),
         (sized(-1), &[], "a number of bytes"),
         (sized(5), &[2, 0, 0, 0, 65], "ends behind the data"),
