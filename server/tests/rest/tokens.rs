@@ -413,7 +413,7 @@ async fn a_file_of_keys_is_read_again_and_a_damaged_one_changes_nothing() {
         "{\"keys\": [{\"kty\": \"oct\", \"k\": \"c2VjcmV0\"}]}",
     ] {
         write(damaged);
-        server.says("the issuer's keys stay as they were");
+        server.says("the issuer's keys were not updated");
         assert_eq!(status(&new).await, 200, "{damaged}");
     }
 }

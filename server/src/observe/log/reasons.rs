@@ -89,8 +89,8 @@ mod tests {
                 "unknown URL `GET /v1/x`; did you mean `/v1/config`?",
             ),
             (
-                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`",
-                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`",
+                "a key is needed: in the header `Authorization` after `Bearer`, or in `x-api-key`",
+                "a key is needed: in the header `Authorization` after `Bearer`, or in `x-api-key`",
             ),
             ("the model `a\nb` does not exist", "the model `…`"),
             ("`What is a secret", "`…`"),

@@ -114,7 +114,7 @@ async fn what_is_wrong_with_a_request_leaves_its_sequence() {
         (
             part(0, 1, &[START]),
             Code::InvalidArgument,
-            "no `sequence_id`",
+            "`sequence_id` is missing",
         ),
         (
             of(ParameterChoice::Int64Param(-1), 1, &[START]),
@@ -160,14 +160,14 @@ async fn what_is_wrong_with_a_request_leaves_its_sequence() {
         (no_tensor, "the input is missing"),
         (
             with(part(5, 1, &[]), "first", ParameterChoice::Int64Param(1)),
-            "that began the run",
+            "only the first request of a run",
         ),
         (
             ModelInferRequest {
                 model_version: "3".to_owned(),
                 ..part(5, 1, &[])
             },
-            "one of the version 1",
+            "for the version 1",
         ),
         (
             with(

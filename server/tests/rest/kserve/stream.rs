@@ -127,11 +127,11 @@ async fn a_wrong_message_is_told_and_the_stream_goes_on() {
                 model_version: "3".into(),
                 ..y(1, 2)
             },
-            "the stream is one of the version 1",
+            "the stream is for the version 1",
         ),
         (
             with_input(request("mirror"), "z", "INT8", &[1], vec![1]),
-            "no such input",
+            "unknown input",
         ),
         (
             with_input(request("mirror"), "y", "INT8", &[2], vec![1]),
