@@ -156,7 +156,7 @@ async fn what_is_wrong_with_a_request_leaves_its_sequence() {
         ..no_tensor
     };
     for (wrong, why) in [
-        (part(5, 1, &[START]), "has begun and not ended"),
+        (part(5, 1, &[START]), "has already begun"),
         (no_tensor, "the input is missing"),
         (
             with(part(5, 1, &[]), "first", ParameterChoice::Int64Param(1)),
@@ -304,7 +304,7 @@ async fn two_requests_do_not_work_with_a_sequence_at_once() {
     server.until("open", |status| sessions(status) == 1).await;
     let (code, message) = infer(&client, waiting(&[])).await.expect_err("in use");
     assert!(
-        code == Code::ResourceExhausted && message.contains("another request works"),
+        code == Code::ResourceExhausted && message.contains("is in use by another request"),
         "{code:?} {message}"
     );
     // A client that leaves ends it, and a deadline does.
