@@ -394,7 +394,7 @@ fn tests_of_graphs_pass_fail_and_are_updated() {
             "graph = \"gate.pbtxt\"\n[[case]]\nnam = \"x\"",
             "unknown field `nam`",
         ),
-        ("case = []", "a test file names its `graph`"),
+        ("case = []", "a test file needs either `graph`"),
         (
             "graph = \"none.pbtxt\"\ncase = []",
             "cannot read `none.pbtxt`",

@@ -282,7 +282,7 @@ fn sighup_reloads() {
     server.says("the old one is served");
     fs::write(&config, right).expect("writable");
     server.signal("-HUP");
-    server.says("the configuration can be served again");
+    server.says("the configuration is valid again");
 }
 
 #[test]

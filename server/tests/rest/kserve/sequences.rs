@@ -175,7 +175,7 @@ async fn what_is_wrong_with_a_request_leaves_its_sequence() {
                 "OVMS_MP_TIMESTAMP",
                 ParameterChoice::Int64Param(0),
             ),
-            "timestamps of a stream grow",
+            "timestamps of a stream must increase",
         ),
     ] {
         let (code, message) = infer(&client, wrong).await.expect_err("an error");
