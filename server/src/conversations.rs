@@ -46,11 +46,11 @@ struct Room {
 /// Receiver of the JSON of an answer, whole or piece by piece.
 pub(crate) type Listener = Box<dyn FnMut(&[u8]) + Send + Sync>;
 
-/// Stored conversations.
+/// The stored conversations of all owners.
 #[derive(Default)]
 pub(crate) struct Conversations(Mutex<HashMap<Key, Conversation>>);
 
-/// Key of a conversation.
+/// The key of a conversation: its owner, its graph and its session number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     owner: Option<Owner>,
@@ -58,7 +58,7 @@ struct Key {
     session: i64,
 }
 
-/// A stored conversation.
+/// A stored conversation, with its number of tokens and the time of its last use.
 struct Conversation {
     /// Messages as JSON, separated by commas. Parsed values would take many times the memory.
     messages: Arc<str>,

@@ -86,7 +86,7 @@ pub struct Server {
     stage: watch::Sender<Stage>,
     clients: Arc<Connections>,
     operators: Arc<Connections>,
-    /// Accept connections of clients.
+    /// Accept connections of clients. Aborted when the server stops.
     serving: JoinSet<()>,
     /// Accept connections of operators, and watch files, engines and connections.
     _managing: JoinSet<()>,

@@ -30,7 +30,7 @@ use crate::{
 /// none.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The graphs to serve.
+    /// The graphs to serve, as a configuration file or the command line lists them.
     pub config: Config,
     /// File that [`Options::config`] was read from, read again on reload. Without it, a reload
     /// reads only the graph files and models again.

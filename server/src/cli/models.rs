@@ -15,7 +15,6 @@ use crate::{
     observe::log::{self, Level, shown},
 };
 
-/// Arguments of `graphmill pull`.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", after_help = VARIABLES)]
 pub(super) struct Pull {
@@ -34,7 +33,6 @@ pub(super) struct Pull {
 const VARIABLES: &str = "Variables: HF_TOKEN (for gated and private models), HF_ENDPOINT, \
                          HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE, HTTPS_PROXY.";
 
-/// Arguments of `graphmill list`.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct List {
@@ -43,7 +41,6 @@ pub(super) struct List {
     format: Format,
 }
 
-/// Arguments of `graphmill rm`.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Remove {

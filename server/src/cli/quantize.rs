@@ -19,7 +19,7 @@ use crate::{
     observe::log::{self, Format, Level},
 };
 
-/// Prefix of progress lines.
+/// Prefix of progress lines, by which a parent process finds them in the output.
 pub(super) const QUANTIZING: &str = "quantizing ";
 
 #[derive(Debug, Args)]

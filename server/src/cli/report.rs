@@ -12,7 +12,7 @@ use graphmill_grammar::{
 
 use crate::observe::log;
 
-/// Prints diagnostics for people.
+/// Prints diagnostics for people, with excerpts of their files.
 pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {
     let color = if std::io::stderr().is_terminal() {
         Color::Ansi

@@ -32,7 +32,7 @@ const READ_AHEAD: usize = 64;
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph file to run.
+    /// Graph file to run; paths in it are relative to its folder.
     #[arg(value_name = "GRAPH")]
     graph: PathBuf,
     /// File of packets, one JSON object a line: {"stream": "in", "timestamp": 0, "value": 5}; `-` is

@@ -80,7 +80,7 @@ pub static DUPLICATE_NAME: Code = Code {
     right: r#"{"mediapipe_config_list": [{"name": "chat"}, {"name": "other"}]}"#,
 };
 
-/// A setting without effect.
+/// A setting that is accepted but has no effect.
 pub static NO_EFFECT: Code = Code {
     number: 907,
     title: "a setting has no effect",

@@ -9,7 +9,7 @@ use std::{
 /// Time for which the error of a failed attempt is repeated without another attempt.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Function that returns the text of a graph, or the reason why there is none.
+/// Function that returns the text of a graph, or the reason why it cannot be written.
 type Make = dyn Fn() -> Result<String, String> + Send + Sync;
 
 /// Function that writes the graph of a model, after downloading or quantizing the model. It is

@@ -68,7 +68,7 @@ pub struct Config {
 /// The distribution over versions of requests for a graph that name no version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Canary {
-    /// Name of the graph.
+    /// Name of the graph that has several versions.
     pub graph: String,
     /// Percentages by version. Other requests go to the newest version that is not listed.
     pub percents: BTreeMap<u64, u32>,
@@ -106,7 +106,7 @@ pub struct GraphEntry {
     /// Subgraphs stored with the last good configuration; `None` reads them from the graph's
     /// folder.
     pub beside: Option<Arc<[Subgraph]>>,
-    /// Loading, timeouts and readiness.
+    /// Settings for loading, readiness, timeouts and answers.
     pub serving: Serving,
 }
 

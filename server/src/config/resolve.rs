@@ -18,7 +18,6 @@ use super::{
     Canary, GraphEntry, Serving, aliases, codes, schema, subgraphs::listed, text::Text, versions,
 };
 
-/// Default of `graph_path`.
 const GRAPH_FILE: &str = "graph.pbtxt";
 
 /// The graphs of a configuration.

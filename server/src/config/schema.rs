@@ -81,7 +81,7 @@ pub(super) struct File {
     _schema: Option<String>,
 }
 
-/// An element of `model_config_list`.
+/// An element of `model_config_list`, which has only a `config`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ModelEntry {
@@ -228,7 +228,7 @@ pub(super) enum Load {
 #[serde(deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub(super) struct Policy {
-    /// Serves all versions.
+    /// Serves all versions that exist.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<All>")]
     pub(super) all: Option<Object<All>>,
@@ -236,7 +236,7 @@ pub(super) struct Policy {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Latest>")]
     pub(super) latest: Option<Object<Latest>>,
-    /// Serves the listed versions.
+    /// Serves the listed versions. They must exist.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Specific>")]
     pub(super) specific: Option<Object<Specific>>,
@@ -260,11 +260,11 @@ fn one() -> NonZeroU64 {
     NonZeroU64::MIN
 }
 
-/// Setting for listed versions.
+/// Setting that lists the versions to serve.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Specific {
-    /// Numbers of the versions.
+    /// Numbers of the versions, at least one.
     #[schemars(extend("minItems" = 1))]
     pub(super) versions: Vec<NonZeroU64>,
 }
@@ -343,7 +343,7 @@ impl From<Observed> for Observation {
     }
 }
 
-/// Settings of monitoring.
+/// Settings of monitoring, which have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Monitoring {
@@ -351,11 +351,11 @@ pub(super) struct Monitoring {
     pub(super) metrics: Object<Metrics>,
 }
 
-/// The metrics endpoint.
+/// Settings of the metrics endpoint, which have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Metrics {
-    /// True to serve metrics.
+    /// True to serve metrics; has no effect.
     pub(super) enable: bool,
     /// Names of metrics to serve.
     #[serde(default, rename = "metrics_list")]

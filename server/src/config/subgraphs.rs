@@ -25,7 +25,7 @@ type ByName = BTreeMap<String, Vec<Subgraph>>;
 pub(crate) struct Named {
     /// Subgraphs from files, which take precedence over all others.
     files: ByName,
-    /// Subgraphs from folders.
+    /// Subgraphs from folders, which come after those from files.
     folders: ByName,
 }
 

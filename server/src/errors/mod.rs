@@ -59,11 +59,11 @@ pub(crate) enum Cause {
     GraphFailed,
     /// There is not enough memory for the graph now.
     NoMemory,
-    /// The server is stopping.
+    /// The server is stopping and takes no new requests.
     Draining,
     /// A resource of the graph is not available now.
     Unavailable,
-    /// The deadline passed.
+    /// The deadline of the request passed.
     Deadline,
     /// A node or the server cancelled the request.
     Cancelled,
@@ -71,7 +71,7 @@ pub(crate) enum Cause {
     NodeFailed,
     /// The graph ended without an answer, or in the middle of one.
     NoAnswer,
-    /// The server itself panicked.
+    /// The server itself panicked, not a node.
     Panic,
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum Retry {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) status: StatusCode,
-    /// Value of OpenAI's `type`.
+    /// Value of OpenAI's `type` in the error.
     pub(crate) kind: &'static str,
     /// Value of OpenAI's `code`, unless the failure has its own.
     pub(crate) code: Option<&'static str>,

@@ -14,7 +14,7 @@ pub(super) type Drawing = DiGraph<Block, Arrow>;
 pub(super) struct Block {
     pub(super) kind: BlockKind,
     pub(super) name: String,
-    /// Lines below the name.
+    /// Lines below the name, such as the calculator.
     pub(super) lines: Vec<String>,
     /// Names of the enclosing subgraphs, outermost first.
     pub(super) within: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) enum BlockKind {
     Node,
 }
 
-/// An arrow between boxes.
+/// An arrow from the producer to a consumer of a stream or side packet.
 #[derive(Debug)]
 pub(super) struct Arrow {
     /// Name of the stream or side packet, and its type.
@@ -50,7 +50,7 @@ impl Block {
     }
 }
 
-/// Draws an expanded graph.
+/// Converts an expanded graph to boxes and arrows.
 pub(super) fn draw(explain: &Explain) -> Drawing {
     let mut drawing = Drawing::new();
     let mut streams = HashMap::new();

@@ -12,7 +12,7 @@ use drawing::draw;
 /// The output format of an expanded graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Text for people.
+    /// Text for people to read.
     Text,
     /// JSON with all details, for programs.
     Json,

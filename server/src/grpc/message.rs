@@ -33,7 +33,7 @@ pub(super) const HEAD_BYTES: usize = 5;
 /// Maximum ratio of decompressed to compressed bytes.
 const MAX_RATIO: usize = 1_032;
 
-/// A request being read.
+/// A request being read, shared by its handler and its message bodies.
 pub(super) struct Call {
     pub(super) who: RequestContext,
     encoding: Option<CompressionEncoding>,

@@ -25,7 +25,7 @@ use crate::{
     run::RequestContext,
 };
 
-/// KServe's inference service.
+/// Handlers of KServe's inference service.
 pub(super) struct Service(pub(super) Arc<App>);
 
 /// Response to a method, or its error.

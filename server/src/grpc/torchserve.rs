@@ -39,7 +39,7 @@ impl Charged for PredictionsRequest {
     }
 }
 
-/// TorchServe's inference service.
+/// Handlers of TorchServe's inference service.
 pub(super) struct Predictions(pub(super) Arc<App>);
 
 /// Messages of a streamed answer.
@@ -164,7 +164,7 @@ fn failed(failure: Failure) -> PredictionResponse {
     }
 }
 
-/// TorchServe's management service.
+/// Handlers of TorchServe's management service.
 pub(super) struct Management(pub(super) Arc<App>);
 
 /// Converts the answer of the REST API.

@@ -36,7 +36,7 @@ const FILE: &str = "FILE";
 /// Question that the demo model can answer.
 const QUESTION: &str = "What is a side packet?";
 
-/// Text of a graph.
+/// Text of a graph that passes packets on.
 const GRAPH: &str = "input_stream: \"in\"\noutput_stream: \"out\"\nnode { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }\n";
 
 /// Text of a test file.

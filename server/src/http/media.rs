@@ -76,7 +76,7 @@ impl MediaHost {
     }
 }
 
-/// Fetcher of images.
+/// Fetcher of images, with limits per owner.
 pub(crate) struct Media {
     hosts: Vec<MediaHost>,
     /// Folder of readable files. Its path has no symbolic links.

@@ -23,19 +23,17 @@ pub(crate) struct Operation {
     /// Handler; `None` if the handler of a shorter path that ends with `{*name}` serves the
     /// operation.
     handler: Option<MethodRouter<Arc<App>>>,
-    /// Section of the documentation.
+    /// Section of the documentation that lists it.
     pub(super) group: Group,
-    /// Summary for the documentation.
+    /// Summary for the documentation, one sentence without a full stop.
     pub(super) summary: &'static str,
     /// Body in a dialect, if it takes one.
     pub(super) body: Option<Body>,
-    /// Form of the answer.
     pub(super) answer: Answer,
     /// Fields of a body that is not in a dialect.
     pub(super) fields: &'static [Parameter],
     /// True if the body is plain text.
     pub(super) takes_text: bool,
-    /// Query parameters.
     pub(super) query: &'static [Parameter],
     /// Additional error causes, beyond those of all operations.
     refusals: &'static [Cause],
@@ -59,11 +57,8 @@ pub(crate) struct Parameter {
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Kind {
     Text,
-    /// Optional text.
     OptionalText,
-    /// JSON object.
     Object,
-    /// Array of JSON objects.
     Objects,
     /// Optional array of JSON objects.
     OptionalObjects,
@@ -94,18 +89,18 @@ impl Parameter {
 /// The users of an operation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Only for clients.
+    /// Only for clients; not served at the port of operators.
     Public,
-    /// Only for operators.
+    /// Only for operators; refused at the port of clients if they have their own.
     Management,
     /// For clients and operators, such as probes.
     Both,
 }
 
-/// Sections of the documentation.
+/// The sections of the documentation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Group {
-    /// Operations that generate text.
+    /// Operations that generate text with models.
     Generation,
     /// Operations that show the prompts of models.
     Prompts,
@@ -157,7 +152,6 @@ pub(crate) enum Answer {
     Json(&'static [&'static str]),
     /// A JSON object with these fields, or a stream of events.
     JsonOrEvents(&'static [&'static str]),
-    /// A stream of events.
     Events,
     /// Text of one of these media types.
     Text(&'static [&'static str]),
@@ -170,7 +164,7 @@ pub(crate) enum Answer {
     /// The states of graphs, with status 201 if one has changed and 200 if not. Errors of a new
     /// configuration have status 400 or 412.
     Reload,
-    /// No content: status 204.
+    /// No content, with status 204.
     Nothing,
     /// A file of the page, the same for all clients.
     Page,
@@ -290,7 +284,7 @@ impl Operation {
         self
     }
 
-    /// Returns its error causes.
+    /// Returns all its error causes, usual and additional ones.
     pub(super) fn refusals(&self) -> impl Iterator<Item = Cause> {
         let comes_with_a_body = matches!(self.method, "post" | "put");
         let of_bodies = if comes_with_a_body { OF_BODIES } else { &[] };
@@ -298,7 +292,6 @@ impl Operation {
         all.copied()
     }
 
-    /// Sets its query parameters.
     pub(crate) fn asks(mut self, query: &'static [Parameter]) -> Self {
         self.query = query;
         self
@@ -316,7 +309,7 @@ impl Operation {
         self
     }
 
-    /// Overrides the required permission.
+    /// Overrides the permission that the path implies.
     pub(crate) fn needs(mut self, need: Need) -> Self {
         self.own_need = Some(need);
         self

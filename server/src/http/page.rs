@@ -33,10 +33,10 @@ const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style
                            img-src data:; connect-src 'self'; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// File for `/`.
+/// File that is served at `/`.
 const START: &str = "index.html";
 
-/// File for `/docs`.
+/// File that is served at `/docs`.
 const DOCS: &str = "docs.html";
 
 #[rustfmt::skip]
@@ -129,9 +129,8 @@ const TAG_BYTES: usize = 12;
 
 /// A file of the page with its headers.
 struct File {
-    /// Uncompressed contents.
     bytes: &'static [u8],
-    /// Value of `content-type`.
+    /// Value of the header `content-type`.
     media_type: &'static str,
     /// Weak tag, because the compressed file has the same one.
     etag: String,
@@ -151,7 +150,7 @@ impl File {
         }
     }
 
-    /// Returns the compressed contents.
+    /// Returns the compressed contents, and compresses them at the first call.
     fn gzip(&self) -> Bytes {
         let compressed = self.gzip.get_or_init(|| {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::best());

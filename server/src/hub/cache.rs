@@ -55,7 +55,7 @@ pub(crate) struct CachedFile {
     /// Path of the file in the repository.
     pub(crate) file: String,
     pub(crate) bytes: u64,
-    /// Path that `serve` accepts.
+    /// Path of the file on this machine, which `serve` accepts.
     pub(crate) path: PathBuf,
 }
 

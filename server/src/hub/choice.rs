@@ -13,7 +13,6 @@ use crate::observe::log;
 /// A file of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RepositoryFile {
-    /// Path in the repository.
     pub(super) path: String,
     pub(super) size: u64,
     /// Checksum; `None` for a local file, or if the hub reports none.
@@ -36,7 +35,7 @@ pub(super) struct Choice<'a> {
     pub(super) projector: Option<&'a RepositoryFile>,
 }
 
-/// Default quantization.
+/// Default quantization, if a name selects none.
 const USUAL: &str = "Q4_K_M";
 
 /// Types of projectors in order of preference. Projectors are small, and their quality matters.

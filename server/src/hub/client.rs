@@ -24,7 +24,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// The error of a request to a hub.
 pub(super) enum Failure {
-    /// It will fail again.
+    /// It will fail again in the same way.
     Lasting(String),
     /// It may succeed if it is repeated.
     Passing(String),

@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Interval for checking a file that another process downloads.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A file to download.
+/// A file to download, with its repository and its place in the cache.
 pub(super) struct Wanted<'a> {
     pub(super) repository: &'a str,
     pub(super) commit: &'a str,

@@ -36,7 +36,7 @@ pub(crate) struct Fetched {
     pub(crate) projector: Option<PathBuf>,
 }
 
-/// A model to download.
+/// A model to download, and where to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) name: ModelName,

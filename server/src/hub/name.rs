@@ -5,7 +5,7 @@ use std::{fmt, path::Path, str::FromStr};
 /// A model in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelName {
-    /// Repository, as `org/repo`.
+    /// Repository, written as `org/repo`.
     pub(crate) repository: String,
     /// Quantization such as `Q4_K_M`, or a file of the repository.
     pub(crate) wanted: Option<String>,

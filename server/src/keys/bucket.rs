@@ -31,7 +31,7 @@ pub(super) enum Lack {
 }
 
 impl Bucket {
-    /// Creates a full budget.
+    /// Creates a full budget, which holds `per_minute` tokens.
     pub(super) fn new(per_minute: NonZeroU32) -> Self {
         Self {
             per_minute,

@@ -23,17 +23,17 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// The permission that an operation needs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// No key at all.
+    /// No key at all, for probes and the page.
     Nothing,
     /// Any key, whatever its scopes.
     Key,
-    /// The scope `infer`.
+    /// The scope `infer`, for requests to graphs.
     Infer,
     /// The scope `infer` for requests of the same key, or `admin` for all.
     Cancel,
     /// The scope `metrics` or `admin`.
     Metrics,
-    /// The scope `admin`.
+    /// The scope `admin`, for changes of the server.
     Admin,
 }
 

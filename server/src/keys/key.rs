@@ -22,7 +22,7 @@ impl Digest {
         Self(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
 
-    /// Parses 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits; `None` for anything else.
     pub(super) fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 2 * bytes.len() || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -35,7 +35,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// Compares in constant time.
+    /// Compares in constant time, so that timing reveals nothing.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -56,7 +56,7 @@ impl fmt::Debug for Digest {
 /// The permissions of a key.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Requests to graphs.
+    /// Requests to graphs, as far as `models` allows.
     Infer,
     /// Changes of the server; includes the reading that `Metrics` allows.
     Admin,

@@ -62,7 +62,7 @@ pub(crate) struct Keys {
 /// All keys at one time.
 struct Ring {
     keys: Vec<Arc<Key>>,
-    /// Plans for tokens.
+    /// Plans for tokens, by which tenants get their limits.
     plans: Vec<Arc<Entry>>,
     /// True if requests of several keys can compete.
     is_shared: bool,

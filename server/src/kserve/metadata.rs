@@ -22,7 +22,7 @@ use crate::{
     tensors::{self, ImageFormat, Port},
 };
 
-/// Platform of all graphs.
+/// Platform that is reported for all graphs.
 pub(crate) const PLATFORM: &str = "graphmill";
 
 /// Version of a graph without versions.

@@ -74,7 +74,7 @@ struct Slot {
 enum State {
     /// A request reserved it, but has not started the sequence yet.
     Begins,
-    /// A request uses it.
+    /// A request is using it.
     InUse,
     /// It waits for its next request since this time.
     Waiting(Box<Sequence>, Instant),
@@ -89,7 +89,7 @@ enum End {
     Failed,
     /// No request came within the idle time.
     Idle,
-    /// The server is stopping.
+    /// The server is stopping, which ends all sequences.
     Stopped,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct SequenceCounts {
     pub(crate) open: BTreeMap<String, usize>,
     /// Open sequences that a request is using.
     pub(crate) in_use: usize,
-    /// Ended sequences, by reason.
+    /// Numbers of ended sequences, by reason.
     pub(crate) ended: [(&'static str, u64); 4],
     /// Requests that were refused because of a limit on sequences.
     pub(crate) refused: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Sequences {
 #[derive(Default)]
 struct Table {
     slots: HashMap<Place, Slot>,
-    /// Ended sequences, by [`End`].
+    /// Numbers of ended sequences, by [`End`].
     ended: [u64; 4],
     refused: u64,
 }

@@ -33,7 +33,7 @@ fn verbosity(level: Level) -> u32 {
     }
 }
 
-/// Returns the log settings.
+/// Returns the log settings in the form of Triton.
 pub(crate) fn log_settings() -> LogSettingsResponse {
     use ParameterChoice::{BoolParam, StringParam, Uint32Param};
 

@@ -35,7 +35,7 @@ pub(super) struct Upload {
     pub(super) exchange: Arc<Exchange>,
     /// Deadline of the answer, as far as the head sets one.
     pub(super) deadline: Option<Instant>,
-    /// Time when reading started.
+    /// Time when reading started; `None` before that.
     pub(super) began: Option<Instant>,
     pub(super) came: u64,
     pub(super) ended: bool,

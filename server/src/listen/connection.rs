@@ -49,7 +49,6 @@ struct State {
     quiet: Instant,
     /// True if the client may still send a body that will not be read.
     leaves_body: bool,
-    /// Requests being answered.
     exchanges: Vec<Arc<Exchange>>,
 }
 
@@ -156,7 +155,7 @@ impl Connection {
         self.tell(&mut lock(&self.state), false);
     }
 
-    /// Ends the connection now.
+    /// Ends the connection now, with its requests.
     pub(super) fn cut(&self) {
         self.task.abort();
     }
@@ -238,7 +237,6 @@ pub(super) struct Progress {
     pub(super) uploads: Option<Instant>,
     /// Time since which the client leaves the answer unread, as if it had never read before.
     unread: Option<Instant>,
-    /// Number of unread bytes.
     bytes: u64,
     /// Time for which the client left the answer unread, minus the time that it earned by reading.
     spent: Duration,

@@ -35,7 +35,7 @@ struct Open {
     connections: Vec<Arc<Connection>>,
     /// Number of requests being answered.
     requests: usize,
-    /// Number of refused connections.
+    /// Number of connections refused so far.
     refused: u64,
 }
 
@@ -159,7 +159,7 @@ impl Connections {
         self.open.borrow().of(None).for_each(|it| it.finish());
     }
 
-    /// Ends all connections now.
+    /// Ends all connections now, with their requests.
     pub(crate) fn cut(&self) {
         self.open.borrow().of(None).for_each(|it| it.cut());
     }

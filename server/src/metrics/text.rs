@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, header};
 
 /// Media type of the text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Media type of `OpenMetrics`.
+/// Media type of the format `OpenMetrics`.
 pub(super) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Returns true if a scraper accepts `OpenMetrics`, and does not prefer the text format.

@@ -13,7 +13,7 @@ use axum::{
     response::Response,
 };
 
-/// Header with the id.
+/// Header with the id, in requests and answers.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Maximum length in bytes of a client's id.

@@ -9,7 +9,7 @@ use super::line::Shown;
 /// The expected packets of one stream.
 #[derive(Clone, Debug)]
 pub(crate) enum Expected {
-    /// Exactly these packets.
+    /// Exactly these packets, in this order.
     Packets(Vec<ExpectedPacket>),
     /// Packets whose texts form this text together.
     Text(String),

@@ -25,12 +25,12 @@ use super::{line::Line, order::Order};
 
 /// The end of a session.
 pub(crate) enum End {
-    /// The session is complete.
+    /// The session is complete, without an error.
     Done,
     Failed(Error),
     /// The session does not continue. The text says since when and why.
     Stuck(String),
-    /// The user stopped it.
+    /// The user interrupted it.
     Interrupted,
     /// A line could not be read, with the reason.
     BadLine(String),

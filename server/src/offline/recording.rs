@@ -16,11 +16,11 @@ const MODEL: &str = "LLMCalculator";
 /// The first line of a recording. Readers ignore unknown fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Head {
-    /// Version of the format.
+    /// Version of the format, which must be 1.
     graphmill_recording: u32,
     /// Name of the graph on the server.
     pub(crate) graph: String,
-    /// Id of the session.
+    /// Id of the recorded session.
     pub(crate) id: String,
     /// Text of the graph file.
     pub(crate) text: String,
@@ -29,7 +29,7 @@ pub(crate) struct Head {
     dropped: u64,
 }
 
-/// A recorded packet.
+/// A recorded packet of a stream, or side packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     /// Name of the stream or side packet.

@@ -38,7 +38,7 @@ use crate::{
     servable::{compile, compile_text},
 };
 
-/// A parsed test file.
+/// A parsed test file: a graph and its cases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TestFile {
@@ -55,7 +55,7 @@ pub(crate) struct TestFile {
     pub(crate) cases: Vec<Case>,
 }
 
-/// A test case.
+/// A test case: inputs and expected outputs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {

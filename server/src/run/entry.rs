@@ -27,7 +27,7 @@ pub(crate) struct Facts {
     pub(crate) model: OnceLock<String>,
     /// True if a stream of events was requested.
     pub(crate) streams: OnceLock<bool>,
-    /// Name of the key.
+    /// Name of the request's key.
     pub(crate) key: OnceLock<Arc<str>>,
     /// Set when the graph has accepted the request.
     pub(crate) entered: OnceLock<()>,
@@ -35,7 +35,7 @@ pub(crate) struct Facts {
     pub(crate) kept: OnceLock<bool>,
     /// Time when the first part of a generated answer was sent.
     pub(crate) answered: OnceLock<Instant>,
-    /// Failure of the request.
+    /// Failure of the request, if it failed.
     pub(crate) failure: OnceLock<Failure>,
     /// Counts of the request's tokens, which nodes update.
     pub(crate) tally: Arc<Tally>,

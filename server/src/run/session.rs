@@ -37,7 +37,7 @@ pub(super) struct RunOptions<'a> {
     pub(super) sides: &'a SidePackets,
     /// Priority level for nodes that batch tensors; 0 for their default.
     pub(super) batch_priority: u32,
-    /// Deadline of the session.
+    /// Deadline after which the session is cancelled.
     pub(super) deadline: Option<Instant>,
     pub(super) driver: Driver,
     /// Creator of the spans of the run, if they are sent.
@@ -49,7 +49,7 @@ pub(super) struct RunOptions<'a> {
 pub(crate) enum Driver {
     /// The reader of its packets, for a run of a single request.
     Reader,
-    /// A separate task.
+    /// A separate task, for a run that outlives a request.
     Task,
 }
 

@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 256;
 pub(crate) struct Patience {
     /// Maximum time for a load.
     pub(crate) load: Duration,
-    /// Deadline of the request.
+    /// Deadline of the request, for everything.
     pub(crate) deadline: Option<Instant>,
 }
 

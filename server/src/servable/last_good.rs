@@ -30,7 +30,7 @@ pub(crate) struct Keeper {
     source: PathBuf,
 }
 
-/// A stored configuration.
+/// A stored configuration, and what has changed since then.
 pub(crate) struct LastGood {
     pub(crate) config: Config,
     /// Description of its file and its time.

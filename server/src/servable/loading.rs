@@ -29,7 +29,7 @@ const RETRY_AT_MOST: Duration = Duration::from_mins(1);
 
 /// The error of a graph that could not be loaded.
 pub(super) struct Failed {
-    /// Reason in one line.
+    /// Reason in one line, for the status.
     pub(super) reason: String,
     /// Reason with all diagnostics, as in the log.
     pub(super) shown: Vec<String>,

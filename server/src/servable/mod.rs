@@ -75,7 +75,7 @@ pub(crate) struct Settings {
 
 /// All graphs of a server, by name.
 pub(crate) struct Servables {
-    /// Graphs by [`Servable::name`].
+    /// Graphs and versions by [`Servable::name`].
     by_name: BTreeMap<String, Arc<Servable>>,
     /// Versions of graphs by the graph's name.
     versions: BTreeMap<String, Versions>,

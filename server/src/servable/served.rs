@@ -58,11 +58,9 @@ pub(crate) struct Served {
 /// The changes of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Names of new graphs.
     pub(crate) added: Vec<String>,
     /// Names of graphs with a new plan.
     pub(crate) changed: Vec<String>,
-    /// Names of removed graphs.
     pub(crate) removed: Vec<String>,
 }
 
@@ -95,9 +93,9 @@ impl fmt::Display for Changes {
 pub(crate) struct Refused {
     /// True if the configuration could not be read.
     pub(crate) unreadable: bool,
-    /// Reason in one line.
+    /// Reason in one line, for the log and the answer.
     pub(crate) reason: String,
-    /// All diagnostics, formatted.
+    /// All diagnostics, formatted for people.
     pub(crate) diagnostics: Vec<String>,
 }
 

@@ -33,7 +33,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// A graph in a configuration.
 pub(crate) struct Servable {
     id: String,
-    /// Entry in the configuration.
+    /// Entry of the graph in the configuration.
     entry: GraphEntry,
     /// Settings of the entry, with the defaults of the server.
     serving: Serving,
@@ -62,7 +62,7 @@ pub(crate) struct Servable {
 
 /// The state of a graph.
 enum State {
-    /// Not loaded yet.
+    /// Not loaded yet; the load has not started.
     Listed,
     Loading,
     Available(Available),
@@ -83,9 +83,9 @@ struct Available {
     since: u64,
 }
 
-/// A failed load.
+/// A failed load, with its time.
 struct Failed {
-    /// Reason in one line.
+    /// Reason in one line, for the status.
     reason: Arc<str>,
     /// True if memory was short, which may change until the next attempt.
     for_memory: bool,
@@ -174,7 +174,6 @@ impl Servable {
         self.serving.optional
     }
 
-    /// Returns its aliases.
     pub(crate) fn aliases(&self) -> &[String] {
         &self.entry.aliases
     }

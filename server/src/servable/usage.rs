@@ -40,7 +40,7 @@ impl Usage {
         InUse(Arc::clone(self))
     }
 
-    /// Resets the idle time.
+    /// Restarts the idle time, and withdraws a request to unload.
     pub(super) fn touch(&self) {
         let mut uses = self.lock();
         uses.last = Instant::now();

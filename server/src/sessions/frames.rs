@@ -253,7 +253,7 @@ impl NodeNumbers {
     }
 }
 
-/// Returns milliseconds since 1970.
+/// Converts a time to milliseconds since 1970.
 pub(super) fn unix_ms(at: SystemTime) -> u64 {
     let since = at.duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
@@ -342,7 +342,7 @@ async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served
     drop(hub);
 }
 
-/// The next frame.
+/// The next frame, and true if it is the last.
 struct Next {
     /// Frame; `None` if there is nothing to see now.
     frame: Option<Frame>,

@@ -49,7 +49,6 @@ pub(crate) struct Sessions {
 
 #[derive(Default)]
 struct State {
-    /// Open sessions by id.
     open: HashMap<Arc<str>, Arc<OpenSession>>,
     taps: Vec<Arc<Tap>>,
     recordings: recordings::Recordings,
@@ -59,7 +58,7 @@ struct State {
 /// The request that a session is opened for.
 pub(crate) struct About<'a> {
     pub(crate) servable: &'a Servable,
-    /// Id of the request.
+    /// Id of the request, from which the session's id is made.
     pub(crate) request: &'a Arc<str>,
     /// Name of the key; `None` without keys.
     pub(crate) key: Option<&'a Arc<str>>,

@@ -2,7 +2,7 @@
 
 use axum::http::uri::Scheme;
 
-/// The allowed origins.
+/// The origins whose pages are allowed.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
     any: bool,

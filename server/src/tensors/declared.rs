@@ -35,12 +35,12 @@ pub(crate) struct Declared {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Described {
-    /// Name in requests.
+    /// Name of the tensor in requests.
     pub(crate) name: String,
     /// Name of the stream, if it differs.
     #[serde(default)]
     stream: String,
-    /// Type of the elements.
+    /// Type of the tensor's elements.
     pub(crate) datatype: Datatype,
     /// Dimensions; -1 for any length.
     #[serde(default)]

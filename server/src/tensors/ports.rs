@@ -59,11 +59,11 @@ impl Carried {
 /// An input or output of a graph, as described to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
-    /// Name in requests.
+    /// Name of the tensor in requests.
     pub(crate) name: String,
     /// Name of the stream, which is the same unless the graph declares another.
     pub(crate) stream: String,
-    /// Datatype; `None` if unknown.
+    /// Datatype of the tensor; `None` if unknown.
     pub(crate) datatype: Option<Datatype>,
     /// Shape, with -1 for any length; empty if unknown.
     pub(crate) shape: Vec<i64>,

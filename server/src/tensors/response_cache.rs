@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use crate::run::Tensors;
 
-/// Default of `max_bytes`.
+/// Default of the option `max_bytes`, in bytes.
 const MAX_BYTES: NonZeroU64 = NonZeroU64::new(16 << 20).expect("it is above 0");
 
 /// Assumed size of an answer in bytes, for the first allocation.

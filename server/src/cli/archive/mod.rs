@@ -15,10 +15,9 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use unpack::{name_of, unpacked};
 
-/// File extension of archives.
 pub(super) const ENDING: &str = "gmar";
 
-/// Name of the manifest.
+/// Name of the manifest, which is the first entry of an archive.
 const MANIFEST: &str = "MANIFEST.json";
 
 /// Version of the manifest's format; others are not read.

@@ -23,7 +23,7 @@ const HELP: &str = "/system TEXT  set the system message; without TEXT, remove i
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// A line of input.
+/// A line of input: a command, or something to say to the model.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Nothing,

@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     report::exit_code(report::print(&text))
 }
 
-/// Describes the calculator or subgraph of this name; `None` if there is none.
+/// Describes the calculator or subgraph of this name; `None` for an unknown name.
 fn described(registry: &Registry, name: &str, format: Format) -> Option<String> {
     let mut calculators = registry.describe().into_iter();
     if let Some(calculator) = calculators.find(|found| found.name == name) {

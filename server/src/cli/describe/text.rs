@@ -190,7 +190,7 @@ fn range_of(option: &Value) -> String {
     }
 }
 
-/// Appends a text, indented.
+/// Appends the lines of a text, each indented by `indent` spaces.
 fn paragraph(out: &mut String, indent: usize, text: &str) {
     for line in text.trim().lines() {
         let _ = match line.trim_end() {

@@ -132,7 +132,7 @@ pub(super) struct Arguments {
     /// `DELETE /models/<name>` of TorchServe's API. They are written to the config.json.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER")]
     allow_registration: Option<PathBuf>,
-    /// Serves `/metrics`.
+    /// Serves `/metrics`; `false` turns it off.
     #[arg(help_heading = heading::OBSERVABILITY, long, alias = "allow_metrics", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     enable_metrics_api: bool,
     #[command(flatten)]

@@ -248,7 +248,7 @@ fn flags(
     Ok(flags)
 }
 
-/// Default of `--max_bodies_bytes`.
+/// Default of `--max_bodies_bytes`, unless the largest body needs more.
 const MAX_BODIES_BYTES: usize = 64 << 20;
 
 /// Returns the names of all keys of a table.

@@ -31,7 +31,7 @@ pub(super) struct Sources {
     /// config.json that lists the graphs.
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     config_path: Option<PathBuf>,
-    /// Same as MODEL.
+    /// Same as MODEL, as a flag.
     #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], alias = "model", value_name = "PATH")]
     model_path: Option<PathBuf>,
     /// Model of Hugging Face, downloaded into `--model_repository_path` if that is given.

@@ -42,7 +42,7 @@ const SERVED: &str = "a model (`.gguf`, `.onnx`), a graph (`.pbtxt`), a `config.
 /// Default name of a graph file.
 const GRAPH_FILE: &str = "graph.pbtxt";
 
-/// The thing to serve.
+/// The thing to serve, as a path or a name on the command line means it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The graphs of this `config.json`.

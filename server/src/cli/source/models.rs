@@ -46,9 +46,8 @@ pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
 
 #[derive(Default)]
 struct Found {
-    /// Entries by name.
     graphs: BTreeMap<String, GraphEntry>,
-    /// Folders whose changes matter.
+    /// Folders whose changes add or remove models.
     places: Vec<PathBuf>,
     /// Folders visited, because links can form cycles.
     seen: HashSet<PathBuf>,

@@ -21,7 +21,7 @@ use crate::cli::heading;
 pub(in crate::cli) enum Task {
     /// Generate texts, for chat and completions.
     TextGeneration,
-    /// Compute vectors of texts.
+    /// Compute vectors of texts, for embedding models.
     Embeddings,
     /// Score documents against a query.
     Rerank,

@@ -7,10 +7,10 @@ use graphmill_llm::projector_beside;
 use super::{ModelFlags, quantized};
 use crate::hub::{self, Order};
 
-/// A model to prepare.
+/// A model to prepare before its graph can be written.
 #[derive(Clone, Debug)]
 pub(in crate::cli) enum Wanted {
-    /// A file to quantize.
+    /// A model file, which is quantized into a copy.
     File(PathBuf),
     /// A model to download by its name.
     Named(Order),

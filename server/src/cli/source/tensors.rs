@@ -15,7 +15,6 @@ pub(super) type Wired = Vec<(String, String)>;
 
 /// An input or output of a generated graph.
 pub(super) struct Port {
-    /// Name in requests.
     pub(super) name: String,
     pub(super) datatype: Option<Datatype>,
     pub(super) shape: Vec<i64>,

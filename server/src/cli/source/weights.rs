@@ -2,15 +2,15 @@
 
 use clap::ValueEnum;
 
-/// The quantization of weights.
+/// The quantization of weights, by the names that other servers use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Quantization {
     /// Weights stay as they are.
     None,
-    /// Quantize to `Q4_K_M`.
+    /// Quantize to 4 bits: `Q4_K_M`.
     #[value(name = "4bit", aliases = ["int4", "bitsandbytes-nf4", "bitsandbytes-fp4"])]
     FourBit,
-    /// Quantize to `Q8_0`.
+    /// Quantize to 8 bits: `Q8_0`.
     #[value(name = "8bit", aliases = ["int8", "bitsandbytes", "eetq"])]
     EightBit,
 }
@@ -28,7 +28,7 @@ impl Quantization {
 /// The types of unquantized weights.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Dtype {
-    /// Any type.
+    /// Any type that the model's files have.
     Auto,
     #[value(aliases = ["half", "fp16", "torch.float16"])]
     Float16,

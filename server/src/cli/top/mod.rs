@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     api_key: Option<String>,
 }
 
-/// Clears the terminal.
+/// Escape sequence that clears the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {

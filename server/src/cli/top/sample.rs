@@ -29,7 +29,6 @@ struct Bucket {
     count: f64,
 }
 
-/// Numbers of answered requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Requests {
     pub(super) all: f64,

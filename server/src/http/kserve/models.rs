@@ -73,7 +73,7 @@ pub(super) async fn answer(
     })
 }
 
-/// Returns the trace settings.
+/// Returns the trace settings. Lists with one value are written as that value.
 pub(super) fn trace_settings(app: &App) -> Json<Value> {
     traces_told(kserve::trace_settings(app.options.traces.as_ref()))
 }
@@ -114,7 +114,7 @@ pub(super) async fn set_traces(
     Ok(traces_told(settings))
 }
 
-/// Changes the log settings.
+/// Changes the log level. Other log settings must stay as they are.
 pub(super) async fn set_log(
     who: RequestContext,
     body: RequestBody,

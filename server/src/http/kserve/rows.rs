@@ -114,7 +114,7 @@ fn by_input<'a>(ports: &[Port], row: &'a RawValue, index: usize) -> Result<Vec<&
     })
 }
 
-/// Binary data in Base64.
+/// Binary data in Base64, as an object with the field `b64`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Base64 {

@@ -70,7 +70,7 @@ async fn version() -> Json<Value> {
 #[serde(default)]
 struct Asked {
     model: Option<String>,
-    /// Older name of `model`.
+    /// Older name of the field `model`.
     name: Option<String>,
     stream: Option<bool>,
 }

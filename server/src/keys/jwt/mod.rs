@@ -38,7 +38,7 @@ use tenants::Tenants;
 /// The options for accepting tokens.
 #[derive(Clone, Debug)]
 pub struct JwtOptions {
-    /// Required value of `iss`.
+    /// Required issuer: `iss` must equal it.
     pub issuer: String,
     /// Required audience: `aud` must equal or contain it.
     pub audience: String,
@@ -66,7 +66,7 @@ const MAX_TENANT: usize = 256;
 /// Plan of tokens that name none.
 pub(super) const DEFAULT_PLAN: &str = "default";
 
-/// Verifier of tokens.
+/// Verifier of tokens, with the issuer's keys and the tenants seen so far.
 pub(super) struct Tokens {
     options: JwtOptions,
     /// State of the file before it was first read.
@@ -99,7 +99,7 @@ impl Tokens {
         })
     }
 
-    /// Replaces the issuer's keys.
+    /// Replaces the issuer's keys, and logs a change of their number.
     fn take(&self, keys: KeySet) {
         let count = keys.len();
         let before = self.keys.swap(Some(Arc::new(keys)));

@@ -13,7 +13,7 @@ const KEPT: Duration = Duration::from_mins(2);
 /// Number of tenants above which unused ones are removed.
 const MANY: usize = 1_024;
 
-/// Tenants by name.
+/// The tenants seen so far, by name.
 #[derive(Default)]
 pub(super) struct Tenants {
     by_name: HashMap<Arc<str>, Tenant>,

@@ -38,9 +38,9 @@ pub(crate) enum Level {
     Debug,
     /// One line for each request, and the events of graphs.
     Info,
-    /// Events that need attention.
+    /// Events that need attention, but stop nothing.
     Warning,
-    /// Errors.
+    /// Errors that stopped something from working.
     Error,
 }
 
@@ -79,7 +79,7 @@ impl Level {
 /// The format of log lines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Text for people.
+    /// Text for people to read.
     Text,
     /// A JSON object per line, for programs.
     Json,
@@ -103,7 +103,6 @@ struct Log {
     format: Format,
     /// Path of the log file; `None` for standard error.
     file: Option<PathBuf>,
-    /// Current level.
     level: Mutex<Level>,
     /// Handle for changing the level.
     filter: reload::Handle<EnvFilter, Registry>,

@@ -23,7 +23,7 @@ use tracing_subscriber::fmt::MakeWriter;
 /// be in the process of being written.
 const CAPACITY: usize = 1 << 20;
 
-/// Clears the terminal's line.
+/// Escape sequence that clears the terminal's line.
 const CLEAR: &[u8] = b"\r\x1b[K";
 
 /// Number of lines that did not fit, or could not be written.
@@ -47,7 +47,7 @@ enum Entry {
     Line(Box<[u8]>),
     /// Dropped when everything before it is written.
     Flush(Sender<Infallible>),
-    /// New destination of lines.
+    /// New destination for all further lines.
     Target(File),
     /// Text on the terminal until the next message.
     Passing(String),

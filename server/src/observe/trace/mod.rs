@@ -24,7 +24,7 @@ pub use options::{OtlpProtocol, TraceOptions};
 pub(crate) use request::{Ended, RequestTrace};
 pub(crate) use run::RunTrace;
 
-/// The sender of spans.
+/// The sender of spans to a collector.
 #[derive(Debug)]
 pub(crate) struct Traces {
     provider: SdkTracerProvider,

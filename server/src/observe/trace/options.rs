@@ -9,7 +9,7 @@ use axum::http::Uri;
 pub struct TraceOptions {
     /// URL of the collector; for HTTP with the path.
     pub endpoint: String,
-    /// Protocol of the collector.
+    /// Protocol that the collector speaks.
     pub protocol: OtlpProtocol,
     /// Time limit for an answer of the collector.
     pub timeout: Duration,

@@ -125,7 +125,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) id: &'a str,
     pub(crate) method: &'a Method,
     pub(crate) route: Option<&'a str>,
-    /// Path without the query.
+    /// Path without the query, which may contain keys.
     pub(crate) path: &'a str,
     /// Status; `None` if the client left before there was one.
     pub(crate) status: Option<StatusCode>,

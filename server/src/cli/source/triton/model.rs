@@ -191,7 +191,7 @@ pub(super) struct InstanceGroup {
     pub(super) gpus: Vec<u32>,
 }
 
-/// The device of instances.
+/// The device of instances. ONNX models accept only `KIND_CPU` and `KIND_AUTO`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(
@@ -206,7 +206,7 @@ pub(super) enum Kind {
     KindModel,
 }
 
-/// Options of dynamic batching.
+/// Options of dynamic batching, which become options of the batching node.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DynamicBatching {
@@ -220,7 +220,7 @@ pub(super) struct DynamicBatching {
     pub(super) priority_queue_policy: Vec<LevelPolicy>,
 }
 
-/// Limits for waiting requests.
+/// Limits for waiting requests: how many, for how long, and the action after that.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct QueuePolicy {
