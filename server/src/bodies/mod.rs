@@ -127,7 +127,7 @@ impl Bodies {
         let mut taken = self.lock();
         if room.checked_sub(more).is_none_or(|left| taken.all > left) {
             let why = format!(
-                "the bodies of the requests that are being read have {} together (--max_bodies_bytes): try again",
+                "request bodies have reached the limit of {} in memory (--max_bodies_bytes): try again",
                 size(self.all)
             );
             return Err(Failure::new(Cause::BodiesFull, why));
@@ -136,7 +136,7 @@ impl Bodies {
             let own = taken.by_key.entry(Arc::clone(key)).or_default();
             if *own + more > (self.all / 2).max(self.each) {
                 let why = format!(
-                    "the bodies of the requests of the key `{key}` that are being read have {} together, as many as those of a key can: try again",
+                    "request bodies of the key `{key}` have reached its limit, with {} in memory (--max_bodies_bytes): try again",
                     size(*own)
                 );
                 return Err(Failure::new(Cause::BodiesFull, why));

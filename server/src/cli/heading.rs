@@ -7,7 +7,7 @@ pub(super) const LIMITS: &str = "Limits";
 pub(super) const OBSERVABILITY: &str = "Observability";
 pub(super) const LIFECYCLE: &str = "Lifecycle";
 /// Options of the built-in graph of a model.
-pub(super) const MODEL: &str = "Model options, for a model without a graph of its own";
+pub(super) const MODEL: &str = "Model options (for a model without its own graph)";
 /// Options of the request node in that graph.
-pub(super) const SAMPLING: &str = "Defaults of requests, for a model without a graph of its own";
+pub(super) const SAMPLING: &str = "Request defaults (for a model without its own graph)";
 pub(super) const EDITING: &str = "Instead of serving";

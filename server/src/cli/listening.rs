@@ -213,8 +213,8 @@ pub(super) fn told(server: &Server, scheme: &str) -> String {
 pub(super) fn warn_of_strangers(addresses: &[SocketAddr]) {
     for address in addresses.iter().filter(|it| !it.ip().is_loopback()) {
         tracing::warn!(
-            "EVERYBODY WHO REACHES http://{address} CAN USE THIS SERVER: it has no keys. Keep strangers out with keys (--api_key_file) \
-             or a firewall, or listen at 127.0.0.1 (--rest_bind_address)"
+            "EVERYBODY WHO CAN CONNECT TO http://{address} CAN USE THIS SERVER: it has no keys. Restrict access with keys \
+             (--api_key_file) or a firewall, or listen at 127.0.0.1 (--rest_bind_address)"
         );
     }
 }

@@ -32,7 +32,7 @@ pub static UNREADABLE: Code = Code {
 pub static NOT_JSON: Code = Code {
     number: 902,
     title: "the configuration is not JSON",
-    explanation: "The file has to be one JSON object. JSON has no comments, no comma after the last element, and its strings \
+    explanation: "The file must be one JSON object. JSON has no comments, no comma after the last element, and its strings \
                   are in double quotes.",
     wrong: r#"{"model_config_list": [],}"#,
     right: r#"{"model_config_list": []}"#,
@@ -62,10 +62,9 @@ pub static WRONG_VALUE: Code = Code {
 pub static CLASSIC_MODEL: Code = Code {
     number: 905,
     title: "classic OpenVINO models are not served",
-    explanation: "Graphmill serves graphs. Pipelines of classic models, their custom loaders and libraries of custom nodes are \
-                  refused. The options of classic models (`batch_size`, `shape`, `target_device`, ...) are accepted and have no \
-                  effect on a graph: its options are in its nodes. The file that `subconfig` names, `subconfig.json` beside the graph without it, may be absent or list no models; a \
-                  graph with another one is not served.",
+    explanation: "Graphmill serves graphs. Pipelines of classic models, their custom loaders and libraries of custom nodes are refused. The options of classic models (`batch_size`, \
+                  `shape`, `target_device`, ...) are accepted and have no effect on a graph: its options are in its nodes. The file that `subconfig` names (by default \
+                  `subconfig.json` in the graph's folder) may be absent or list no models. A graph whose file lists models is not served.",
     wrong: r#"{"model_config_list": [], "pipeline_config_list": [{"name": "resnet"}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
 };
@@ -93,9 +92,9 @@ pub static NO_EFFECT: Code = Code {
 pub static SUBGRAPH: Code = Code {
     number: 908,
     title: "a subgraph cannot be registered",
-    explanation: "Each entry of `subgraph_list` is the path of a graph file with a `type`, or of a folder with such files; relative \
-                  paths start at the folder of the configuration. A node of any graph can name one of these types, and a type is \
-                  given once.",
+    explanation: "Each entry of `subgraph_list` is the path of a graph file with a `type`, or of a folder with such files. Relative \
+                  paths start at the folder of the configuration. Nodes of all graphs can name these types, so each type must be \
+                  unique.",
     wrong: r#"{"model_config_list": [], "subgraph_list": ["missing.pbtxt"]}"#,
     right: r#"{"model_config_list": [], "subgraph_list": []}"#,
 };
@@ -104,9 +103,9 @@ pub static SUBGRAPH: Code = Code {
 pub static TWO_FILES: Code = Code {
     number: 909,
     title: "two files have the same type",
-    explanation: "A node can be a graph file with a `type` that lies beside its graph, or in a folder `subgraphs` there. Two of these \
-                  files have the type that the node names, and nothing says which is meant. A file that is named with `--subgraphs` \
-                  comes before all others; then come those in folders that are named, then those beside the graph.",
+    explanation: "A node can be a graph file with a `type` in the folder of its graph, or in a folder `subgraphs` there. Two of these \
+                  files have the type that the node names, so the node is ambiguous. Files named with `--subgraphs` take precedence \
+                  over all others, then files in folders that are named, then files in the graph's folder.",
     wrong: "",
     right: "",
 };
@@ -115,10 +114,10 @@ pub static TWO_FILES: Code = Code {
 pub static VERSIONS: Code = Code {
     number: 910,
     title: "a version of a graph cannot be served",
-    explanation: "A version is a folder in `base_path` whose name is a number above 0, with the graph file in it. Where \
-                  `model_version_policy` or `canary` is given, there has to be at least one that is served. A version that is \
-                  listed and missing is a warning: it is served once its folder is there. `canary` can only name versions \
-                  that the policy serves.",
+    explanation: "A version is a folder in `base_path` whose name is a number above 0, with the graph file in it. If \
+                  `model_version_policy` or `canary` is set, at least one version must be served. A listed version that does \
+                  not exist is a warning: it is served once its folder exists. `canary` can only name versions that the \
+                  policy serves.",
     wrong: r#"{"model_config_list": [{"config": {"name": "chat", "model_version_policy": {"all": {}}}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#,
 };
@@ -127,8 +126,8 @@ pub static VERSIONS: Code = Code {
 pub static ALIAS: Code = Code {
     number: 911,
     title: "an alias cannot be used",
-    explanation: "`aliases` of a graph are further names that the `model` of a request may say. An alias is given once, is no name \
-                  of a graph, and can have what a name can: slashes, but no control characters and no segments `.` or `..`.",
+    explanation: "`aliases` of a graph are additional names for the `model` of requests. An alias must be unique and must not be \
+                  the name of a graph. Like a name, it may contain slashes, but no control characters and no segments `.` or `..`.",
     wrong: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o"]}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o-mini"]}}]}"#,
 };
@@ -137,9 +136,9 @@ pub static ALIAS: Code = Code {
 pub static TRITON: Code = Code {
     number: 912,
     title: "a model configuration of Triton is refused or has no effect",
-    explanation: "A folder of `--model_repository_path` with a `config.pbtxt` is a model of Triton: ONNX models, GGUF models, and ensembles of \
-                  ONNX models become graphs, which `serve --model_repository_path FOLDER --model_name NAME --emit_graph` prints. A field \
-                  that would change answers and is not supported is an error; one that changes nothing is a warning.",
+    explanation: "A folder of `--model_repository_path` with a `config.pbtxt` is a model of Triton. ONNX models, GGUF models, and ensembles of \
+                  ONNX models become graphs, which `serve --model_repository_path FOLDER --model_name NAME --emit_graph` prints. An \
+                  unsupported field that would change answers is an error; a field without effect is a warning.",
     wrong: r#"name: "text" platform: "pytorch_libtorch" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 2 }"#,
     right: r#"name: "text" platform: "onnxruntime_onnx" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 2 }"#,
 };

@@ -111,7 +111,7 @@ pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
     } else if name.contains(char::is_control) {
         Some("has a control character")
     } else if segments.clone().all(str::is_empty) {
-        Some("has nothing but slashes")
+        Some("consists only of slashes")
     } else if segments.any(|segment| matches!(segment, "." | "..")) {
         Some("has a segment `.` or `..`")
     } else {

@@ -131,7 +131,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"pipeline_config_list": [{}]}"#,
-            "GM0905 config.json:1:2 `pipeline_config_list` is about classic OpenVINO models, which are not served",
+            "GM0905 config.json:1:2 `pipeline_config_list` is for classic OpenVINO models, which are not served",
         ),
         (
             r#"{"mediapipe_config_list": [{"base_path": "a"}]}"#,
@@ -147,7 +147,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"mediapipe_config_list": [{"name": "a"}, {"name": "//"}]}"#,
-            "GM0904 config.json:1:52 `mediapipe_config_list[1].name` has nothing but slashes | the `model` of a request selects the graph by this name",
+            "GM0904 config.json:1:52 `mediapipe_config_list[1].name` consists only of slashes | the `model` of a request selects the graph by this name",
         ),
         (
             r#"{"mediapipe_config_list": [{"name": "a\nb"}]}"#,

@@ -160,7 +160,7 @@ impl Text<'_> {
         for (key, list) in lists {
             if !list.is_empty() {
                 let message =
-                    format!("`{key}` is about classic OpenVINO models, which are not served");
+                    format!("`{key}` is for classic OpenVINO models, which are not served");
                 diagnostics.push(Diagnostic::error(
                     &codes::CLASSIC_MODEL,
                     self.string_before(key, self.end()),

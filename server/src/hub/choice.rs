@@ -82,7 +82,7 @@ pub(super) fn choose<'a>(
         if usable.is_empty() {
             return Err(format!(
                 "`{repository}` has no GGUF file: repositories whose name ends with -GGUF have \
-                 some, and docs/guide/get-a-model.md says how to convert a model"
+                 some, and docs/guide/get-a-model.md shows how to convert a model"
             ));
         }
         let wanted = name.wanted.as_deref().unwrap_or(USUAL);

@@ -190,7 +190,7 @@ impl Client {
                      access: {terms}"
                 ),
                 (Some(_), false) => format!(
-                    "the token in HF_TOKEN may not read `{repository}`, or the repository does \
+                    "the token in HF_TOKEN has no access to `{repository}`, or the repository does \
                      not exist ({status})"
                 ),
             },

@@ -114,8 +114,8 @@ impl Wanted<'_> {
             breaks += 1;
             if attempts == ATTEMPTS || breaks == BREAKS {
                 return Err(format!(
-                    "cannot download `{}`: {why}; {} of {} are kept, and the next download goes on \
-                     from there",
+                    "cannot download `{}`: {why}; {} of {} are kept, and the next download \
+                     continues from there",
                     self.file.path,
                     bytes(partial.length),
                     bytes(self.file.size)
@@ -136,8 +136,8 @@ impl Wanted<'_> {
             let removed = fs::remove_file(&self.place.partial);
             removed.map_err(|error| self.unwritable(&error))?;
             return Err(format!(
-                "`{}` of `{}` is damaged: its checksum is {digits}, expected {expected}; what was \
-                 downloaded is removed",
+                "`{}` of `{}` is damaged: its checksum is {digits}, expected {expected}; the \
+                 downloaded part was removed",
                 self.file.path, self.repository
             ));
         }
@@ -218,7 +218,7 @@ impl Wanted<'_> {
             return Ok(());
         }
         Err(format!(
-            "`{}` does not fit: it takes {}, and the disk of `{}` has {} left (HF_HOME names \
+            "`{}` does not fit: it needs {}, but the disk of `{}` has only {} left (HF_HOME names \
              another folder)",
             self.file.path,
             bytes(missing),

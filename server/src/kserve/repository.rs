@@ -178,8 +178,8 @@ fn check_unload(parameters: &Parameters) -> Result<(), Failure> {
         match (&**name, &value.parameter_choice) {
             ("unload_dependents", Some(ParameterChoice::BoolParam(false))) => {}
             ("unload_dependents", Some(ParameterChoice::BoolParam(true))) => {
-                let why = "an ensemble has its models in its own graph, and models of other names \
-                           are unloaded by their names";
+                let why = "the graph of an ensemble contains its models; unload models of other \
+                           names by their names";
                 let why = format!("`{}`: {why}", field(name));
                 return Err(Failure::new(Cause::Unsupported, why).of_field(field(name)));
             }

@@ -131,7 +131,7 @@ fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
             }
         }
     }
-    let why = "a log has all levels above its lowest: `log_verbose_level` above 0 needs \
+    let why = "a log includes all levels above its lowest: `log_verbose_level` above 0 needs \
                `log_info`, which needs `log_warning`";
     match (verbose, info, warning) {
         (1.., false, _) => Err(wrong("log_info", why)),

@@ -72,8 +72,8 @@ impl Reader {
         }
     }
 
-    /// Parses a line. A packet without a timestamp follows the one before it; the first one is at
-    /// 0. A packet without a type has the type of the graph input.
+    /// Parses a line. A packet without a timestamp follows the one before it, and the first has
+    /// timestamp 0. A packet without a type has the type of the graph input.
     ///
     /// # Errors
     /// If the line is not valid for the plan.

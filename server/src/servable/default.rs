@@ -47,8 +47,8 @@ impl Servables {
             let message = match shown.as_slice() {
                 [] => format!("no served graph answers at `{endpoint}`"),
                 shown => format!(
-                    "`model` names no graph that is served, and several could answer: {}; \
-                     `--any_model=NAME` says which one does",
+                    "`model` names no served graph, and several could answer: {}; choose one with \
+                     `--any_model=NAME`",
                     shown.join(", ")
                 ),
             };

@@ -294,7 +294,7 @@ fn refusals_say_what_to_do() {
         "",
         &["set HF_TOKEN to a token of an account that may read it"],
     );
-    expect(&pull, "wrong", &["the token in HF_TOKEN may not read"]);
+    expect(&pull, "wrong", &["the token in HF_TOKEN has no access to"]);
     hub.state().error_code = "GatedRepo";
     expect(
         &pull,

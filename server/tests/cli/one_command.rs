@@ -231,7 +231,7 @@ fn what_cannot_be_served_is_told() {
         (&[MODEL, "--model_name", "a/../b"], "has a segment"),
         (
             &[MODEL, "--weight-format", "int8"],
-            "models are not converted: `--quantization 4bit`",
+            "models are not converted: choose weights with `--quantization 4bit`",
         ),
         (
             &[EMBED, "--temperature", "1"],

@@ -445,7 +445,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
         (
             from("[ 1, 16, 16 ]", "[ 1, 16, 17 ]"),
             5,
-            "`1/model.onnx` has `image` in the shape [-1, 1, 16, 16], but `dims` behind that of the batch are [1, 16, 17]",
+            "`1/model.onnx` has `image` in the shape [-1, 1, 16, 16], but `dims` after the batch dimension are [1, 16, 17]",
         ),
         (
             from("dims: [ 10 ]", "dims: [ -1 ]"),

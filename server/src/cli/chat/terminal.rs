@@ -116,7 +116,7 @@ pub(super) fn talk(
                 }
                 Err(message) => note(&format!("error: {message}")),
             },
-            Line::Unknown(name) => note(&format!("there is no /{name}:\n{HELP}")),
+            Line::Unknown(name) => note(&format!("unknown command /{name}:\n{HELP}")),
             Line::Question(question) => {
                 let heard = runtime.block_on(conversation.ask(client, question, print));
                 // If this fails, the terminal is gone. Reading the next line reports it.

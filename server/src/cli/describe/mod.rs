@@ -156,7 +156,7 @@ fn unknown(name: &str, near: &[String]) -> String {
     let near: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
     match near.as_slice() {
         [] => format!(
-            "no calculator is called `{name}`; `graphmill calculators` lists all that there are; nodes of your own are known to the program that contains them"
+            "no calculator is called `{name}`; `graphmill calculators` lists them; your own nodes are known only to the program that contains them"
         ),
         [near] => format!("no calculator is called `{name}`; did you mean {near}?"),
         [first @ .., last] => format!(

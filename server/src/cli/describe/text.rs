@@ -60,7 +60,7 @@ fn behavior(calculator: &Description) -> String {
     };
     let mut sentence = format!("Called by the {policy} policy, runs {}", calculator.runs);
     if calculator.bounds {
-        sentence.push_str(", and is told of timestamps without packets");
+        sentence.push_str(", also for timestamps without packets");
     }
     sentence.push('.');
     sentence

@@ -23,10 +23,10 @@ const IDLE_SEQUENCES: &str =
 const NO_SNAPSHOTS: &str = "the configuration alone decides what is served";
 const KEYS: &str = "permissions are in the file of --api_key_file";
 const LOG: &str = "use --log_level, --log_format and --log_path";
-const GPUS: &str = "--target_device AUTO computes on all GPUs, and split_mode in --plugin_config says how they share a model";
+const GPUS: &str = "--target_device AUTO uses all GPUs, and split_mode in --plugin_config controls how they share a model";
 const ONE_PROCESS: &str = "one process answers all requests and batches them";
-const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
-                            says which weights are served";
+const NO_CONVERSION: &str = "models are not converted: choose weights with `--quantization 4bit` or `8bit`, or with a \
+                            name such as org/repo:Q8_0";
 
 const NO_MACHINE: &str = "metrics of the machine are left to other programs";
 const CONFIGURED: &str = "docs/guide/triton.md lists the required fields of config.pbtxt";

@@ -106,7 +106,7 @@ impl Loading {
             told,
             changed,
         } = keeper.find()?;
-        tracing::info!("the configuration is served {told}");
+        tracing::info!("serving the configuration {told}");
         for file in changed {
             tracing::warn!("`{}` has changed since then", file.display());
         }

@@ -360,8 +360,8 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
     let mut server = Server::start(options, Registry::global()).map_err(|error| {
         let hint = match &error {
             StartError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
-                "; `--rest_port`, `--port` and `--management_port` choose ports, and \
-                 `--rest_port 0` a free one"
+                "; choose other ports with `--rest_port`, `--port` and `--management_port`, or any \
+                 free one with `--rest_port 0`"
             }
             _ => "",
         };

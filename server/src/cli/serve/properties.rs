@@ -21,13 +21,13 @@ enum Means {
     Nothing(&'static [&'static str], &'static str),
 }
 
-const BATCHES: &str = "language models batch all sequences (--max_num_seqs), and tensor graphs by \
-                       the options of DynamicBatchCalculator";
+const BATCHES: &str = "language models batch all sequences (--max_num_seqs), and options of \
+                       DynamicBatchCalculator control batches of tensors";
 const DEVICES: &str = "choose devices with --target_device or the option `device`";
 const NO_WORKERS: &str = "models are computed by threads of the server, not by workers";
 const QUEUES: &str = "nodes limit their queues: max_queued_prompt_tokens, max_queue_size";
-const TIMES: &str = "requests say how long they may take (timeout), and an engine that hangs is \
-                     started again (step_timeout)";
+const TIMES: &str = "requests set their time limits (timeout), and an engine that hangs is \
+                     restarted (step_timeout)";
 
 /// The keys, with spaces between synonyms, and their meanings.
 #[rustfmt::skip]

@@ -218,8 +218,8 @@ impl Sources {
             Source::Models(root) => {
                 if let Some(flag) = name.map(|_| "model_name").or(flags.any()?) {
                     return Err(format!(
-                        "`--{flag}` (or its variable) is for one model, and {} has several: a folder in it with a \
-                         graph.pbtxt, which `serve MODEL --emit_graph` begins, has options of its own",
+                        "`--{flag}` (or its variable) is for one model, but {} has several: set options in a \
+                         graph.pbtxt in the model's folder, which `serve MODEL --emit_graph` writes",
                         shown(source)
                     ));
                 }
@@ -303,7 +303,7 @@ impl Sources {
                     let names: Vec<&str> = names.into_iter().collect();
                     return Err(format!(
                         "`--any_model {name}` (or GRAPHMILL_ANY_MODEL): {} has no graph `{name}`, but `{}`; \
-                         `--any_model=true` means the only one that can answer",
+                         `--any_model=true` selects the only one that can answer",
                         shown(source),
                         names.join("`, `")
                     ));
@@ -377,8 +377,8 @@ fn refuse(flag: Option<&str>, source: &Source) -> Result<(), String> {
     match flag {
         None => Ok(()),
         Some(flag) => Err(format!(
-            "`--{flag}` (or its variable) is for a model that gets its graph here, and {} has its \
-             own: change it there",
+            "`--{flag}` (or its variable) is for a model without its own graph, but {} has one: \
+             change it there",
             shown(source)
         )),
     }

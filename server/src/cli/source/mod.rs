@@ -68,7 +68,7 @@ impl Source {
         if path.extension().is_some_and(|ending| ending == "mar") {
             return Err(format!(
                 "cannot serve `{}`: archives of TorchServe contain Python code; \
-                 docs/reference/torchserve.md says how their models are served",
+                 docs/reference/torchserve.md shows how to serve their models",
                 path.display()
             ));
         }
@@ -309,8 +309,8 @@ pub(super) fn one_model(
         return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
     }
     flags.warn_of_dtype(
-        "the weights of a file have a type (`--quantization` and `graphmill quantize` make a copy \
-         of another)",
+        "the file determines the type of the weights (`--quantization` and `graphmill quantize` \
+         make a copy with another)",
     );
     Ok(alone(entry_of(model, name, text(model, flags)?)))
 }

@@ -33,7 +33,7 @@ pub(super) fn text(model: &Path) -> Result<String, String> {
         for tensor in tensors {
             let (name, shown) = (tensor.name, model.display());
             let shape = tensor.shape.ok_or_else(|| {
-                format!("`{shown}`: its `{name}` does not say how many dimensions it has")
+                format!("`{shown}`: its `{name}` has an unknown number of dimensions")
             })?;
             let datatype = Some(tensor.datatype);
             ports.push(Port {

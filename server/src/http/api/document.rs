@@ -261,7 +261,11 @@ fn responses(operation: &Operation) -> Value {
         }
         Answer::Health => {
             let yes = content("application/json", "Yes", &object(&[]));
-            let no = content("application/json", "No; the body says why", &object(&[]));
+            let no = content(
+                "application/json",
+                "No, with the reason in the body",
+                &object(&[]),
+            );
             responses.insert("200".to_owned(), yes);
             responses.insert("503".to_owned(), no);
         }

@@ -111,7 +111,7 @@ impl Reader<'_> {
             }
             Some(_) if tensor.dims.len() != 3 => {
                 let message = format!(
-                    "`format` is for images, whose `dims` are 3, and `{}` has {}",
+                    "`format` is for images with 3 `dims`, but `{}` has {}",
                     tensor.name,
                     tensor.dims.len()
                 );

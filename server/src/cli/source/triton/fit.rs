@@ -123,8 +123,8 @@ fn difference(
     let shape = known.shape.as_ref()?;
     if model.config.max_batch_size > 0 && shape.first() != Some(&-1) {
         let why = format!(
-            "has `{name}` in the shape {}, which does not begin with a dimension of any length: \
-             `max_batch_size` is for models with one",
+            "has `{name}` in the shape {}, which does not begin with a dimension of variable \
+             length: `max_batch_size` needs one",
             shown(shape)
         );
         return Some(("max_batch_size", why));
@@ -136,7 +136,7 @@ fn difference(
         return None;
     }
     let behind = if model.config.max_batch_size > 0 {
-        " behind that of the batch"
+        " after the batch dimension"
     } else {
         ""
     };
