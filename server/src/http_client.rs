@@ -54,7 +54,7 @@ fn innermost<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) 
     inner.map_or(error, |inner| innermost(inner))
 }
 
-/// Formats the causes of an error, without the URL, which the reader knows.
+/// Formats the causes of an error, without the URL, which callers add where it helps.
 pub(crate) fn reason(error: &reqwest::Error) -> String {
     let causes = successors(error.source(), |&cause| cause.source());
     let mut causes: Vec<String> = causes.map(ToString::to_string).collect();

@@ -58,7 +58,7 @@ pub struct Options {
     /// Addresses of the gRPC API; off if empty.
     pub grpc: Vec<SocketAddr>,
     /// Token that ends the text of a prediction. With it, predictions are streamed unless a request
-    /// says otherwise.
+    /// has `stream=false`.
     pub end_of_stream_token: Option<String>,
     /// Maximum silence in an event stream. A comment is sent then.
     pub keep_alive: Duration,
@@ -103,7 +103,7 @@ pub struct Options {
     pub wait_for_models: bool,
     /// Maximum time that a request waits for its graph to be loaded.
     pub load_wait: Duration,
-    /// Idle time after which a graph without a setting of its own is unloaded; `None` keeps it.
+    /// Idle time after which a graph without its own setting is unloaded; `None` keeps it.
     pub idle_unload: Option<Duration>,
     /// Behavior of a reload if there is no memory for old and new models at once.
     pub reload_policy: ReloadPolicy,

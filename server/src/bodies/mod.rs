@@ -294,8 +294,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Claims memory before the buffer of a large body doubles. Announced bytes are not claimed, as
-    /// the client may not send them.
+    /// Claims memory before the buffer of a large body doubles. The announced length is not
+    /// claimed, as the client may send less.
     fn claim(&mut self, bytes: usize) -> Result<(), Failure> {
         if bytes <= self.claimed_to {
             return Ok(());

@@ -285,7 +285,7 @@ fn template(command: &Command) -> String {
     )
 }
 
-/// Flags of llama-server with several letters behind one dash, and the flags here.
+/// Flags of llama-server with several letters after one dash, and the flags here.
 const SINGLE_DASH: [(&str, &str); 19] = [
     ("-hf", "--hf_repo"),
     ("-hfr", "--hf_repo"),

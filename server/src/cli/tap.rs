@@ -41,8 +41,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     block_on(tap(arguments))
 }
 
-/// Prints a line of JSON for each packet, until nobody reads it or the server stops. The number of
-/// dropped packets goes to standard error.
+/// Prints a line of JSON for each packet, until the output is closed or the server stops. Prints
+/// the number of dropped packets to standard error.
 async fn tap(arguments: &Arguments) -> Result<(), String> {
     let client = arguments.server.client()?;
     let streams = arguments.streams.iter();

@@ -1,7 +1,7 @@
 //! Subgraphs from files, and the ones that a graph can use as nodes.
 //!
 //! A graph file with a `type` can be a node of every graph in its folder. If its folder is called
-//! `subgraphs`, it can be a node of every graph beside that folder. `subgraph_list` of the
+//! `subgraphs`, it can be a node of every graph in the parent folder. `subgraph_list` of the
 //! configuration names files, and folders of files, for all graphs.
 
 use std::{
@@ -14,7 +14,7 @@ use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
 
 use super::codes;
 
-/// Name of a folder whose files only the graphs beside it can use.
+/// Name of a folder whose files only the graphs in its parent folder can use.
 const FOLDER: &str = "subgraphs";
 
 /// Subgraphs by name. Several files may have the same name.

@@ -68,7 +68,7 @@ fn error_of(path: &str) -> Option<fn(&Failure) -> Value> {
     }
 }
 
-/// Returns the dialect of a client at paths without one, as one of the client's headers says.
+/// Returns the dialect of a client at paths of no dialect, recognized by one of its headers.
 fn client_dialect(headers: &HeaderMap) -> Option<&'static dyn Dialect> {
     dialect_table::all().find(|dialect| {
         let header = dialect.client_header();

@@ -172,7 +172,7 @@ fn unknown(method: &Method, uri: &Uri, hint: &str) -> Failure {
     Failure::new(Cause::UnknownRoute, message)
 }
 
-/// Returns true if a path matches a route, in which a part in braces stands for any word.
+/// Returns true if a path matches a route, in which a part in braces matches any segment.
 fn is_path(route: &str, path: &str) -> bool {
     let (wanted, parts) = (route.split('/'), path.split('/'));
     let is_part = |(wanted, part): (&str, &str)| {

@@ -19,7 +19,7 @@ use crate::{app::state::App, errors::Failure, run::RequestContext};
 /// Timeout in milliseconds that is reported if there is no limit.
 const NO_TIMEOUT: u64 = 36_000_000;
 
-/// Prefixes of architectures, and the families whose parameters OpenLLM's clients know.
+/// Prefixes of architectures, with the families whose parameters OpenLLM's clients accept.
 #[rustfmt::skip]
 const FAMILIES: &[(&str, &str)] = &[
     ("baichuan", "baichuan"), ("chatglm", "chatglm"), ("command-r", "commandr"), ("dbrx", "dbrx"), ("falcon", "falcon"), ("gemma", "gemma"),

@@ -2,7 +2,7 @@
 //! programs use, too.
 //!
 //! [`name`] parses `org/repo:Q4_K_M`, [`choice`] selects the files, [`client`] sends requests to
-//! the hub, [`download`] downloads a file, [`cache`] knows its path, and [`progress`] reports the
+//! the hub, [`download`] downloads a file, [`cache`] finds its place, and [`progress`] reports the
 //! progress.
 
 mod cache;

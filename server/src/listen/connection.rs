@@ -3,8 +3,7 @@
 //! A connection is one task. The task, its socket and its requests record here what starts and
 //! ends. Another task checks all connections a few times per second, and ends those over a limit.
 //! The library's own timer for heads cannot be used: it also runs between requests, and sends no
-//! explanation to the client. So a connection has no timers of its own, and sending a token resets
-//! none.
+//! explanation to the client. So a connection has no timers, and sending a token resets none.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -37,7 +36,7 @@ pub(super) struct Connection {
 }
 
 struct State {
-    /// Time when it was told to end after its requests.
+    /// Time when its shutdown began. Its running requests may finish.
     ending: Option<Instant>,
     /// True if the head of a request did not arrive in time.
     is_late: bool,

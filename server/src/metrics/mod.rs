@@ -127,7 +127,7 @@ impl Metrics {
         keys.register(registry);
         registry.register(
             "log_lines_dropped",
-            "Lines of the log that were lost because nobody read them fast enough",
+            "Log lines that were dropped because they were not read fast enough",
             log::dropped(),
         );
         registry.register(

@@ -1,5 +1,5 @@
-//! Metrics for schedulers of Kubernetes inference pools, under the names of vLLM, which they know.
-//! They read one sample of a family, so each is a single one for all engines.
+//! Metrics for schedulers of Kubernetes inference pools, which expect the names of vLLM. They read
+//! one sample of a family, so each family has a single one for all engines.
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,5 @@
-//! The facts about a request for its log line, its counts and its trace. Handlers add the facts
-//! that only they know.
+//! Facts about a request for its log line, its counts and its trace. Handlers add those that only
+//! they have.
 
 use std::{
     sync::{Arc, OnceLock},

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     /// Image for the first question; can be given several times.
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// Sampling temperature [default: what the model's file says].
+    /// Sampling temperature [default: that of the graph or its model].
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
     /// Maximum number of tokens in an answer.

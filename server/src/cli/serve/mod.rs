@@ -75,16 +75,16 @@ pub(super) struct Arguments {
     /// Seconds for running requests to end when the server stops, after the drain delay.
     #[arg(help_heading = heading::LIFECYCLE, long, alias = "exit_timeout_secs", value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u32,
-    /// Trial of each model in a process of its own before it is loaded, so that a damaged file
-    /// fails its graph and not the server.
+    /// Loads each model first in a separate process, as a trial, so that a damaged file fails its
+    /// graph and not the server.
     #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
     /// Seconds between two checks for changed files, where the system does not report changes; 0
     /// reloads only on request.
     #[arg(help_heading = heading::LIFECYCLE, long, alias = "repository_poll_secs", value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
-    /// Text behind the answers of `/predictions`, such as `<|endoftext|>`, which then come in chunks
-    /// unless a request has `stream=false`.
+    /// Text that ends the answers of `/predictions`, such as `<|endoftext|>`. With it, answers are
+    /// streamed unless a request has `stream=false`.
     #[arg(help_heading = heading::NETWORK, long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
     end_of_stream_token: Option<String>,
     /// Maximum size of a request body: bytes, or a number followed by KiB, MiB or GiB.
@@ -122,10 +122,11 @@ pub(super) struct Arguments {
     /// Lets operators write graph files: `PUT /v3/graphs/<name>/file`.
     #[arg(help_heading = heading::SECURITY, long)]
     allow_graph_edits: bool,
-    /// Lets requests bring a chat template of their own: `chat_template`.
+    /// Lets a request contain its own chat template: `chat_template`.
     ///
-    /// A template is a program. Its memory is bounded, and its work is counted, but not to the last
-    /// step: some can keep a thread busy for longer than a prompt does. It is for clients you know.
+    /// A template is a program. Its memory and its work are limited, but the count of the work is
+    /// not exact: some templates can keep a thread busy for longer than a prompt does. Use this
+    /// only with clients that you trust.
     #[arg(help_heading = heading::SECURITY, long)]
     trust_request_chat_template: bool,
     /// Lets operators register the folders in this one, and unregister graphs: `POST /models` and

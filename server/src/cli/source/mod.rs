@@ -373,7 +373,7 @@ fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Con
     })
 }
 
-/// Returns the kind of a model, as the command line says or else the file.
+/// Returns the kind of a model, from the command line or else from its file.
 fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
     match flags.task {
         Some(task) => Ok(task.kind()),

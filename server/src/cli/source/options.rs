@@ -43,7 +43,7 @@ impl Task {
     next_help_heading = heading::MODEL
 )]
 pub(in crate::cli) struct ModelFlags {
-    /// Task of the model [default: what its file says].
+    /// Task of the model [default: the one in its file].
     #[arg(long, value_enum, value_name = "TASK")]
     pub(super) task: Option<Task>,
     /// Maximum number of sequences computed at the same time.

@@ -1,5 +1,5 @@
 //! Streams of events from a session's packets. The end is always visible to the client: `[DONE]`, a
-//! last event that says so, or an error event.
+//! final event of the dialect, or an error event.
 
 use std::{convert::Infallible, time::Duration};
 

@@ -120,7 +120,7 @@ pub(super) fn owns(path: &str) -> bool {
     is_first || path == "/v2" || below.is_some_and(is_own)
 }
 
-/// Returns the methods of a path behind a graph's name, if its route accepts more: the route covers
+/// Returns the methods of a path below a graph's name, if its route accepts more: the route covers
 /// all such paths.
 pub(super) fn methods(path: &str, is_in_dialect: bool) -> Option<&'static str> {
     let path = path.strip_prefix("/v2/models/")?;

@@ -62,7 +62,7 @@ const OF_A_RECORDING: &[Parameter] = &[
 #[rustfmt::skip]
 const OF_A_TRIAL: &[Parameter] = &[
     Parameter::new("graph", Kind::Text, "Text of the graph"),
-    Parameter::new("beside", Kind::OptionalText, "Served graph in whose folder the file would be. Default: any"),
+    Parameter::new("beside", Kind::OptionalText, "Served graph in whose folder the file is compiled. Default: the first whose folder has all that it needs"),
     Parameter::new("test", Kind::OptionalText, "Input packets: a test file with one case, without a graph"),
     Parameter::new("path", Kind::OptionalText, "Path of a request, in place of `test`"),
     Parameter::new("body", Kind::Object, "Body of that request"),

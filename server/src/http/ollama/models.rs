@@ -1,4 +1,4 @@
-//! Graphs as Ollama's clients know models: the list, the ones in memory, and the details of each.
+//! Graphs as models of Ollama's API: the list, the ones in memory, and the details of each.
 
 use std::{
     fmt::Write as _,
