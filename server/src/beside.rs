@@ -1,4 +1,5 @@
-//! Work on large bodies beside the threads that serve requests, and the memory for it.
+//! Long work on large bodies, done outside of the threads that serve requests, and the memory for
+//! it.
 
 use std::sync::Arc;
 
@@ -8,9 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::errors::{Cause, Failure};
 
-/// Does work that may take long for a request of an owner, where graphs compute: owners take
-/// turns there. `panicked` says what went wrong if it panics. Work that nobody waits for any more is not
-/// begun.
+/// Runs long work for a request on the executor where graphs compute. Owners take turns there.
+/// `panicked` is the error message if the work panics. Work whose request has ended is not started.
 ///
 /// # Errors
 /// If there are no threads, or the work panics.
@@ -24,7 +24,7 @@ pub(crate) async fn beside<T: Send + 'static>(
     let (done, result) = oneshot::channel();
     let job = move || {
         if !done.is_closed() {
-            // Fails when nobody waits for it any more.
+            // Fails if the request has ended.
             let _ = done.send(work());
         }
     };
@@ -34,10 +34,10 @@ pub(crate) async fn beside<T: Send + 'static>(
         .map_err(|_| Failure::new(Cause::Panic, panicked))
 }
 
-/// Claims memory for what is about to be done.
+/// Claims memory for the work that follows.
 ///
 /// # Errors
-/// The answer to the request, if there is not enough.
+/// The error for the client, if there is not enough memory.
 pub(crate) fn claim(bytes: u64) -> Result<Claim, Failure> {
     room::claim(bytes).map_err(|error| {
         Failure::new(Cause::Unavailable, error.to_string()).with_code("insufficient_memory")

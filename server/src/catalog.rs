@@ -1,20 +1,20 @@
-//! Descriptions of calculators and subgraphs, for all interfaces.
+//! Descriptions of calculators and subgraphs, for the command line and the HTTP API.
 
 use graphmill_calculators::GROUPS;
 use graphmill_engine::{Registry, Subgraph, registry::Description};
 use serde_json::{Value, json};
 
-/// The first sentence of a documentation.
+/// Returns the first sentence of a documentation.
 pub(crate) fn summary(doc: &str) -> &str {
     doc.split_inclusive(". ").next().unwrap_or(doc).trim_end()
 }
 
-/// What programs get of a subgraph.
+/// Describes a subgraph as JSON.
 pub(crate) fn subgraph_json(subgraph: &Subgraph) -> Value {
     json!({ "name": subgraph.name, "doc": subgraph.doc, "graph": subgraph.text, "primary": subgraph.primary })
 }
 
-/// All that is known of the calculator or subgraph of this name.
+/// Describes the calculator or subgraph of this name with all details; `None` if there is none.
 pub(crate) fn describe(registry: &Registry, name: &str) -> Option<Value> {
     let calculators = registry.describe();
     let calculator = calculators.into_iter().find(|it| it.name == name);
@@ -24,7 +24,7 @@ pub(crate) fn describe(registry: &Registry, name: &str) -> Option<Value> {
         .or_else(|| subgraph().map(subgraph_json))
 }
 
-/// The names of calculators and subgraphs with a sentence of each, by name.
+/// Lists the names of calculators and subgraphs, sorted, each with a sentence.
 pub(crate) fn list(registry: &Registry) -> Vec<(String, String)> {
     let calculators = registry.describe().into_iter();
     let calculators = calculators.map(|it| (it.name.to_owned(), summary(it.doc).to_owned()));
@@ -35,7 +35,7 @@ pub(crate) fn list(registry: &Registry) -> Vec<(String, String)> {
     all
 }
 
-/// The group of a calculator: one of this project's, or the crate that registers it.
+/// Returns the group of a calculator: a folder of this project, or the crate that registers it.
 pub(crate) fn group(calculator: &Description) -> &'static str {
     let module = calculator.module;
     let (of, inside) = module.split_once("::").unwrap_or((module, ""));

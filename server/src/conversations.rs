@@ -1,5 +1,5 @@
-//! Conversations that the server keeps for clients of LMDeploy's `chat/interactive`: in memory, for
-//! a time, each for the one who began it.
+//! Conversations that the server stores for clients of LMDeploy's `chat/interactive`. They are in
+//! memory, expire, and belong to the client that began them.
 
 use std::{
     collections::HashMap,
@@ -16,41 +16,41 @@ use crate::{
     owner::Owner,
 };
 
-/// Time without a request after which a conversation is forgotten.
+/// Idle time after which a conversation is removed.
 const IDLE: Duration = Duration::from_mins(30);
 
-/// Longest conversation that a request can go on from.
+/// Maximum size in bytes of a conversation that a request can continue.
 const BYTES_OF_ONE: usize = 1 << 20;
 
-/// Most conversations of one owner, and their bytes: that which waited longest is forgotten first.
+/// Limits for the conversations of one owner. The one idle for longest is removed first.
 const OF_OWNER: Room = Room {
     count: 64,
     bytes: 4 << 20,
 };
 
-/// Maximum number of conversations of all owners.
+/// Limits for the conversations of all owners together.
 const OF_ALL: Room = Room {
     count: 4_096,
     bytes: 64 << 20,
 };
 
-/// The number that names no conversation.
+/// Session number that means no conversation.
 const NONE: i64 = -1;
 
-/// Room for conversations.
+/// Limits on stored conversations: their number and their bytes.
 struct Room {
     count: usize,
     bytes: usize,
 }
 
-/// Takes in the JSON of an answer, whole or piece by piece.
+/// Receiver of the JSON of an answer, whole or piece by piece.
 pub(crate) type Listener = Box<dyn FnMut(&[u8]) + Send + Sync>;
 
-/// The conversations that are kept.
+/// The stored conversations of all owners.
 #[derive(Default)]
 pub(crate) struct Conversations(Mutex<HashMap<Key, Conversation>>);
 
-/// The name of a conversation.
+/// The key of a conversation: its owner, its graph and its session number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     owner: Option<Owner>,
@@ -58,15 +58,15 @@ struct Key {
     session: i64,
 }
 
-/// A conversation so far.
+/// A stored conversation, with its number of tokens and the time of its last use.
 struct Conversation {
-    /// Its messages as JSON, separated by commas: values would take many times the memory.
+    /// Messages as JSON, separated by commas. Parsed values would take many times the memory.
     messages: Arc<str>,
     tokens: u64,
     used: Instant,
 }
 
-/// A piece of an answer.
+/// The fields that are read from a piece of an answer.
 #[derive(Deserialize)]
 struct Piece {
     text: String,
@@ -76,16 +76,16 @@ struct Piece {
     finish_reason: Option<String>,
 }
 
-/// The use that a request makes of a conversation.
+/// The effect of a request on its conversation.
 pub(crate) enum Turn {
-    /// It ends the conversation, and this is its answer.
+    /// Ends the conversation; the value is the answer.
     End(Value),
-    /// It says something. The listener hears what is answered.
+    /// Continues the conversation. The listener receives the answer; `None` if nothing is stored.
     Say(Option<Listener>),
 }
 
 impl Conversations {
-    /// Puts what was said before into the body of a request for a graph.
+    /// Inserts the earlier messages into the body of a request for a graph.
     ///
     /// # Errors
     /// If the conversation is too long.
@@ -147,7 +147,7 @@ impl Conversations {
         }))))
     }
 
-    /// The messages so far, and their tokens.
+    /// Returns the messages so far, and their number of tokens.
     fn said(&self, key: &Key) -> (Arc<str>, u64) {
         let kept = self.kept();
         let said = kept
@@ -156,7 +156,7 @@ impl Conversations {
         said.unwrap_or_default()
     }
 
-    /// The conversations that are not forgotten yet.
+    /// Removes expired conversations and returns the others.
     fn kept(&self) -> MutexGuard<'_, HashMap<Key, Conversation>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, conversation| conversation.used.elapsed() < IDLE);
@@ -177,7 +177,8 @@ impl Conversations {
     }
 }
 
-/// Forgets those of these conversations that waited longest, until there is room for the others.
+/// Removes the selected conversations that were idle for longest, until the others are within the
+/// limits.
 fn forget(kept: &mut HashMap<Key, Conversation>, room: &Room, is_of: impl Fn(&Key) -> bool) {
     loop {
         let of = kept.iter().filter(|(key, _)| is_of(key));
@@ -192,7 +193,7 @@ fn forget(kept: &mut HashMap<Key, Conversation>, room: &Room, is_of: impl Fn(&Ke
     }
 }
 
-/// The messages of a prompt, which is JSON: a text of the user, or a list.
+/// Returns the messages of a prompt in JSON: a string of the user, or a list of messages.
 fn messages(prompt: &[u8]) -> String {
     let prompt = String::from_utf8_lossy(prompt);
     let list = prompt
@@ -204,7 +205,7 @@ fn messages(prompt: &[u8]) -> String {
     )
 }
 
-/// Messages behind others.
+/// Joins two lists of messages.
 fn joined(before: &str, behind: &str) -> String {
     let between = if before.is_empty() || behind.is_empty() {
         ""

@@ -1,15 +1,15 @@
-//! Looks at files again and again, and tells those that read them of changes.
+//! Polling of files, with notification about changes.
 
 use std::{path::Path, time::Duration};
 
 use graphmill_engine::FileStamps;
 use tokio::{task::spawn_blocking, time::sleep};
 
-/// The pause between two looks: short enough for an operator, and cheap. A mounted secret is
-/// replaced by a link, of which no notification about the file would tell.
+/// Interval between polls: short enough for operators, and cheap. The system would not report the
+/// change of a mounted secret, which is a replaced symbolic link.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Looks at files. Call it before they are read, so that no change is missed.
+/// Records the state of files. Must be called before they are read, so that no change is missed.
 pub(crate) fn look_at<'a>(paths: impl IntoIterator<Item = &'a Path>) -> FileStamps {
     let mut stamps = FileStamps::default();
     paths.into_iter().for_each(|path| stamps.look(path));
@@ -30,8 +30,8 @@ where
     .await;
 }
 
-/// Calls `look` every two seconds, on a thread that may wait for the file system, until it returns
-/// false.
+/// Calls `look` every two seconds until it returns false, on a thread that may block on the file
+/// system.
 pub(crate) async fn repeat<F>(mut look: F)
 where
     F: FnMut() -> bool + Send + 'static,
@@ -39,7 +39,7 @@ where
     loop {
         sleep(PAUSE).await;
         let once = spawn_blocking(move || look().then_some(look));
-        // It fails when the server ends.
+        // Fails when the server ends.
         let Ok(Some(next)) = once.await else { return };
         look = next;
     }

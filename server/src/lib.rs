@@ -1,7 +1,7 @@
 //! Graphmill's server: graphs from a `config.json`, answered over REST.
 //!
-//! The binary `graphmill` is this crate's [`main`] and nothing more, and so is yours, with your own
-//! nodes in it:
+//! The binary `graphmill` only calls this crate's [`main`]. A program of your own does the same,
+//! with your nodes in it:
 //!
 //! ```no_run
 //! // use my_nodes as _;    // the crate that registers them
@@ -10,13 +10,15 @@
 //! }
 //! ```
 //!
-//! Only this crate knows wire formats and chooses status codes. [`config`] reads what to serve, `hub`
-//! gets models by name, `servable` holds the graphs, `run` opens a session on one for a request,
-//! `sessions` lists those that are open, `http` has a folder for each dialect, `grpc` speaks KServe's
-//! protocol over gRPC, `kserve` is what both have of it, `torchserve` is what both have of
-//! TorchServe's API, `tensors` says what of a graph tensors can be, `keys` says who may do what, `site` says whose requests are taken, `listen` holds the
-//! connections, `errors` is the error table, `metrics` and `observe` tell operators, and `app` puts
-//! the layers around all of it, starts and stops it.
+//! Only this crate knows wire formats and chooses status codes.
+//!
+//! [`config`] reads the graphs to serve, `hub` downloads models by name, `servable` holds the
+//! loaded graphs, `run` opens a session for a request, and `sessions` lists open sessions. `http`
+//! has a folder for each dialect, and `grpc` serves KServe's protocol over gRPC. `kserve` and
+//! `torchserve` have the parts of these APIs that REST and gRPC share. `tensors` maps tensors to
+//! the streams of graphs. `keys` checks permissions and limits, `site` checks hosts and origins,
+//! and `listen` manages connections. `errors` is the error table, and `metrics` and `observe` are
+//! for operators. `app` builds, starts and stops the server.
 
 mod app;
 mod beside;
@@ -61,5 +63,5 @@ pub use observe::trace::{OtlpProtocol, TraceOptions};
 pub use servable::ReloadPolicy;
 pub use torchserve::proto as torchserve_services;
 
-// The nodes that come with Graphmill register themselves, if only their crate is named.
+// Nodes of this crate register themselves if the crate is linked, which needs its name.
 use graphmill_calculators as _;

@@ -1,4 +1,4 @@
-//! The `graphmill` binary.
+//! The binary `graphmill`, which calls the library's `main`.
 
 fn main() -> std::process::ExitCode {
     graphmill_server::main()

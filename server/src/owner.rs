@@ -1,4 +1,4 @@
-//! Owners of requests, among whom is shared what the server has once.
+//! Owners of requests, among which shared resources are divided.
 
 use std::{
     fmt,
@@ -12,12 +12,13 @@ use graphmill_llm::Tenant;
 
 use crate::keys::Caller;
 
-/// Places, of connections and in queues, that an address may have for each that is free. One
-/// that sends all it can leaves a ninth to others: it may be a proxy, with all clients behind it.
+/// Number of connections or queue places that an address may have for each free one. An address
+/// that sends all it can leaves a ninth to others. It is not limited further, as it may be a proxy
+/// with all clients behind it.
 pub(crate) const PLACES_OF_A_CLIENT: u32 = 8;
 
-/// The address of a client, in the extensions of its requests. Of version 6 it is the network, in
-/// which a client has addresses without number.
+/// Address of a client, as an extension of its requests. For IPv6 it is the network, in which a
+/// client has any number of addresses.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Peer(IpAddr);
 
@@ -33,7 +34,7 @@ impl From<SocketAddr> for Peer {
     }
 }
 
-/// A key, or a client where there are no keys.
+/// The owner of a request: a key, or a client if there are no keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     Key(Arc<str>),
@@ -41,7 +42,7 @@ pub(crate) enum Owner {
 }
 
 impl Peer {
-    /// The client among others of a server without keys.
+    /// Returns the identity of a client for fair scheduling, on a server without keys.
     fn tenant(self) -> Tenant {
         let number = match self.0 {
             IpAddr::V4(address) => address.to_bits().into(),
@@ -55,7 +56,7 @@ impl Peer {
     }
 }
 
-/// Returns the tenant of a request in an LLM engine.
+/// Returns the tenant of a request for LLM engines.
 pub(crate) fn tenant(caller: Option<&Arc<Caller>>, owner: Option<&Owner>) -> Option<Tenant> {
     match (caller, owner) {
         (Some(caller), _) => caller.tenant(),
@@ -65,7 +66,7 @@ pub(crate) fn tenant(caller: Option<&Arc<Caller>>, owner: Option<&Owner>) -> Opt
 }
 
 impl Owner {
-    /// The owner of the request with these extensions.
+    /// Returns the owner of the request with these extensions.
     pub(crate) fn of(extensions: &Extensions) -> Option<Self> {
         match extensions.get::<Arc<Caller>>() {
             Some(caller) => Some(Self::Key(Arc::clone(caller.name()))),
@@ -73,7 +74,7 @@ impl Owner {
         }
     }
 
-    /// The name of the key.
+    /// Returns the name of the key; `None` for a client.
     pub(crate) fn key(&self) -> Option<&Arc<str>> {
         match self {
             Self::Key(name) => Some(name),
@@ -81,7 +82,7 @@ impl Owner {
         }
     }
 
-    /// The name by which it is told from others.
+    /// Returns a name that is unique among owners.
     pub(crate) fn name(&self) -> Arc<str> {
         match self {
             Self::Key(name) => Arc::clone(name),

@@ -1,4 +1,4 @@
-//! Files that are replaced as a whole.
+//! Atomic replacement of files.
 
 use std::{
     fs::{self, Permissions},
@@ -9,9 +9,8 @@ use std::{
 
 use tempfile::Builder;
 
-/// Puts a file with this content in the place of another one, so that no reader sees a part of it,
-/// and nothing is left of one that cannot be written. It has the permissions of the old one, or else
-/// those of `mode`.
+/// Replaces a file with this content. No reader sees a part of it, and nothing remains of a failed
+/// write. The file keeps its permissions; a new file gets `mode`.
 pub(crate) fn replace(file: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
     let mut builder = Builder::new();

@@ -1,14 +1,14 @@
-//! How the server ends, for everything that goes on until then.
+//! The stages of shutdown.
 
-/// How far the server is from its end.
+/// The stage of the server, from serving to its end.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// It serves.
+    /// Serves requests and reports ready.
     Running,
-    /// It serves, but says that it is not ready, so that no more requests are sent here.
+    /// Serves requests but reports not ready, so that no more are sent here.
     Leaving,
-    /// It takes no new request and lets the running ones end.
+    /// Takes no new requests, and waits for running ones.
     Draining,
-    /// It ends the running ones.
+    /// Aborts the requests that are still running.
     Cut,
 }

@@ -168,7 +168,7 @@ def test_what_models_of_text_do_not_do_is_a_404(server, path):
 
 def test_tensorflow_serving_is_for_graphs_of_tensors(server):
     status, _, text = send(server, f"/v1/models/{MODEL}:predict", {"instances": [1.0]})
-    assert status == 400 and "takes HTTP requests and no tensors" in json.loads(text)["error"], text
+    assert status == 400 and "takes HTTP requests, not tensors" in json.loads(text)["error"], text
 
 
 def test_an_image_is_refused_by_name(server):

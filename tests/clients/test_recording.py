@@ -128,11 +128,11 @@ def test_why_lists_open_sessions(server):
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ("", ":1: this begins no recording"),
-        ("{}\n", ":1: this begins no recording: missing field `graphmill_recording`"),
-        ('{"graphmill_recording": 2, "graph": "g", "id": "i", "text": "x"}\n', "a recording of version 2"),
+        ("", ":1: not a recording"),
+        ("{}\n", ":1: not a recording: missing field `graphmill_recording`"),
+        ('{"graphmill_recording": 2, "graph": "g", "id": "i", "text": "x"}\n', "the recording has version 2"),
         ('{"graphmill_recording": 1, "graph": "g", "id": "i", "text": "x"}\n{"stream": 1}\n', ":2: invalid type"),
-        ('{"graphmill_recording": 1, "graph": "g", "id": "i", "text": "x", "dropped": 3}\n', "3 packets found no room"),
+        ('{"graphmill_recording": 1, "graph": "g", "id": "i", "text": "x", "dropped": 3}\n', "3 packets did not fit"),
         ('{"graphmill_recording": 1, "graph": "g", "id": "i", "text": ""}\n', "the recording has no graph"),
         ('{"graphmill_recording": 1, "graph": "g", "id": "i", "text": "node {"}\n', "recorded.pbtxt:1:"),
     ],

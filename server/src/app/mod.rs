@@ -40,28 +40,28 @@ use crate::{
     stage::Stage,
 };
 
-/// Why a server could not start.
+/// The error of a server that could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address.
+        /// Address of the REST, gRPC, management or metrics API.
         address: SocketAddr,
         /// The reason, such as that another program has it.
         #[source]
         source: io::Error,
     },
-    /// A path cannot be listened at.
+    /// A Unix socket cannot be created.
     #[error("cannot listen at `{}` (--unix_socket): {source}", path.display())]
     UnixSocket {
-        /// The path.
+        /// Path of the socket in the file system.
         path: PathBuf,
-        /// Why, such as that another program has it.
+        /// The reason, such as that another program uses it.
         #[source]
         source: io::Error,
     },
-    /// Spans cannot be sent in the way that the options say.
+    /// The options for spans cannot be used.
     #[error("cannot send traces: {0}")]
     Traces(String),
     /// The keys cannot be read.
@@ -70,12 +70,12 @@ pub enum StartError {
     /// The certificate cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Images cannot be fetched: this machine knows no certificates.
+    /// Images cannot be fetched because the machine has no CA certificates.
     #[error("cannot fetch images (--allowed_media_domains): {}", http_client::reason(.0))]
     Media(#[source] reqwest::Error),
 }
 
-/// A running server. Dropping it aborts it; [`Server::stop`] ends it well.
+/// A running server. Dropping it aborts all requests; [`Server::stop`] ends it in order.
 pub struct Server {
     app: Arc<App>,
     addresses: Vec<SocketAddr>,
@@ -86,12 +86,12 @@ pub struct Server {
     stage: watch::Sender<Stage>,
     clients: Arc<Connections>,
     operators: Arc<Connections>,
-    /// Accepts connections of clients.
+    /// Accept connections of clients. Aborted when the server stops.
     serving: JoinSet<()>,
-    /// Accepts those of operators, and watches all.
+    /// Accept connections of operators, and watch files, engines and connections.
     _managing: JoinSet<()>,
     loading: JoinHandle<()>,
-    /// Looks for files that graphs wait for, for as long as the server runs.
+    /// Looks for missing files that graphs wait for, as long as the server runs.
     _looking: JoinSet<()>,
 }
 
@@ -100,8 +100,8 @@ pub struct Server {
 pub struct Reloader(Arc<Served>);
 
 impl Reloader {
-    /// Reads the configuration again because a signal says so, and puts it in the place of the
-    /// present one if all of its graphs can be served. What came of it is in the log.
+    /// Reads the configuration again, as SIGHUP demands, and replaces the present one if all of its
+    /// graphs can be served. The result is in the log.
     pub async fn reload(&self) {
         let served = Arc::clone(&self.0);
         let reloaded =
@@ -109,19 +109,19 @@ impl Reloader {
         if let Ok(Ok(changes)) = reloaded
             && changes.is_empty()
         {
-            tracing::info!("the configuration is as it was");
+            tracing::info!("no changes in the configuration");
         }
     }
 }
 
-/// How long requests that were told to end may take to do so.
+/// Time for aborted requests to end.
 pub(crate) const CUT_GRACE: Duration = Duration::from_secs(1);
 
-/// How long the collector may take to accept the last spans.
+/// Time for the collector to accept the last spans.
 pub(crate) const SPANS_GRACE: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Opens the listeners and starts to load the graphs. To be called in a Tokio runtime.
+    /// Opens the listeners and starts to load the graphs. Must be called in a Tokio runtime.
     pub fn start(options: Options, registry: Registry) -> Result<Self, StartError> {
         let traces = options.traces.as_ref().map(Traces::start).transpose();
         let traces = traces.map_err(StartError::Traces)?;
@@ -140,7 +140,7 @@ impl Server {
         let hosts = &options.allowed_hosts;
         let site_at = |addresses: &[_], origins: &[_]| Site::new(addresses, hosts, origins);
         let public_site = site_at(&addresses, &options.allowed_origins);
-        // Its clients write any word for a host.
+        // Clients of a Unix socket send any word as the host.
         let any_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
         let socket_site = site_at(&[any_address], &options.allowed_origins);
         let grpc_site = site_at(&grpc_addresses, &[]);
@@ -264,47 +264,49 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the addresses of the REST API, with the ports that were chosen for port 0.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// The path of the socket in the file system at which it listens, too, if there is one.
+    /// Returns the path of the Unix socket of the REST API, if there is one.
     pub fn unix_socket(&self) -> Option<&Path> {
         self.app.options.unix_socket.as_deref()
     }
 
-    /// Where it listens for gRPC, if at all.
+    /// Returns the addresses of the gRPC API; empty if it is off.
     pub fn grpc_addresses(&self) -> &[SocketAddr] {
         &self.grpc_addresses
     }
 
-    /// Addresses for gRPC of operators, if apart.
+    /// Returns the separate gRPC addresses for operators; empty if there are none.
     pub fn grpc_management_addresses(&self) -> &[SocketAddr] {
         &self.grpc_management_addresses
     }
 
-    /// Where it listens for operators, if apart.
+    /// Returns the separate addresses for operators; empty if there are none.
     pub fn management_addresses(&self) -> &[SocketAddr] {
         &self.management_addresses
     }
 
-    /// Addresses for scrapers alone, if any.
+    /// Returns the addresses that serve `/metrics` alone; empty if there are none.
     pub fn metrics_addresses(&self) -> &[SocketAddr] {
         &self.metrics_addresses
     }
 
-    /// What reloads the configuration of this server.
+    /// Returns a handle that reloads the configuration of this server.
     pub fn reloader(&self) -> Reloader {
         Reloader(Arc::clone(&self.app.runner.served))
     }
 
-    /// Why no graph will ever answer, if so: none is listed, or none could be loaded.
+    /// Returns the reason why no graph will ever answer: none is listed, or none could be loaded.
+    /// `None` while one may.
     pub fn nothing_to_serve(&self) -> Option<String> {
         self.app.servables().nothing_to_serve()
     }
 
-    /// Tells in one line how far the graph is that is being loaded; nothing once all have been.
+    /// Returns a function that describes the progress of the graph being loaded in one line; `None`
+    /// once all have been loaded.
     pub(crate) fn loading(&self) -> impl Fn() -> Option<String> + Send + 'static {
         let served = Arc::clone(&self.app.runner.served);
         move || {
@@ -317,24 +319,25 @@ impl Server {
         }
     }
 
-    /// Waits until each graph has been loaded or has failed; tells why the server is not ready, if
-    /// it is not.
+    /// Waits until each graph has been loaded or has failed. Returns the reason if the server is
+    /// not ready then.
     pub async fn loaded(&mut self) -> Option<String> {
         if !self.loading.is_finished() {
-            // Panics of a load are caught and kept as the state of the graph.
+            // A panic during a load is caught, and becomes the state of the graph.
             let _ = (&mut self.loading).await;
         }
         self.app.unready()
     }
 
-    /// Says for [`Options::drain_delay`] that it is not ready, takes no new requests then, waits
-    /// for the running ones for [`Options::grace`], and ends them: each learns that the server
-    /// stops. A graph that is being loaded is left to the end of the process.
+    /// Reports not ready for [`Options::drain_delay`], then refuses new requests, waits for running
+    /// ones for [`Options::grace`], and aborts the rest with the error that the server stops. A
+    /// graph that is still being loaded ends with the process.
     pub async fn stop(mut self) {
         self.end().await;
     }
 
-    /// As [`Server::stop`], for a process that ends without waiting for what the graphs own.
+    /// Stops like [`Server::stop`], for a process that ends without waiting for resources of
+    /// graphs.
     pub(crate) async fn end(&mut self) {
         let Options {
             drain_delay, grace, ..
@@ -348,7 +351,7 @@ impl Server {
             tracing::info!("requests are still running after {} s", grace.as_secs());
             self.stage.send_replace(Stage::Cut);
             if timeout(CUT_GRACE, self.clients.empty()).await.is_err() {
-                tracing::warn!("requests do not end");
+                tracing::warn!("aborted requests did not end in time");
             }
         }
         if let Some(traces) = &self.app.traces {
@@ -372,7 +375,7 @@ fn listen_at_path(path: &Path) -> Result<UnixSocket, StartError> {
     UnixSocket::bind(path).map_err(path_of)
 }
 
-/// Listens at each address; says where, as port 0 is any.
+/// Listens at each address. Returns the listeners and their addresses with the chosen ports.
 fn listen_at(addresses: &[SocketAddr]) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), StartError> {
     let listen = |address| {
         let opened = listen::listen(address).and_then(|it| Ok((it.local_addr()?, it)));

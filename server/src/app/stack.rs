@@ -25,7 +25,7 @@ use crate::{
     stage::Stage,
 };
 
-/// The whole service of a listener for REST.
+/// Builds the service of a listener for REST.
 pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
     let web = app.options.web;
     let routes = http::routes(audience, web);
@@ -35,12 +35,12 @@ pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
     let service = MapRequest::new(service, move |request| {
         without_prefix(request, prefix.as_deref())
     });
-    // Around the routes: clients join the address of a server and a path in all ways, and
-    // `//v3/models/` is meant to be `/v3/models`.
+    // Around the routes: clients join a base URL and a path in many ways, and `//v3/models/` means
+    // `/v3/models`.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(service))
 }
 
-/// The whole service of a listener for scrapers.
+/// Builds the service of a listener that serves metrics alone.
 pub(super) fn metrics(app: &Arc<App>, site: Site) -> Router {
     let protocol = Protocol::Rest(Targets::new());
     stacked(
@@ -52,7 +52,7 @@ pub(super) fn metrics(app: &Arc<App>, site: Site) -> Router {
     )
 }
 
-/// A request without the beginning of its path that stands before all paths, if it has that.
+/// Removes the configured prefix from the path of a request that has it.
 fn without_prefix(mut request: Request, prefix: Option<&str>) -> Request {
     let path_and_query = request.uri().path_and_query().map_or("", |it| it.as_str());
     let rest = prefix.and_then(|prefix| path_and_query.strip_prefix(prefix));
@@ -74,7 +74,7 @@ fn without_prefix(mut request: Request, prefix: Option<&str>) -> Request {
     request
 }
 
-/// The whole service of a listener for gRPC.
+/// Builds the service of a listener for gRPC.
 pub(super) fn grpc(app: &Arc<App>, audience: Side, site: Site, rest_port: u16) -> Router {
     let routes = grpc::routes(app, audience);
     stacked(
@@ -86,15 +86,15 @@ pub(super) fn grpc(app: &Arc<App>, audience: Side, site: Site, rest_port: u16) -
     )
 }
 
-/// In which form failures are told.
+/// The protocol whose form failures take.
 #[derive(Clone)]
 enum Protocol {
     Rest(Targets),
     Grpc { rest_port: u16 },
 }
 
-/// Routes with the layers around them. They are one layer for the router, which copies and boxes
-/// each of its own for every request.
+/// Adds the layers around routes. They are one layer for the router, which would copy and box each
+/// of several for every request.
 fn stacked(
     app: &Arc<App>,
     routes: Router<Arc<App>>,
@@ -109,34 +109,34 @@ fn stacked(
     });
     let (cors, site) = (site.cors(), Arc::new(site));
     let layers = ServiceBuilder::new()
-        // Whatever the answer is, it carries the id.
+        // Outermost: every answer carries the request id.
         .layer(middleware::from_fn(request_id::layer))
-        // Outside of everything that can fail, so that each request has its line; inside of the id
-        // that the line shows.
+        // Outside of everything that can fail, so that each request is logged; inside of the id
+        // that the log line shows.
         .layer(middleware::from_fn_with_state(
             Arc::clone(app),
             access::layer,
         ))
-        // Outside of the panics, which are told in the protocol's form, too.
+        // Outside of the panic handler, whose errors also get the protocol's form.
         .layer(middleware::from_fn_with_state(protocol, told))
-        // Inside of those that see a panic as the 500 it becomes: logged, with its request's id.
+        // Inside of the log, which sees a panic as the 500 it becomes.
         .layer(CatchPanicLayer::custom(panicked))
-        // Whatever becomes of a request whose body was cut off, that is why.
+        // Replaces any answer to a request whose body was cut off by that error.
         .layer(middleware::from_fn(listen::late_bodies))
-        // Around all that a foreign page must not reach, preflights included.
+        // Around everything that a foreign page must not reach, preflights included.
         .layer(middleware::from_fn_with_state(site, site::layer))
         .option_layer(cors)
-        // Around all that is served; inside of what answers the preflights of pages, which have no
-        // key.
+        // Around everything that is served; inside of the layer that answers preflights, which have
+        // no key.
         .option_layer(gate)
-        // Inside of what lets pages read answers: they may read this one.
+        // Inside CORS, so that pages can read this error.
         .layer(middleware::from_fn_with_state(Arc::clone(app), draining))
-        // Before the handlers, which take names out of the path.
+        // Before the handlers, which read names from the path.
         .layer(middleware::from_fn(legible));
     routes.with_state(Arc::clone(app)).layer(layers)
 }
 
-/// Tells failures in the form of the protocol.
+/// Formats failures as the protocol does.
 async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
     match protocol {
         Protocol::Rest(targets) => dialect_errors::layer(&targets, request, next).await,
@@ -144,8 +144,8 @@ async fn told(State(protocol): State<Protocol>, request: Request, next: Next) ->
     }
 }
 
-/// Refuses work that comes when the running one is only waited for; what only asks is answered
-/// until the end.
+/// Refuses new work while the server waits for running requests. Queries are answered until the
+/// end.
 async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if *request.method() == Method::POST && *app.runner.stage.borrow() >= Stage::Draining {
         return Failure::stopping().into_response();
@@ -153,11 +153,11 @@ async fn draining(State(app): State<Arc<App>>, request: Request, next: Next) -> 
     next.run(request).await
 }
 
-/// Refuses paths whose percent-encoded bytes are no text.
+/// Refuses paths whose percent-encoded bytes are not UTF-8.
 async fn legible(request: Request, next: Next) -> Response {
     let path = percent_decode_str(request.uri().path());
     if path.decode_utf8().is_err() {
-        let why = "the path is not UTF-8 where it is percent-encoded";
+        let why = "the percent-encoded path is not UTF-8";
         return Failure::new(Cause::BadRequest, why).into_response();
     }
     next.run(request).await

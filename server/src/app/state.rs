@@ -1,4 +1,4 @@
-//! What handlers share, and the options that a server is started with.
+//! The options of a server, and the state that its handlers share.
 
 use std::{
     net::SocketAddr,
@@ -26,115 +26,115 @@ use crate::{
     stage::Stage,
 };
 
-/// The options of a server. [`Options::new`] has the usual times; by default there are none.
+/// The options of a server. [`Options::new`] sets the usual timeouts; `Options::default()` sets
+/// none.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What to serve.
+    /// The graphs to serve, as a configuration file or the command line lists them.
     pub config: Config,
-    /// The file that [`Options::config`] was read from. It is read again when the server reloads;
-    /// without it only graphs and models are.
+    /// File that [`Options::config`] was read from, read again on reload. Without it, a reload
+    /// reads only the graph files and models again.
     pub config_path: Option<PathBuf>,
-    /// Lists the graphs anew when the server reloads, where no file does.
+    /// Lists the graphs again on reload, for a server without a configuration file.
     pub lister: Option<Lister>,
-    /// Reads a model again that a client loads by its name, where models lie in a repository.
+    /// Reads a model of a repository again when a client loads it by its name.
     pub model_reader: Option<ModelReader>,
-    /// True if requests for generation and the like may name no graph, or none that is served.
+    /// True if requests may name no graph, or one that is not served, as long as one graph can
+    /// answer.
     pub any_model: bool,
-    /// The graph that answers them, where several could.
+    /// Graph that answers such requests where several could.
     pub default_model: Option<String>,
-    /// Maximum number of graphs in memory of those that are loaded on demand.
+    /// Maximum number of on-demand graphs in memory; no limit if `None`.
     pub models_max: Option<usize>,
-    /// How often files are polled for changes that the system does not report. Zero: files are not
-    /// watched, and the server reloads only on request.
+    /// Interval for polling files whose changes the system does not report. With zero, files are
+    /// not watched, and the server reloads only on request.
     pub poll: Duration,
-    /// Where to listen; port 0 takes a free one.
+    /// Addresses of the REST API. Port 0 chooses a free port.
     pub addresses: Vec<SocketAddr>,
-    /// A path in the file system to listen at, too.
+    /// Path of a Unix socket that also serves the REST API.
     pub unix_socket: Option<PathBuf>,
-    /// A beginning of paths that requests may have before those of the server: `/llm`.
+    /// Prefix that paths of requests may have, such as `/llm`.
     pub api_prefix: Option<String>,
-    /// Where to listen for gRPC; nowhere if empty.
+    /// Addresses of the gRPC API; off if empty.
     pub grpc: Vec<SocketAddr>,
-    /// The token that ends the texts of predictions, which then come in pieces unless a request
-    /// says otherwise.
+    /// Token that ends the text of a prediction. With it, predictions are streamed unless a request
+    /// has `stream=false`.
     pub end_of_stream_token: Option<String>,
-    /// The longest silence in a stream of events, which a comment then breaks.
+    /// Maximum silence in an event stream. A comment is sent then.
     pub keep_alive: Duration,
-    /// How long the server goes on to serve when it is told to stop, while it says that it is not
-    /// ready.
+    /// Time to keep serving after a signal to stop, while reporting not ready.
     pub drain_delay: Duration,
-    /// How long running requests may take to end when the server stops.
+    /// Time for running requests to end when the server stops. They are aborted then.
     pub grace: Duration,
-    /// The longest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub max_body_bytes: usize,
-    /// The most bytes of all bodies that are in memory at once, at least those of one.
+    /// Maximum size of all request bodies in memory, in bytes; at least
+    /// [`Options::max_body_bytes`].
     pub max_bodies_bytes: usize,
-    /// Where to listen for probes, scrapers and operators, apart from clients. Where this is empty,
-    /// they ask at [`Options::addresses`].
+    /// Separate addresses for probes, scrapers and operators. If empty, [`Options::addresses`]
+    /// serves them.
     pub management: Vec<SocketAddr>,
-    /// Addresses for scrapers alone; none if empty.
+    /// Addresses that serve `/metrics` alone; none if empty.
     pub metrics: Vec<SocketAddr>,
-    /// Addresses for gRPC of operators, apart from clients; none if empty.
+    /// Separate gRPC addresses for operators; none if empty.
     pub grpc_management: Vec<SocketAddr>,
-    /// How many connections there may be, and how long clients may take.
+    /// Maximum number of connections, and timeouts of clients.
     pub limits: Limits,
-    /// How many sequences of requests there may be.
+    /// Maximum number and idle time of sequences of requests.
     pub sequences: SequenceLimits,
-    /// Names under which the server is asked, besides those that it has anyway; `*` is any,
-    /// `*.name` any that ends so.
+    /// Additional host names that clients may use: `*` for any, `*.name` for any that ends so.
     pub allowed_hosts: Vec<String>,
-    /// Origins whose pages may send requests and read answers; `*` is any, `scheme://host:*` one
-    /// with any port.
+    /// Origins whose pages may send requests and read answers: `*` for any, `scheme://host:*` for
+    /// any port.
     pub allowed_origins: Vec<String>,
-    /// Whether there is a page at `/`.
+    /// True to serve the page at `/`.
     pub web: bool,
-    /// Whether there are metrics at `/metrics`.
+    /// True to serve metrics at `/metrics`.
     pub serves_metrics: bool,
-    /// The longest whole answer of TorchServe's API, in bytes; without it, any.
+    /// Maximum size of an unstreamed answer of TorchServe's API, in bytes; no limit if `None`.
     pub max_response_bytes: Option<usize>,
-    /// Whether operators may write the files of graphs.
+    /// True if operators may write graph files.
     pub graph_edits: bool,
-    /// Whether requests may bring chat templates of their own.
+    /// True if requests may contain chat templates.
     pub trust_request_chat_template: bool,
-    /// The folder whose folders operators may register as graphs; without it, none.
+    /// Folder whose subfolders operators may register as graphs; `None` forbids it.
     pub registration: Option<PathBuf>,
-    /// Whether graphs whose model is missing are loaded once it is there.
+    /// True to load graphs whose model is missing as soon as it is there.
     pub wait_for_models: bool,
-    /// How long a request for a graph that is not available waits for it to be loaded.
+    /// Maximum time that a request waits for its graph to be loaded.
     pub load_wait: Duration,
-    /// After which time without a request a graph is unloaded that does not say so itself.
+    /// Idle time after which a graph without its own setting is unloaded; `None` keeps it.
     pub idle_unload: Option<Duration>,
-    /// What is done where there is no memory for old and new models at once.
+    /// Behavior of a reload if there is no memory for old and new models at once.
     pub reload_policy: ReloadPolicy,
-    /// The folder in which the last good configuration is kept; without it, none is.
+    /// Folder for the last good configuration; `None` keeps none.
     pub state_dir: Option<PathBuf>,
-    /// Whether [`Options::config`] is what was kept there.
+    /// True if [`Options::config`] was read from there.
     pub rolled_back: bool,
-    /// Where spans go; without it there are none.
+    /// Destination of spans; `None` sends none.
     pub traces: Option<TraceOptions>,
-    /// The accepted keys; without, requests need none.
+    /// Accepted keys. With `None`, requests need no key.
     pub keys: Option<KeySource>,
-    /// The issuer whose tokens are accepted like keys; without, no tokens are.
+    /// Issuer whose tokens are accepted in place of keys; `None` accepts no tokens.
     pub jwt: Option<JwtOptions>,
-    /// The certificate of the server; without, it speaks plain HTTP.
+    /// Certificate of the server; plain HTTP if `None`.
     pub tls: Option<TlsFiles>,
-    /// Hosts that images of requests are fetched from. Their names have to stand for public
-    /// addresses; what is an address itself may be any.
+    /// Hosts from which images of requests may be fetched. Names must resolve to public addresses;
+    /// IP addresses may be private.
     pub media_hosts: Vec<MediaHost>,
-    /// The folder whose images requests may name by their paths, without symbolic links; without it,
-    /// none.
+    /// Folder of images that requests may name by path. Symbolic links are not followed. `None`
+    /// forbids paths.
     pub media_folder: Option<PathBuf>,
 }
 
-/// The usual [`Options::max_body_bytes`]: room for a prompt that fills a context of a million
-/// tokens.
+/// Default of [`Options::max_body_bytes`]: a prompt that fills a context of a million tokens.
 const MAX_BODY_BYTES: usize = 8 << 20;
 
-/// The usual [`Options::max_bodies_bytes`].
+/// Default of [`Options::max_bodies_bytes`], eight bodies of maximum size.
 const MAX_BODIES_BYTES: usize = 64 << 20;
 
 impl Options {
-    /// Serves `config` at `address`, with the usual times.
+    /// Serves `config` at `address`, with the usual timeouts.
     pub fn new(config: Config, address: SocketAddr) -> Self {
         Self {
             config,
@@ -151,7 +151,7 @@ impl Options {
         }
     }
 
-    /// The options that are about graphs.
+    /// Returns the options for loading and replacing graphs.
     pub(crate) fn graph_settings(&self) -> Settings {
         Settings {
             config: self.config.clone(),
@@ -167,64 +167,67 @@ impl Options {
         }
     }
 
-    /// What keeps the configuration, where there is one in a file, and a place.
+    /// Returns the keeper of good configurations, if there is a configuration file and a folder for
+    /// them.
     fn keeper(&self) -> Option<Keeper> {
         let (folder, source) = (self.state_dir.as_ref()?, self.config_path.as_ref()?);
         let keeper = Keeper::new(folder, source).inspect_err(|error| {
             let folder = folder.display();
-            tracing::info!("good configurations are not kept: cannot use `{folder}`: {error}");
+            tracing::info!("good configurations are not stored: cannot use `{folder}`: {error}");
         });
         keeper.ok()
     }
 }
 
-/// What handlers share.
+/// The state that all handlers share.
 pub(crate) struct App {
     pub(crate) options: Options,
     pub(crate) runner: Arc<Runner>,
-    /// `None` if requests need no key.
+    /// Accepted keys; `None` if requests need no key.
     pub(crate) keys: Option<Arc<Keys>>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) statistics: Statistics,
     pub(crate) sequences: Arc<Sequences>,
     pub(crate) conversations: Arc<Conversations>,
-    /// What sends spans, where they are collected.
+    /// Sender of spans; `None` if they are not collected.
     pub(crate) traces: Option<Traces>,
     pub(crate) bodies: Arc<Bodies>,
-    /// What fetches images, if there are hosts that it may fetch from.
+    /// Fetcher of images; `None` if no host is allowed.
     pub(crate) media: Option<Media>,
     pub(crate) document: Document,
-    /// Held by the operator who changes the configuration.
+    /// Held by the operator that changes the configuration, so that changes do not overlap.
     pub(crate) changing: Arc<tokio::sync::Mutex<()>>,
     pub(crate) started: Instant,
 }
 
 impl App {
-    /// The graphs that are served now. A request asks once, so that it sees one configuration.
+    /// Returns the graphs that are served now. A request calls it once and so sees one
+    /// configuration.
     pub(crate) fn servables(&self) -> Arc<Servables> {
         self.runner.served.now()
     }
 
-    /// Why requests would not be served now; `None` when they would.
+    /// Returns the reason why the server is not ready; `None` if it is.
     pub(crate) fn unready(&self) -> Option<String> {
         self.stopping().or_else(|| self.servables().unready())
     }
 
-    /// Why no request would be served now, whatever it is for.
+    /// Returns the reason why the server takes no requests any more: it is stopping. `None` while
+    /// it runs.
     pub(crate) fn stopping(&self) -> Option<String> {
         let stopping = *self.runner.stage.borrow() != Stage::Running;
         stopping.then(|| Failure::stopping().message)
     }
 }
 
-/// The `OpenAPI` document as it was last made, of these graphs and vocabularies.
+/// The last generated `OpenAPI` document, and the data that it was made from.
 #[derive(Default)]
 pub(crate) struct Document(Mutex<Option<(Described, Bytes)>>);
 
 impl Document {
-    /// The document of what is described: the kept one, or what `make` makes.
+    /// Returns the stored document if it describes `described`, else the one that `make` generates.
     pub(crate) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
-        // Concurrent requests wait for the document instead of making one each.
+        // Concurrent requests wait for one document instead of generating one each.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
             Some((of, document)) if of == described => document.clone(),
@@ -237,15 +240,15 @@ impl Document {
     }
 }
 
-/// What a document depends on.
+/// The data that an `OpenAPI` document depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Described {
-    /// The names of the graphs, and the endpoints of each.
+    /// Names of the graphs, each with its endpoints.
     pub(crate) models: Vec<(String, Vec<&'static str>)>,
-    /// A graph of tensors, and the body of a run of it.
+    /// Name of a graph of tensors, and an example body for it.
     pub(crate) run: Option<(String, Value)>,
-    /// The media that all models for chat read beside text: `image`, `audio`.
+    /// Media that every chat model reads besides text: `image`, `audio`.
     pub(crate) reads: Vec<&'static str>,
-    /// Sizes of the smallest vocabularies, of models that generate and of those that embed.
+    /// Sizes of the smallest vocabularies: of models that generate, and of models that embed.
     pub(crate) vocabularies: [usize; 2],
 }

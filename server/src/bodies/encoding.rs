@@ -8,10 +8,10 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use crate::errors::{Cause, ENCODINGS, Failure};
 
-/// Bytes that are plain before the next are asked for.
+/// Decompressed bytes of one step, checked against the limit before the next step.
 const STEP_BYTES: usize = 64 << 10;
 
-/// How a body is encoded.
+/// The compression of a body.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     Gzip,
@@ -19,7 +19,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// Reads what the header says of a body; none for one that is as it is.
+    /// Reads the `content-encoding` header. `None` if the body is not compressed.
     pub(super) fn read(headers: &HeaderMap) -> Result<Option<Self>, Failure> {
         let values = headers.get_all(header::CONTENT_ENCODING).iter();
         let codings = values.flat_map(|value| value.to_str().unwrap_or("?").split(','));
@@ -29,15 +29,15 @@ impl Encoding {
             (None, _) => Ok(None),
             (Some("gzip" | "x-gzip"), None) => Ok(Some(Self::Gzip)),
             (Some("deflate"), None) => Ok(Some(Self::Deflate)),
-            // No client compresses a request twice.
+            // A list of encodings is refused: clients do not compress a body twice.
             _ => {
-                let why = format!("`content-encoding` is none that is read: {ENCODINGS}");
+                let why = format!("`content-encoding` is not supported: expected {ENCODINGS}");
                 Err(Failure::new(Cause::UnknownEncoding, why).of_field("content-encoding"))
             }
         }
     }
 
-    /// The bytes that a body stands for. `keep` appends some to those before, or refuses them.
+    /// Decompresses a body. `keep` appends each piece to the bytes before it, or refuses it.
     pub(super) fn decode(
         self,
         bytes: &[u8],
@@ -45,7 +45,7 @@ impl Encoding {
     ) -> Result<Vec<u8>, Failure> {
         let mut decoder: Box<dyn Read + '_> = match self {
             Self::Gzip => Box::new(MultiGzDecoder::new(bytes)),
-            // The standard means zlib's form, and some send what is inside of it.
+            // The standard means zlib's format, but some clients send bare deflate.
             Self::Deflate if has_zlib_header(bytes) => Box::new(ZlibDecoder::new(bytes)),
             Self::Deflate => Box::new(DeflateDecoder::new(bytes)),
         };
@@ -53,7 +53,7 @@ impl Encoding {
         let mut step = vec![0; STEP_BYTES];
         loop {
             let read = decoder.read(&mut step).map_err(|error| {
-                let why = format!("the body is not what `content-encoding` says: {error}");
+                let why = format!("the body does not match its `content-encoding`: {error}");
                 Failure::new(Cause::BadRequest, why)
                     .of_field("content-encoding")
                     .with_code("invalid_encoding")
@@ -66,8 +66,8 @@ impl Encoding {
     }
 }
 
-/// Returns true if bytes begin as zlib's do: with the number of the method, 8, and two bytes that
-/// 31 divides.
+/// Returns true if bytes begin with a zlib header: compression method 8, and two bytes whose number
+/// is a multiple of 31.
 fn has_zlib_header(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|head: &[u8; 2]| {
         head[0] & 0x0f == 8 && u16::from_be_bytes(*head).is_multiple_of(31)

@@ -1,12 +1,14 @@
-//! The bodies of requests: how much of them is in memory.
+//! Request bodies and their memory budget.
 //!
-//! A body's bytes are taken from one budget as they come in, so that a client that announces much
-//! and sends little holds little, and are given back when nothing refers to the body any more:
-//! graphs drop it when they have read it, long before a stream ends. Where an answer refers to it,
-//! they are given back when the graph has ended, and those of a message of a stream when the nodes
-//! have taken its packets: an answer that its client does not read holds nothing of the budget. Of
-//! several keys, each can have half. A body that finds no room is refused at once. Nothing waits for
-//! room, because two bodies that are half read would wait for each other.
+//! The bytes of all bodies share one budget. They count as they arrive, so a client that announces
+//! much and sends little holds little. They are released when nothing refers to the body any more:
+//! graphs drop it after reading it, long before a stream ends. If the answer refers to the body,
+//! its bytes are released when the graph has ended. The bytes of a message in a stream are released
+//! when the nodes have taken its packets. So an answer that its client does not read holds none of
+//! the budget.
+//!
+//! Where several keys are in use, each can hold half. A body that does not fit is refused at once.
+//! Nothing waits for memory, because two half-read bodies would wait for each other.
 
 mod encoding;
 
@@ -33,19 +35,19 @@ use crate::{
 };
 use encoding::Encoding;
 
-/// The budget of all bodies.
+/// The memory budget of all bodies.
 #[derive(Debug)]
 pub(crate) struct Bodies {
-    /// Most bytes of a body.
+    /// Maximum size of a body, in bytes.
     each: usize,
-    /// Most bytes of all bodies.
+    /// Maximum size of all bodies together, in bytes.
     pub(crate) all: usize,
     taken: Mutex<Usage>,
     /// Executor for long work on bodies.
     lane: Lane,
 }
 
-/// Bytes in memory.
+/// Bytes in memory, in total and by key.
 #[derive(Debug, Default)]
 struct Usage {
     all: usize,
@@ -56,24 +58,24 @@ struct Usage {
 #[derive(Debug)]
 pub(crate) struct Share {
     bodies: Arc<Bodies>,
-    /// Key of the request, whose requests share a limit.
+    /// Key whose requests share a limit; `None` without keys.
     key: Option<Arc<str>>,
-    /// Tenant that takes turns with others where work on it is done.
+    /// Tenant that takes turns with others on the executor.
     owner: Option<Arc<str>>,
     bytes: Mutex<usize>,
 }
 
-/// What a body has of the budget before it counts as a large one. A quarter of the budget is not
-/// for large ones, so that those that come in slowly leave room for a usual request.
+/// Size above which a body counts as large. A quarter of the budget is closed to large bodies, so
+/// that large ones that arrive slowly leave memory for usual requests.
 const SMALL_BYTES: usize = 64 << 10;
 
-/// How long what is left of a refused body is read, to be thrown away: a client that is still
-/// sending when its connection is closed may never see why.
+/// Time for reading and discarding the rest of a refused body. A client that is still sending when
+/// its connection is closed may never see the error.
 const DRAIN: Duration = Duration::from_secs(1);
 
 impl Bodies {
-    /// A budget of `all` bytes, of which a body can have `each`. Work on them is done where graphs
-    /// compute that have these executors.
+    /// Creates a budget of `all` bytes, of which one body can have `each`. Long work on bodies runs
+    /// on `executors`.
     pub(crate) fn new(each: usize, all: usize, executors: &Executors) -> Arc<Self> {
         Arc::new(Self {
             lane: executors.cpu(),
@@ -83,7 +85,7 @@ impl Bodies {
         })
     }
 
-    /// Bytes in memory.
+    /// Returns the number of bytes that all bodies have in memory.
     pub(crate) fn taken(&self) -> usize {
         self.lock().all
     }
@@ -92,14 +94,14 @@ impl Bodies {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The share of the request with these extensions, which has nothing yet.
+    /// Returns the share of the request with these extensions, empty at first.
     pub(crate) fn share(self: &Arc<Self>, extensions: &Extensions) -> Arc<Share> {
         let caller = extensions.get::<Arc<Caller>>();
         let key = caller.and_then(|caller| caller.rival()).cloned();
         self.share_of(key, Owner::of(extensions).map(|owner| owner.name()))
     }
 
-    /// The share of a request of this key, whose work is that of this owner.
+    /// Returns an empty share for a key. Long work on the bodies counts for `owner`.
     pub(crate) fn share_of(
         self: &Arc<Self>,
         key: Option<Arc<str>>,
@@ -125,7 +127,7 @@ impl Bodies {
         let mut taken = self.lock();
         if room.checked_sub(more).is_none_or(|left| taken.all > left) {
             let why = format!(
-                "the bodies of the requests that are being read have {} together (--max_bodies_bytes): try again",
+                "request bodies have reached the limit of {} in memory (--max_bodies_bytes): try again",
                 size(self.all)
             );
             return Err(Failure::new(Cause::BodiesFull, why));
@@ -134,7 +136,7 @@ impl Bodies {
             let own = taken.by_key.entry(Arc::clone(key)).or_default();
             if *own + more > (self.all / 2).max(self.each) {
                 let why = format!(
-                    "the bodies of the requests of the key `{key}` that are being read have {} together, as many as those of a key can: try again",
+                    "request bodies of the key `{key}` have reached its limit, with {} in memory (--max_bodies_bytes): try again",
                     size(*own)
                 );
                 return Err(Failure::new(Cause::BodiesFull, why));
@@ -164,14 +166,14 @@ impl Share {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives back what the request has, because its graph has read it: what is left of it is a part
-    /// of the answer.
+    /// Releases the bytes of the request, because its graph has read it. Parts that remain belong
+    /// to the answer.
     pub(crate) fn is_read(&self) {
         self.give_back(usize::MAX);
     }
 
-    /// Does work for the request that may take long, beside the threads that serve requests.
-    /// `panicked` says what went wrong if it panics.
+    /// Runs long work for the request outside of the threads that serve requests. `panicked` is the
+    /// error message if the work panics.
     pub(crate) async fn beside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -180,7 +182,7 @@ impl Share {
         beside(&self.bodies.lane, self.owner.as_ref(), work, panicked).await
     }
 
-    /// Gives back what a part of it has, unless that was before.
+    /// Releases the bytes of a part of the request, unless they were released before.
     fn give_back(&self, bytes: usize) {
         let bytes = {
             let mut own = self.lock();
@@ -191,7 +193,7 @@ impl Share {
         self.bodies.give_back(self.key.as_ref(), bytes);
     }
 
-    /// The part of the budget of a body that has not begun to come.
+    /// Returns an empty lease, for a body that has not begun to arrive.
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
         Lease {
             share: Arc::clone(self),
@@ -201,7 +203,7 @@ impl Share {
         }
     }
 
-    /// Reads a body to its end. `headers` are those of its request.
+    /// Reads a body to its end. `headers` are the headers of its request.
     pub(crate) async fn read(
         self: &Arc<Self>,
         headers: &HeaderMap,
@@ -210,7 +212,8 @@ impl Share {
         let announced = body.size_hint().exact();
         let too_long = announced.is_some_and(|bytes| bytes > self.bodies.each as u64);
         if too_long && headers.contains_key(header::EXPECT) {
-            // The client waits for a word before it sends, and gets this one.
+            // The client waits for `100 Continue` before it sends the body, and gets this error
+            // instead.
             return Err(self.bodies.too_long());
         }
         let read = match Encoding::read(headers) {
@@ -228,10 +231,10 @@ impl Share {
         read
     }
 
-    /// What compressed bytes stand for, which is as much as a body can have.
+    /// Decompresses a body. The result has the size limit of a body.
     async fn decode(self: &Arc<Self>, bytes: Bytes, encoding: Encoding) -> Result<Bytes, Failure> {
         let mut lease = self.lease();
-        // Few bytes can take long.
+        // A few bytes can take long to decompress.
         let decode = move || {
             let most = lease.share.bodies.each;
             let mut decoded = encoding.decode(&bytes, |plain, more| {
@@ -264,7 +267,7 @@ impl Share {
             };
             lease.take(data.len())?;
             match first.take() {
-                // Most bodies come in one piece, which is not copied.
+                // A body usually arrives in one piece, which is not copied.
                 None if rest.is_empty() => first = Some(data),
                 before => {
                     lease.append(&mut rest, &before.unwrap_or_default(), most);
@@ -280,31 +283,31 @@ impl Share {
     }
 }
 
-/// Bytes of the budget, which are given back when this is dropped.
+/// Bytes of the budget, released on drop.
 #[derive(Debug)]
 pub(crate) struct Lease {
     share: Arc<Share>,
     bytes: usize,
-    /// What a large body may grow to before memory is claimed for more.
+    /// Size that a large body may reach before more memory is claimed.
     claimed_to: usize,
     claim: Option<Claim>,
 }
 
 impl Lease {
-    /// Claims memory before a large body's buffer doubles. Never for what a client announces: it
-    /// may not send it.
+    /// Claims memory before the buffer of a large body doubles. The announced length is not
+    /// claimed, as the client may send less.
     fn claim(&mut self, bytes: usize) -> Result<(), Failure> {
         if bytes <= self.claimed_to {
             return Ok(());
         }
-        // What the last claim was for is taken by now.
+        // The memory of the last claim is in use by now.
         self.claim = None;
         self.claim = Some(claim(2 * bytes as u64)?);
         self.claimed_to = 2 * bytes;
         Ok(())
     }
 
-    /// Takes as much more, or refuses it.
+    /// Adds bytes to the lease, or refuses them.
     pub(crate) fn take(&mut self, more: usize) -> Result<(), Failure> {
         let bytes = self.bytes + more;
         self.check(bytes)?;
@@ -321,8 +324,8 @@ impl Lease {
         Ok(())
     }
 
-    /// Appends bytes that were taken to a buffer, of which there can be so many. A large buffer
-    /// grows to what memory was claimed for, and no further.
+    /// Appends leased bytes to a buffer whose final size is at most `most`. The buffer of a large
+    /// body grows only as far as memory was claimed.
     fn append(&self, buffer: &mut Vec<u8>, bytes: &[u8], most: usize) {
         let needed = buffer.len() + bytes.len();
         if needed > buffer.capacity() {
@@ -336,13 +339,14 @@ impl Lease {
         buffer.extend_from_slice(bytes);
     }
 
-    /// Bytes that have come and keep their part of the budget until nothing refers to them.
+    /// Attaches the lease to received bytes: it is released when nothing refers to them.
     pub(crate) fn keeps(self, mut bytes: Bytes) -> Bytes {
         self.keeps_all([&mut bytes]);
         bytes
     }
 
-    /// Lets these parts of what has come keep the part of the budget until nothing refers to them.
+    /// Attaches the lease to several parts of received bytes: it is released when nothing refers to
+    /// any of them.
     pub(crate) fn keeps_all<'a>(
         mut self,
         parts: impl IntoIterator<Item = &'a mut Bytes>,
@@ -358,14 +362,14 @@ impl Lease {
         share
     }
 
-    /// Gives back all but so many bytes.
+    /// Releases all but `bytes` bytes.
     pub(crate) fn shrink(&mut self, bytes: usize) {
         let more = self.bytes.saturating_sub(bytes);
         self.bytes -= more;
         self.share.give_back(more);
     }
 
-    /// Leaves a lease for the next body of the same caller in its place.
+    /// Returns this lease, and leaves an empty one of the same caller in its place.
     pub(crate) fn next(&mut self) -> Self {
         let Share {
             bodies, key, owner, ..
@@ -374,7 +378,7 @@ impl Lease {
         std::mem::replace(self, share.lease())
     }
 
-    /// Refuses a body that is announced to be longer than one can be.
+    /// Refuses a body whose announced size is above the limit.
     pub(crate) fn check(&self, announced: usize) -> Result<(), Failure> {
         if announced > self.share.bodies.each {
             return Err(self.share.bodies.too_long());
@@ -389,7 +393,7 @@ impl Drop for Lease {
     }
 }
 
-/// Says that a request has been read when it is dropped.
+/// Marks a request as read on drop.
 #[derive(Debug)]
 pub(crate) struct UntilRead(pub(crate) Arc<Share>);
 
@@ -399,7 +403,7 @@ impl Drop for UntilRead {
     }
 }
 
-/// A body that was read, with what it has of the budget.
+/// A received body with its lease.
 struct BudgetedBytes {
     bytes: Bytes,
     _lease: Arc<Lease>,
@@ -411,7 +415,7 @@ impl AsRef<[u8]> for BudgetedBytes {
     }
 }
 
-/// A number of bytes as people write it.
+/// Formats a number of bytes for people.
 fn size(bytes: usize) -> String {
     match bytes {
         _ if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),

@@ -1,4 +1,4 @@
-//! Flags that say who may use the server, and how it shows who it is.
+//! Flags for keys, tokens and TLS.
 
 use std::{env, path::PathBuf};
 
@@ -12,7 +12,8 @@ use crate::{
     listen::TlsFiles,
 };
 
-/// Where the key of a server is that has no key file: the second is OpenVINO Model Server's.
+/// Variables that hold the key of a server without a key file. The second is OpenVINO Model
+/// Server's.
 const VARIABLES: [&str; 2] = ["GRAPHMILL_API_KEY", "API_KEY"];
 
 #[derive(Debug, Args)]
@@ -24,7 +25,8 @@ pub(super) struct Access {
     /// or else `API_KEY` holds the only key; without these, no key is needed.
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
-    /// The only key, instead of a file. Other users of the machine can see it among the processes.
+    /// The only accepted key, in place of a file. Other users of the machine can see it in the list
+    /// of processes.
     #[arg(long, value_name = "KEY", value_parser = key)]
     api_key: Option<String>,
     /// Required issuer (`iss`) of JWTs, which are accepted in place of keys.
@@ -71,15 +73,12 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// Says in the options who may use the server.
+    /// Sets the options for keys, tokens and TLS.
     pub(super) fn apply(&self, options: &mut Options) -> Result<(), String> {
         options.jwt = self.jwt()?;
         options.keys = match (&self.api_key_file, &self.api_key) {
             (Some(_), Some(_)) => {
-                return Err(
-                    "--api_key and --api_key_file both say who has access: use one of them"
-                        .to_owned(),
-                );
+                return Err("--api_key and --api_key_file exclude each other".to_owned());
             }
             (Some(file), None) => Some(KeySource::File(file.clone())),
             (None, Some(key)) => Some(KeySource::One(Digest::of(key.as_bytes()))),
@@ -111,16 +110,18 @@ impl Access {
     }
 }
 
-/// Reads a key.
+/// Reads a key, which must not be empty or contain a comma.
 fn key(text: &str) -> Result<String, String> {
     match text {
         "" => Err("it is empty".to_owned()),
-        list if list.contains(',') => Err("several keys are in a file: --api_key_file".to_owned()),
+        list if list.contains(',') => {
+            Err("for several keys, use a file (--api_key_file)".to_owned())
+        }
         key => Ok(key.to_owned()),
     }
 }
 
-/// Reads where a key set is.
+/// Reads the location of a key set: a file or a URL.
 fn jwks_source(text: &str) -> Result<JwksSource, String> {
     if !text.contains("://") {
         return Ok(JwksSource::File(text.into()));
@@ -129,19 +130,19 @@ fn jwks_source(text: &str) -> Result<JwksSource, String> {
         Ok(url) if ["https", "http"].contains(&url.scheme()) => {
             if url.scheme() == "http" {
                 tracing::warn!(
-                    "--jwt_jwks: the issuer's keys come over http, so whoever is between can replace them"
+                    "--jwt_jwks: the issuer's keys are fetched over plain http and can be replaced on the way; use https"
                 );
             }
             Ok(JwksSource::Url(url))
         }
-        _ => Err("--jwt_jwks is no file and no address with https or http".to_owned()),
+        _ => Err("--jwt_jwks: expected a file or an http or https URL".to_owned()),
     }
 }
 
 fn from_environment() -> Option<KeySource> {
     VARIABLES.into_iter().find_map(|variable| {
         let key = env::var_os(variable).filter(|key| !key.is_empty())?;
-        tracing::info!("requests need the key that is in {variable}");
+        tracing::info!("requests need the key in the variable {variable}");
         Some(KeySource::One(Digest::of(key.as_encoded_bytes())))
     })
 }

@@ -1,11 +1,11 @@
-//! The files of one kind in folders that a command line names.
+//! Search for files by extension in folders that a command line names.
 
 use std::path::{Path, PathBuf};
 
-/// Files among those named, and files below the folders among them, whose names end with `ending`.
+/// Returns the named files, and all files below the named folders whose names end with `ending`.
 ///
 /// # Errors
-/// A folder that has none.
+/// If a folder has no such file.
 pub(super) fn files(named: &[PathBuf], ending: &str) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for path in named {
@@ -16,7 +16,7 @@ pub(super) fn files(named: &[PathBuf], ending: &str) -> Result<Vec<PathBuf>, Str
         let found = in_folder(path, ending);
         if found.is_empty() {
             return Err(format!(
-                "there is no `*{ending}` below `{}`",
+                "no file `*{ending}` in `{}` or its subfolders",
                 path.display()
             ));
         }
@@ -25,8 +25,8 @@ pub(super) fn files(named: &[PathBuf], ending: &str) -> Result<Vec<PathBuf>, Str
     Ok(files)
 }
 
-/// The files with this ending in a folder and the folders in it, by path; hidden ones and links are
-/// left out.
+/// Returns the files with this extension in a folder and its subfolders, sorted by path. Hidden
+/// files and links are skipped.
 pub(super) fn in_folder(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {

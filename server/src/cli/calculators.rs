@@ -1,4 +1,4 @@
-//! `graphmill calculators`: what graphs can use, from the registry of this binary.
+//! `graphmill calculators`: lists the calculators in the registry of this binary.
 
 use std::{fmt::Write as _, process::ExitCode};
 
@@ -15,7 +15,7 @@ use crate::catalog;
 pub(super) struct Arguments {
     /// Text to search for in names and descriptions, in any case.
     text: Option<String>,
-    /// Output format: a line each, or all that `describe` prints of each.
+    /// Output format: `text` prints one line each, `json` prints all details.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     report::exit_code(report::print(&text))
 }
 
-/// A line for each calculator with what it does, under the heading of its group.
+/// Formats a line for each calculator, under a heading for each group.
 fn listed(groups: &[(&str, Vec<(&str, &str)>)]) -> String {
     let names = groups.iter().flat_map(|(_, lines)| lines);
     let width = names.map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -1,6 +1,5 @@
-//! `graphmill check`: what is wrong with graph files and configurations, and with folders of them,
-//! without loading models.
-//! Whether these are there is looked at.
+//! `graphmill check`: checks graph files and configurations, and folders of them, without loading
+//! models. It checks that the models exist.
 
 use std::{
     fs,
@@ -43,36 +42,36 @@ pub(super) struct Arguments {
     further: registry::Further,
 }
 
-/// Prints the reference of one code.
+/// Prints the explanation of one code.
 fn explain(written: &str) -> ExitCode {
     let Some(code) = diagnostics::find(written) else {
         report::error(&format!(
-            "there is no code `{written}`: codes are written `GM0301`"
+            "unknown code `{written}`: expected one such as `GM0301`"
         ));
         return ExitCode::FAILURE;
     };
     report::exit_code(report::print(&diagnostics::entry(code)))
 }
 
-/// What files are checked against.
+/// The environment that files are checked in.
 struct Bench {
     environment: Environment,
     named: Named,
 }
 
-/// What is known of one file.
+/// The result of checking one file.
 #[derive(Default)]
 struct Checked {
     file: String,
-    /// The graph's name in the configuration that lists it.
+    /// Name of the graph in the configuration that lists it.
     graph: Option<String>,
     sources: SourceMap,
     diagnostics: Vec<Diagnostic>,
-    /// What is wrong with the file as a whole.
+    /// Error of the file as a whole, such as that it cannot be read.
     error: Option<String>,
-    /// What is worth knowing and not wrong.
+    /// Information that is not an error.
     note: Option<String>,
-    /// Set for a folder that has nothing to check.
+    /// True for a folder that has nothing to check.
     is_empty: bool,
 }
 
@@ -134,8 +133,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Checks the graphs that `serve` would serve of a folder; or else those of the folders in it, and
-/// graph files of other names.
+/// Checks the graphs that `serve` would serve from a folder. If there are none, checks its
+/// subfolders and other graph files.
 fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
     let why = match Source::of(path) {
         Ok(found) => return of_source(&found, bench),
@@ -143,7 +142,7 @@ fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
     };
     let mut all = Vec::new();
     for entry in entries(path) {
-        // Links can lead in circles.
+        // Links could form cycles.
         if entry.is_dir() && !entry.is_symlink() {
             let inside = folder(&entry, bench).into_iter();
             all.extend(inside.filter(|checked| !checked.is_empty));
@@ -161,7 +160,7 @@ fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
     all
 }
 
-/// Lists a folder by name, without hidden files.
+/// Lists a folder sorted by name, without hidden files.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let entries = entries.filter(|it| !it.file_name().to_string_lossy().starts_with('.'));
@@ -203,12 +202,12 @@ fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
         Source::Graph { file, base } => vec![graph(file, base, bench)],
         Source::Model(file) => vec![model(file, bench)],
         Source::Models(root) | Source::Repository(root) => folder(root, bench),
-        // What is checked is here.
+        // Models of Hugging Face are not checked, as they may not be on this machine.
         Source::Named(_) => Vec::new(),
     }
 }
 
-/// A model on the graph that suits it.
+/// Checks a model, and the built-in graph that suits it.
 fn model(file: &Path, bench: &Bench) -> Checked {
     let entry = source::one_model(file, None, &ModelFlags::default());
     let entry = entry.map(|config| config.graphs.into_iter().next());
@@ -227,7 +226,7 @@ fn model(file: &Path, bench: &Bench) -> Checked {
     }
 }
 
-/// A configuration of TorchServe.
+/// Checks a `config.properties` of TorchServe.
 fn properties_file(file: &Path) -> Checked {
     let read = properties::warnings(file);
     Checked {
@@ -241,7 +240,7 @@ fn properties_file(file: &Path) -> Checked {
     }
 }
 
-/// A model of Triton's repository, and the graph of each of its versions.
+/// Checks a model of Triton's repository, and the graph of each of its versions.
 fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = whole.parent().unwrap_or(Path::new(""));
@@ -264,7 +263,7 @@ fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
     all
 }
 
-/// A configuration, and each of its graphs, those too that it lists beside mistakes.
+/// Checks a configuration and each of its graphs, also if the configuration has errors.
 fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
     let mut loaded = config::load(file);
     loaded.diagnostics.append(&mut loaded.lacking);
@@ -288,7 +287,7 @@ fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
     all
 }
 
-/// A graph file; paths in it are relative to `base`.
+/// Checks a graph file. Paths in it are relative to `base`.
 fn graph(file: &Path, base: &Path, bench: &Bench) -> Checked {
     let compiled = match compile(file, base, &bench.environment, &bench.named) {
         Ok(compiled) => compiled,
@@ -310,7 +309,7 @@ fn compiled_graph(file: &Path, compiled: Compiled) -> Checked {
         }
         diagnostic
     };
-    // A graph need not be for REST: a test or a program of one's own may run it.
+    // A graph without HTTP is valid: a test or another program may run it.
     let no_http = compiled.plan.and_then(|plan| answers(&plan).err());
     Checked {
         sources: compiled.sources,

@@ -1,4 +1,4 @@
-//! HTTP to a server of this program: what the verbs that ask one use.
+//! HTTP client of the commands that query a running server.
 
 use bytes::Bytes;
 use reqwest::{Client as Http, Method, RequestBuilder, Response, StatusCode, Url, header};
@@ -7,26 +7,27 @@ use serde_json::Value;
 use super::server::is_url;
 use crate::http_client;
 
-/// Where servers are unless somebody says otherwise.
+/// URL of the server if the command line has none.
 pub(super) const USUAL_URL: &str = "http://127.0.0.1:8000";
 
-/// The way to a server whose certificate is refused.
+/// Hint for a server whose certificate is refused.
 const TRUSTED: &str = "the certificates of the system are trusted, or those in the file that the variable `SSL_CERT_FILE` names";
 
-/// The longest answer, and the longest line of a stream: more than any server here says.
+/// Maximum size in bytes of an answer, and of a line of a stream; more than any server here sends.
 const LONGEST: usize = 64 << 20;
 
-/// A server by its address.
+/// A client of one server.
 pub(super) struct Client {
     http: Http,
     base: String,
     key: Option<String>,
-    /// The way to a server, for those who name one that cannot be reached.
+    /// Hint for the error that the server cannot be reached.
     hint: &'static str,
 }
 
 impl Client {
-    /// Of the server at `url`, whose path may be that of the API. Connects when it is asked.
+    /// Creates a client for the server at `url`, whose path may be that of the API. It connects
+    /// with the first request.
     pub(super) fn new(url: &str, key: Option<String>) -> Result<Self, String> {
         let base = url.trim_end_matches('/');
         let base = ["/v3", "/v1"]
@@ -40,8 +41,8 @@ impl Client {
         };
         let parsed = Url::parse(&base).ok();
         let parsed = parsed.filter(|url| ["http", "https"].contains(&url.scheme()));
-        let parsed =
-            parsed.ok_or_else(|| format!("`{url}` is no URL: expected one such as {USUAL_URL}"))?;
+        let parsed = parsed
+            .ok_or_else(|| format!("`{url}` is not a URL: expected one such as {USUAL_URL}"))?;
         let http = http_client::builder_for(&parsed).build();
         let http =
             http.map_err(|error| format!("cannot ask `{url}`: {}", http_client::reason(&error)))?;
@@ -53,7 +54,7 @@ impl Client {
         })
     }
 
-    /// Uses another hint where the server cannot be reached.
+    /// Replaces the hint for a server that cannot be reached.
     pub(super) fn hinting(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
@@ -62,37 +63,38 @@ impl Client {
         &self.base
     }
 
-    /// The body of an answer. The error is the server's message, or why there is none.
+    /// Fetches a path and returns the body. The error is the server's message, or the reason why it
+    /// did not answer.
     pub(super) async fn get(&self, path: &str) -> Result<String, String> {
         whole(self.send(self.request(Method::GET, path)).await?).await
     }
 
-    /// As [`Client::get`], read as JSON.
+    /// Fetches a path like [`Client::get`], and parses the body as JSON.
     pub(super) async fn get_json(&self, path: &str) -> Result<Value, String> {
         let text = self.get(path).await?;
         let url = &self.base;
-        serde_json::from_str(&text).map_err(|error| format!("{url}{path} is no JSON: {error}"))
+        serde_json::from_str(&text).map_err(|error| format!("{url}{path} is not JSON: {error}"))
     }
 
-    /// Posts a request whose answer is a stream of events.
+    /// Posts a request that is answered by a stream of events.
     pub(super) async fn stream(&self, path: &str, body: &Value) -> Result<Events, String> {
         Ok(Events::new(self.post(path, body).await?))
     }
 
-    /// Listens to a stream of events.
+    /// Fetches a path that is answered by a stream of events.
     pub(super) async fn listen(&self, path: &str) -> Result<Events, String> {
         let answer = self.send(self.request(Method::GET, path)).await?;
         Ok(Events::new(answer))
     }
 
-    /// Posts JSON, and reads the answer as JSON.
+    /// Posts JSON, and parses the answer as JSON.
     pub(super) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, String> {
         let answer = whole(self.post(path, body).await?).await?;
         let url = &self.base;
-        serde_json::from_str(&answer).map_err(|error| format!("{url}{path} is no JSON: {error}"))
+        serde_json::from_str(&answer).map_err(|error| format!("{url}{path} is not JSON: {error}"))
     }
 
-    /// Deletes what is at a path.
+    /// Deletes the resource at a path.
     pub(super) async fn delete(&self, path: &str) -> Result<(), String> {
         let request = self.request(Method::DELETE, path);
         self.send(request).await.map(drop)
@@ -143,28 +145,28 @@ async fn whole(mut answer: Response) -> Result<String, String> {
 /// Returns the next bytes of an answer; `None` at its end.
 async fn next(answer: &mut Response) -> Result<Option<Bytes>, String> {
     let read = answer.chunk().await;
-    read.map_err(|error| format!("the answer breaks off: {}", http_client::reason(&error)))
+    read.map_err(|error| format!("the answer was cut short: {}", http_client::reason(&error)))
 }
 
-/// What a server says of a request that it does not serve.
+/// Returns the server's message for a refused request.
 fn refusal(status: StatusCode, body: &str) -> String {
     let said = serde_json::from_str::<Value>(body)
         .ok()
         .and_then(|body| message(&body));
-    said.unwrap_or_else(|| format!("the server answers {status}"))
+    said.unwrap_or_else(|| format!("the server answered {status}"))
 }
 
-/// The message in an answer that is an error, in either form.
+/// Returns the message of an error body, in the form of OpenAI or of this server.
 fn message(body: &Value) -> Option<String> {
     let error = body.get("error").filter(|error| !error.is_null())?;
     let text = error.as_str().or_else(|| error.get("message")?.as_str());
-    Some(text.unwrap_or("the server says no reason").to_owned())
+    Some(text.unwrap_or("the server gave no reason").to_owned())
 }
 
-/// The events of a stream.
+/// Reader of the events of a stream.
 pub(super) struct Events {
     answer: Response,
-    /// What has been read and is no whole line yet.
+    /// Received bytes of an incomplete line.
     read: Vec<u8>,
 }
 
@@ -176,8 +178,8 @@ impl Events {
         }
     }
 
-    /// The next event; nothing at the end. The error is the server's, or that the stream breaks
-    /// off.
+    /// Returns the next event; `None` at the end. The error is the server's message, or that the
+    /// stream was cut short.
     pub(super) async fn next(&mut self) -> Result<Option<Value>, String> {
         loop {
             while let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -190,7 +192,7 @@ impl Events {
                     return Ok(None);
                 }
                 let event: Value = serde_json::from_str(data)
-                    .map_err(|error| format!("an event of the answer is no JSON: {error}"))?;
+                    .map_err(|error| format!("an event of the answer is not JSON: {error}"))?;
                 return match message(&event) {
                     Some(message) => Err(message),
                     None => Ok(Some(event)),
@@ -201,7 +203,9 @@ impl Events {
             }
             match next(&mut self.answer).await? {
                 Some(more) => self.read.extend_from_slice(&more),
-                None => return Err("the answer breaks off: the connection was closed".to_owned()),
+                None => {
+                    return Err("the answer was cut short: the connection was closed".to_owned());
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-//! `graphmill completions`: what a shell needs to complete command lines.
+//! `graphmill completions`: prints a shell's completion script.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use super::{Cli, report};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Shell.
+    /// Shell that reads the completion script.
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -1,4 +1,4 @@
-//! `graphmill diff`: what two recordings of a session differ in.
+//! `graphmill diff`: compares two recordings of sessions.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,10 +17,10 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Recording.
+    /// Recording to compare, as `graphmill record` writes it.
     #[arg(value_name = "FILE")]
     one: PathBuf,
-    /// Recording to compare it with, of the same request or of the same graph.
+    /// Recording to compare it with, of the same request or the same graph.
     #[arg(value_name = "OTHER")]
     other: PathBuf,
     #[command(flatten)]
@@ -41,7 +41,7 @@ fn compare(arguments: &Arguments) -> Result<Option<String>, String> {
     let one = Recording::read(&arguments.one)?;
     let other = Recording::read(&arguments.other)?;
     let named = arguments.further.named()?;
-    // Only to name the nodes: of a graph that does not compile here, streams are told alone.
+    // The plan only names the nodes. If the graph does not compile here, only streams are named.
     let environment = Environment::new(Registry::global()).without_loading();
     let (file, text) = (Path::new("recorded.pbtxt"), other.head.text.clone());
     let compiled = compile_text(file, text, Path::new(""), &environment, &named);
@@ -50,14 +50,14 @@ fn compare(arguments: &Arguments) -> Result<Option<String>, String> {
     }))
 }
 
-/// The node that puts out a stream.
+/// Returns the node that produces a stream.
 pub(super) fn producer(plan: &Plan, stream: &str) -> Option<String> {
     let mut nodes = plan.explain().nodes.iter();
     let node = nodes.find(|node| node.outputs.iter().any(|port| port.name == stream))?;
     Some(node.name.clone())
 }
 
-/// Prints what differs.
+/// Prints a difference, or that there is none.
 pub(super) fn print(difference: &str) {
     if let Err(why) = report::print(difference) {
         report::error(&why);

@@ -1,4 +1,4 @@
-//! How the process exits: in an orderly way, and in any case soon.
+//! The exit of the process: orderly if possible, and soon in any case.
 //!
 //! The first signal begins the orderly shutdown by the server. It depends on threads that compute,
 //! load or write, and on a runtime with a free thread. So there are two exits that depend on
@@ -19,50 +19,51 @@ use signal_hook::{
     flag, low_level,
 };
 
-/// Whether there is nothing to end well yet.
+/// True until the orderly shutdown is set up. Until then a signal to stop ends the process at once.
 static STARTING: AtomicBool = AtomicBool::new(true);
 
-/// Whether a signal to stop has come.
+/// True once a signal to stop has arrived. A second one ends the process at once.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Signals to stop.
+/// Signals that stop the process.
 const STOP: [i32; 2] = [SIGINT, SIGTERM];
 
-/// Signals that tools send to tell of something and that would end a process that does not expect
-/// them.
+/// Signals that tools send as notifications. Their default action would end the process.
 const NEWS: [i32; 3] = [SIGHUP, SIGUSR1, SIGUSR2];
 
-/// What shells add to the number of the signal that ended a process.
+/// Offset that shells add to the number of the signal that ended a process.
 const BY_SIGNAL: i32 = 128;
 
-/// The status of a process that was told to stop and could not end well.
+/// Exit status of a process that did not stop in time.
 const STUCK: i32 = 1;
 
-/// How long a run that was interrupted may take to say so.
+/// Time for an interrupted run to report its end.
 const INTERRUPTED: Duration = Duration::from_secs(1);
 
-/// For a server. Until [`orderly`] a signal to stop ends the process at once: it has not begun.
+/// Prepares the signals of a server. Until [`orderly`] is called, a signal to stop ends the process
+/// at once.
 pub(super) fn prepare() -> io::Result<()> {
     for signal in STOP {
         flag::register_conditional_shutdown(signal, 0, &STARTING)?;
         second_ends(signal)?;
     }
     for signal in NEWS {
-        // Whatever is registered takes the place of the system's reaction.
+        // Any registration replaces the system's default action.
         static RECEIVED: AtomicBool = AtomicBool::new(false);
         flag::register(signal, &RECEIVED)?;
     }
     Ok(())
 }
 
-/// From now on the first signal to stop is the server's to obey, within `patience`.
+/// Leaves the first signal to stop to the server from now on, and ends the process if it takes
+/// longer than `patience`.
 pub(super) fn orderly(patience: Duration) -> io::Result<()> {
     watch_over(&STOP, patience, STUCK)?;
     STARTING.store(false, Ordering::SeqCst);
     Ok(())
 }
 
-/// For a run. Until it is [`interruptible`] an interrupt ends it at once: it has not begun.
+/// Prepares the signals of a run. Until it is [`interruptible`], an interrupt ends it at once.
 pub(super) fn prepare_run() -> Result<(), String> {
     let registered = flag::register_conditional_shutdown(SIGINT, BY_SIGNAL + SIGINT, &STARTING);
     registered
@@ -70,7 +71,8 @@ pub(super) fn prepare_run() -> Result<(), String> {
         .map_err(|error| format!("cannot listen for signals: {error}"))
 }
 
-/// For a run that obeys an interrupt by itself, unless what it runs does not let it.
+/// Leaves the first interrupt to the run from now on, and ends the process if it does not stop in
+/// time.
 pub(super) fn interruptible() -> io::Result<()> {
     STARTING.store(false, Ordering::SeqCst);
     second_ends(SIGINT)?;
@@ -79,29 +81,29 @@ pub(super) fn interruptible() -> io::Result<()> {
 
 /// Resolves at the first interrupt.
 pub(super) async fn interrupted() {
-    // If signals cannot be listened to, the default takes place: the process ends.
+    // If signals cannot be received, the default action remains: the process ends.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
 fn second_ends(signal: i32) -> io::Result<()> {
-    // In this order: the first sees that it is the first.
+    // The order matters: the first registration sees that a signal is the first one.
     flag::register_conditional_shutdown(signal, BY_SIGNAL + signal, &TOLD)?;
     flag::register(signal, &TOLD)?;
     Ok(())
 }
 
-/// Ends the process without the destructors of libraries in C++, which would take away what a thread
-/// that was left behind still computes with.
+/// Ends the process without running destructors of C++ libraries, which would free memory that an
+/// abandoned thread still uses.
 pub(super) fn leave(code: ExitCode) -> ! {
-    // Fails when nobody reads the output any more.
+    // Fails if nobody reads the output any more.
     let _ = io::stdout().flush();
     let status = (0..=u8::MAX).find(|status| ExitCode::from(*status) == code);
     low_level::exit(status.map_or(STUCK, i32::from))
 }
 
-/// Ends the process this long after the first of `signals`.
+/// Ends the process `patience` after the first of `signals`.
 fn watch_over(signals: &[i32], patience: Duration, status: i32) -> io::Result<()> {
     let (mut told, tell) = UnixStream::pair()?;
     for &signal in signals {
@@ -110,7 +112,7 @@ fn watch_over(signals: &[i32], patience: Duration, status: i32) -> io::Result<()
     thread::Builder::new()
         .name("watchdog".to_owned())
         .spawn(move || {
-            // The other end lives as long as the process: this ends with a signal.
+            // The other end is never closed, so this returns only at a signal.
             let _ = told.read_exact(&mut [0]);
             thread::sleep(patience);
             low_level::exit(status)

@@ -1,5 +1,5 @@
-//! `graphmill explain`: a graph as it runs, with its subgraphs expanded and what compilation
-//! resolved.
+//! `graphmill explain`: prints a graph as it runs, with expanded subgraphs and the results of
+//! compilation.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,17 +15,17 @@ use crate::{explain::Format, servable::compile};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph file.
+    /// Graph file to compile and print.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Output format.
+    /// Output format: `text` for people, `json` for programs, or a diagram.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
     further: registry::Further,
 }
 
-/// Explains that a folder cannot be shown, with the graph files that may be meant.
+/// Explains that a folder cannot be shown, and names its graph files.
 fn is_folder(folder: &Path) -> String {
     const MOST: usize = 5;
     let files = below::in_folder(folder, ".pbtxt");
@@ -42,7 +42,7 @@ fn is_folder(folder: &Path) -> String {
         named => format!("name one of {named}"),
     };
     format!(
-        "`{}` is a folder, and one graph is explained: {which}",
+        "`{}` is a folder, expected a graph file: {which}",
         folder.display()
     )
 }

@@ -1,4 +1,4 @@
-//! `graphmill fmt`: graph files in their one form.
+//! `graphmill fmt`: formats graph files.
 
 use std::{
     io::{self, Read as _},
@@ -11,7 +11,7 @@ use graphmill_grammar::{SourceMap, fmt};
 
 use super::{below, report};
 
-/// Ending of the names of graph files.
+/// File extension of graph files.
 const ENDING: &str = ".pbtxt";
 
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Formats a file; false if it cannot be done or, with `check`, has not been done.
+/// Formats a file. Returns false if that fails or, with `check`, if the file is not formatted.
 fn rewritten(file: &Path, check: bool) -> bool {
     let name = file.display().to_string();
     let text = match graphmill_engine::read_regular(file) {
@@ -83,7 +83,7 @@ fn standard_input(check: bool) -> bool {
     }
 }
 
-/// The text in its form; none if it cannot be read, which is shown.
+/// Formats a text. If it cannot be parsed, prints the diagnostics and returns `None`.
 fn formatted(name: &str, text: &[u8]) -> Option<String> {
     let mut sources = SourceMap::new();
     let formatted = fmt::format(&mut sources, name, text);

@@ -1,4 +1,4 @@
-//! `graphmill key`: makes a key.
+//! `graphmill key`: generates an API key.
 
 use std::{
     io::{self, Write as _},
@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     name: String,
 }
 
-/// Random bytes of a key: more than anybody can try.
+/// Random bytes in a key, too many to guess.
 const BYTES: usize = 32;
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         "sha256": Digest::of(key.as_bytes()).to_string(),
     });
     report::note(&format!(
-        "the key of `{}`, which is nowhere else, and its entry in `keys` of the key file:",
+        "the key of `{}`, which is not stored anywhere, and its entry in `keys` of the key file:",
         arguments.name
     ));
     match writeln!(io::stdout(), "{key}\n{entry}") {

@@ -1,4 +1,4 @@
-//! Flags that say who may connect, and how.
+//! Flags for addresses, allowed hosts and origins, connection limits and timeouts.
 
 use std::{
     io::ErrorKind,
@@ -34,15 +34,15 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     rest_bind_address: Vec<String>,
-    /// Path of a Unix socket at which the REST API is served, too, without TLS.
+    /// Path of a Unix socket that also serves the REST API, without TLS.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
-    /// Beginning of paths that requests may have before those of the server, such as `/llm`.
+    /// Prefix that paths of requests may have, such as `/llm`.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PATH", value_parser = prefix)]
     api_prefix: Option<String>,
     /// Addresses or host names of the gRPC API (`--port`), separated by commas.
     ///
-    /// What `--rest_bind_address` says of other machines holds here, too.
+    /// The notes on other machines at `--rest_bind_address` apply here, too.
     #[arg(
         help_heading = heading::NETWORK,
         long,
@@ -52,14 +52,15 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     grpc_bind_address: Vec<String>,
-    /// Separate port for what operators ask by gRPC, such as TorchServe's management API.
+    /// Separate port for gRPC requests of operators, such as TorchServe's management API.
     ///
-    /// It has the addresses of `--grpc_bind_address`. What operators ask is then refused at `--port`.
+    /// Its addresses are those of `--grpc_bind_address`. `--port` then refuses requests of
+    /// operators.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     grpc_management_port: Option<u16>,
     /// Separate port for health, metrics, status and configuration.
     ///
-    /// It stays reachable when the other port has no connection left. Metrics, status and
+    /// It stays reachable when the other port has no connections left. Metrics, status and
     /// configuration are then served only there.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     management_port: Option<u16>,
@@ -73,7 +74,7 @@ pub(super) struct Listening {
         requires = "management_port"
     )]
     management_bind_address: Vec<String>,
-    /// Address and port at which `/metrics` is served alone, too: `0.0.0.0:8002`.
+    /// Additional address and port that serve only `/metrics`, such as `0.0.0.0:8002`.
     #[arg(help_heading = heading::NETWORK, long, value_name = "ADDRESS")]
     metrics_address: Option<String>,
     /// Host names that clients may use, separated by commas: `models.example.com`, `*.example.com`,
@@ -91,10 +92,10 @@ pub(super) struct Listening {
     /// Maximum number of client connections. A lower limit of open files (`ulimit -n`) lowers it.
     #[arg(help_heading = heading::LIMITS, long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
     max_connections: u32,
-    /// Seconds for the head of a request, from its first byte to its last.
+    /// Seconds that a client may take to send the head of a request.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SECONDS", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     header_timeout_seconds: u32,
-    /// Seconds for the body of a request, plus one for each 64 KiB received.
+    /// Seconds that a client may take to send a request body, plus one for each 64 KiB received.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SECONDS", default_value_t = 30, value_parser = value_parser!(u32).range(1..))]
     body_timeout_seconds: u32,
     /// Seconds that a client may leave its answer unread, plus one for each 16 KiB read.
@@ -102,14 +103,14 @@ pub(super) struct Listening {
     write_timeout_seconds: u32,
     /// Seconds that a connection may be idle.
     ///
-    /// Behind a proxy, set it above the proxy's idle timeout, or the proxy sends requests into
-    /// connections that are being closed.
+    /// Behind a proxy, set it above the proxy's idle timeout. Otherwise the proxy sends requests
+    /// into connections that are being closed.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SECONDS", default_value_t = 60, value_parser = value_parser!(u32).range(1..))]
     idle_timeout_seconds: u32,
 }
 
 impl Listening {
-    /// Says in the options where to listen and to whom.
+    /// Sets the options for listening.
     pub(super) fn apply(
         &self,
         port: u16,
@@ -158,7 +159,7 @@ impl Listening {
                 earlier.find_map(|(other, taken)| Some((other, taken.iter().find(is_shared)?)));
             if let Some((other, address)) = shared {
                 return Err(format!(
-                    "`{other}` and `{flag}` are both at {address}: each needs a port of its own"
+                    "`{other}` and `{flag}` both listen at {address}: each needs its own port"
                 ));
             }
         }
@@ -172,7 +173,7 @@ impl Listening {
         let connections = listen::affordable(wanted);
         if connections < wanted {
             tracing::warn!(
-                "at most {connections} connections at a time: the limit of open files leaves no more (ulimit -n)"
+                "at most {connections} connections at a time, because of the limit of open files (ulimit -n)"
             );
         }
         options.limits = Limits {
@@ -186,7 +187,7 @@ impl Listening {
     }
 }
 
-/// Describes where a server listens, and for what.
+/// Describes the addresses of a server and their purposes.
 pub(super) fn told(server: &Server, scheme: &str) -> String {
     let listeners = [
         (server.addresses(), "REST"),
@@ -208,17 +209,17 @@ pub(super) fn told(server: &Server, scheme: &str) -> String {
     told.chain(socket).collect::<Vec<_>>().join(", ")
 }
 
-/// Warns of listeners that others than this machine reach.
+/// Warns of addresses that other machines can reach.
 pub(super) fn warn_of_strangers(addresses: &[SocketAddr]) {
     for address in addresses.iter().filter(|it| !it.ip().is_loopback()) {
         tracing::warn!(
-            "EVERYBODY WHO REACHES http://{address} CAN USE THIS SERVER: it has no keys. Keep strangers out with keys (--api_key_file) \
-             or a firewall, or listen at 127.0.0.1 (--rest_bind_address)"
+            "EVERYBODY WHO CAN CONNECT TO http://{address} CAN USE THIS SERVER: it has no keys. Restrict access with keys \
+             (--api_key_file) or a firewall, or listen at 127.0.0.1 (--rest_bind_address)"
         );
     }
 }
 
-/// Reads a beginning of paths: one segment or more, without a slash at the end.
+/// Reads a prefix of paths: one or more segments, without a slash at the end.
 fn prefix(text: &str) -> Result<String, String> {
     let text = text.trim_end_matches('/');
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._~".contains(it);
@@ -231,7 +232,7 @@ fn prefix(text: &str) -> Result<String, String> {
     }
 }
 
-/// The socket addresses of hosts, each once.
+/// Resolves host names to socket addresses, each once.
 fn resolve(hosts: &[String], port: u16, flag: &str) -> Result<Vec<SocketAddr>, String> {
     let mut addresses = Vec::new();
     for host in hosts.iter().map(|host| host.trim()) {

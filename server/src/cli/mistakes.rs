@@ -1,5 +1,5 @@
-//! Mistakes on the command line in plain English, with the place that a value comes from where that
-//! is not the command line.
+//! Errors of the command line in plain English. For a value from a variable or a file, they name
+//! its origin.
 
 use std::{ffi::OsString, io::IsTerminal as _};
 
@@ -11,7 +11,7 @@ use clap::{
 use super::serve::properties::Expanded;
 use crate::observe::log;
 
-/// Words of Rust's parsers, and what they mean.
+/// Messages of Rust's parsers, and their replacements.
 const WORDS: [(&str, &str); 7] = [
     ("invalid digit found in string", "expected a whole number"),
     (
@@ -31,7 +31,8 @@ const WORDS: [(&str, &str); 7] = [
     ("invalid port value", "expected a port"),
 ];
 
-/// Ends the process as a mistake on the command line does; `arguments` has what was read of a file.
+/// Ends the process with an error of the command line. `arguments` contains the values that were
+/// read from a file.
 pub(super) fn leave(
     error: &Error,
     command: &Command,
@@ -50,13 +51,13 @@ pub(super) fn leave(
     let origin = flag(error).and_then(|flag| origin(&flag, command, arguments, expanded));
     let mut lines: Vec<String> = text.trim_end().lines().map(plain).collect();
     if let Some(origin) = origin {
-        lines.insert(1, format!("  the value is that of {origin}"));
+        lines.insert(1, format!("  the value is from {origin}"));
     }
     log::print(&lines.join("\n"));
     std::process::exit(error.exit_code());
 }
 
-/// The name of the flag that an error is about.
+/// Returns the name of the flag that an error is about.
 fn flag(error: &Error) -> Option<String> {
     let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else {
         return None;
@@ -65,7 +66,7 @@ fn flag(error: &Error) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// The variable or the line of a file that gave a flag its value.
+/// Returns the variable or the file key that gave a flag its value.
 fn origin(
     flag: &str,
     command: &Command,
@@ -90,7 +91,7 @@ fn origin(
     Some(format!("the variable `{variable}`"))
 }
 
-/// A line in plain English.
+/// Rewrites a line in plain English.
 fn plain(line: &str) -> String {
     let mut line = line.to_owned();
     for (words, plain) in WORDS {
@@ -99,13 +100,13 @@ fn plain(line: &str) -> String {
     ranged(&line).unwrap_or(line)
 }
 
-/// A line about a number beyond a range: `70000 is not in 0..=65535`.
+/// Rewrites a line about a number out of range: `70000 is not in 0..=65535`.
 fn ranged(line: &str) -> Option<String> {
     let (before, range) = line.rsplit_once(" is not in ")?;
     let (least, most) = range.split_once("..")?;
     let (before, number) = before.rsplit_once(' ')?;
     Some(match most.strip_prefix('=') {
-        Some(most) => format!("{before} {number} is no number from {least} to {most}"),
+        Some(most) => format!("{before} {number} is not between {least} and {most}"),
         None => format!("{before} {number} is less than {least}"),
     })
 }
@@ -123,7 +124,7 @@ mod tests {
             ),
             (
                 "error: invalid value '-1' for '--a <A>': -1 is not in 0..=255",
-                "error: invalid value '-1' for '--a <A>': -1 is no number from 0 to 255",
+                "error: invalid value '-1' for '--a <A>': -1 is not between 0 and 255",
             ),
             ("x: 0 is not in 1..", "x: 0 is less than 1"),
             ("what is not in here", "what is not in here"),

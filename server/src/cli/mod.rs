@@ -1,5 +1,5 @@
-//! The command line: one file a verb. Flags are spelled with underscores, as in OpenVINO Model
-//! Server, or with dashes.
+//! The command line, with a file for each command. Flags can be spelled with underscores, as in
+//! OpenVINO Model Server, or with dashes.
 
 mod access;
 mod archive;
@@ -66,7 +66,7 @@ const EXAMPLES: &str = "Examples:
 
 `graphmill COMMAND --help` explains a command.";
 
-/// The verbs by purpose, as the help lists them.
+/// Commands by purpose, as the help lists them.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Serve", &["serve", "chat"]),
     ("Get models", &["pull", "list", "rm", "quantize"]),
@@ -103,9 +103,9 @@ enum Verb {
     Pull(models::Pull),
     /// List the downloaded models: files and sizes.
     List(models::List),
-    /// Remove a downloaded model.
+    /// Remove a downloaded model, or some of its files.
     Rm(models::Remove),
-    /// Write a model's file again with smaller weights.
+    /// Quantize the weights of a model file.
     Quantize(quantize::Arguments),
     /// Watch the activity of a server: its engines and its graphs.
     Top(top::Arguments),
@@ -123,7 +123,7 @@ enum Verb {
     Check(check::Arguments),
     /// Show a graph as it runs: subgraphs expanded, types of streams, when and where nodes run.
     Explain(explain::Arguments),
-    /// Format graph files.
+    /// Format graph files in the standard form.
     Fmt(fmt::Arguments),
     /// Run a graph without a server: packets in and out as lines of JSON.
     Run(run::Arguments),
@@ -143,30 +143,30 @@ enum Verb {
     Completions(completions::Arguments),
 }
 
-/// Output format of a verb.
+/// Output format of a command.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people.
+    /// Text for people to read.
     Text,
-    /// For programs: all that is known.
+    /// JSON with all details, for programs.
     Json,
 }
 
-/// A choice of the command line.
+/// A flag that takes `on` or `off`.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 enum Switch {
     On,
     Off,
 }
 
-/// The formats of models that are tried beside llama.cpp's.
+/// Trials of model formats other than llama.cpp's.
 #[cfg(feature = "onnx")]
 const FORMATS: &[FileTrial] = graphmill_calculators::onnx::TRIALS;
 #[cfg(not(feature = "onnx"))]
 const FORMATS: &[FileTrial] = &[];
 
-/// Runs the command line of this process: what a server binary does. To be called before anything
-/// else, as the server may start this program again to try a model.
+/// Runs the command line of this process, as a server binary does. Must be called first in `main`,
+/// because the server may start this program again to try loading a model.
 pub fn main() -> ExitCode {
     if !processor::suffices() {
         return ExitCode::FAILURE;
@@ -175,7 +175,7 @@ pub fn main() -> ExitCode {
     if let Some(library) = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
         use_library(library.into());
     }
-    // The process may be one that tries a model, which the command line says nothing of.
+    // The process may be one that tries loading a model, started without arguments.
     trial::answer(Knowledge {
         formats: FORMATS,
         try_template: ChatTemplate::attempt,
@@ -251,11 +251,12 @@ pub fn main() -> ExitCode {
     ending::leave(status)
 }
 
-/// The command line with the variables of the environment, also those without a prefix if `bare`.
+/// Builds the command line with the environment variables of its flags. If `bare`, variables
+/// without a prefix are read, too.
 fn command(bare: bool) -> Command {
     let command = Cli::command()
         .mut_subcommand("serve", |serve| serve::environment::read(serve, bare))
-        // `-1` is a wrong number, and no unknown flag.
+        // `-1` is read as a wrong number, not as an unknown flag.
         .mut_subcommands(|verb| {
             verb.mut_args(|argument| {
                 let is_flag = argument.get_long().is_some() && argument.get_action().takes_values();
@@ -266,7 +267,7 @@ fn command(bare: bool) -> Command {
     command.help_template(template)
 }
 
-/// The overview of all verbs, by group.
+/// Formats the overview of all commands by group.
 fn template(command: &Command) -> String {
     let header = command.get_styles().get_header();
     let line = |verb: &&str| {
@@ -284,7 +285,7 @@ fn template(command: &Command) -> String {
     )
 }
 
-/// Flags of llama-server that are words behind one dash, and what they are here.
+/// Flags of llama-server with several letters after one dash, and the flags here.
 const SINGLE_DASH: [(&str, &str); 19] = [
     ("-hf", "--hf_repo"),
     ("-hfr", "--hf_repo"),
@@ -307,8 +308,8 @@ const SINGLE_DASH: [(&str, &str); 19] = [
     ("-cb", "--cont_batching"),
 ];
 
-/// Spells flags with underscores, and adds the verb that a command line of OpenVINO Model Server
-/// leaves out.
+/// Rewrites flags with underscores, and adds the command that a command line of OpenVINO Model
+/// Server leaves out.
 fn normalized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut normalized: Vec<OsString> = Vec::new();
     let mut flags_ended = false;

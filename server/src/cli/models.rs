@@ -15,7 +15,6 @@ use crate::{
     observe::log::{self, Level, shown},
 };
 
-/// Arguments of `pull`.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", after_help = VARIABLES)]
 pub(super) struct Pull {
@@ -26,7 +25,7 @@ pub(super) struct Pull {
     /// Folder for the files [default: Hugging Face's cache].
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Downloads files again that are there.
+    /// Downloads files again that already exist.
     #[arg(long)]
     overwrite: bool,
 }
@@ -34,16 +33,14 @@ pub(super) struct Pull {
 const VARIABLES: &str = "Variables: HF_TOKEN (for gated and private models), HF_ENDPOINT, \
                          HF_HOME, HF_HUB_CACHE, HF_HUB_OFFLINE, HTTPS_PROXY.";
 
-/// Arguments of `list`.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct List {
-    /// Output format.
+    /// Output format: `text` for people, `json` for programs.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
-/// Arguments of `rm`.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Remove {
@@ -61,7 +58,7 @@ pub(super) fn pull(arguments: &Pull) -> ExitCode {
     report::exit_code(pulled(&order))
 }
 
-/// Downloads a model and prints where it is.
+/// Downloads a model and prints its path.
 pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
     let Fetched { model, projector } = fetched(order)?;
     let paths = [Some(model), projector].into_iter().flatten();
@@ -75,13 +72,13 @@ pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Downloads a model, and tells how far that is.
+/// Downloads a model, and shows the progress.
 fn fetched(order: &Order) -> Result<Fetched, String> {
     log::start(Level::Warning, log::Format::Text, None)?;
     shown_while(|| hub::fetch(order))
 }
 
-/// Shows how far a download is that `work` makes.
+/// Shows the progress of a download during `work`.
 pub(super) fn shown_while<T>(work: impl FnOnce() -> T) -> T {
     let part = || Some((hub::progress::line()?, hub::progress::stage()?.1));
     progress::shown_while(part, work)
@@ -106,7 +103,7 @@ fn table(files: &[CachedFile]) -> String {
     let width = names.iter().map(String::len).max().unwrap_or_default();
     let mut table = String::new();
     for (name, file) in names.iter().zip(files) {
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         let _ = writeln!(table, "{name:width$}  {:>7}", bytes(file.bytes));
     }
     table
@@ -116,15 +113,12 @@ pub(super) fn remove(arguments: &Remove) -> ExitCode {
     let name = &arguments.name;
     let removed = Cache::of_environment().and_then(|cache| cache.remove(name));
     report::exit_code(removed.map(|freed| {
-        report::note(&format!(
-            "`{name}` is removed: {} are free now",
-            bytes(freed)
-        ));
+        report::note(&format!("removed `{name}`: {} freed", bytes(freed)));
         ExitCode::SUCCESS
     }))
 }
 
 fn print(text: &str) {
-    // Fails when the reader has read enough, as `head` does.
+    // Fails if the reader closes its end early, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! How long llama.cpp's threads spin where they wait for each other.
+//! Limits the time that llama.cpp's threads spin while they wait for each other.
 //!
 //! They synchronize several hundred times in a step. With GNU OpenMP, a waiting thread spins for
 //! milliseconds before it sleeps. If another program, or one of our own threads, occupies the core
@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 
 use graphmill_llm::backend;
 
-/// The longest spin where threads of a step can be on one CPU.
+/// Maximum spin if threads of a step can share a CPU.
 const SPIN: Duration = Duration::from_micros(50);
-/// The longest spin where each has its own.
+/// Maximum spin if each thread has its own CPU.
 const SPIN_ALONE: Duration = Duration::from_micros(200);
-/// Turns of a spinning loop that are timed, and how often: the fastest counts.
+/// Turns of a spinning loop in a measurement. The fastest of several measurements counts.
 const TURNS: u32 = 1_000;
 const SAMPLES: u32 = 5;
 
-/// Starts the program again with a limit, as the same process: OpenMP reads its environment when
-/// the program is loaded. Does nothing where the environment already says how to wait.
+/// Restarts the program in the same process with a limit, because OpenMP reads its environment when
+/// the program is loaded. Does nothing if the environment already has a setting.
 pub(super) fn limit() {
     let says_how = ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"];
     if says_how.iter().any(|name| env::var_os(name).is_some()) {
@@ -38,7 +38,7 @@ pub(super) fn limit() {
     if let Some(name) = arguments.next() {
         again.arg0(name);
     }
-    // Comes back only if the system refuses, and then the defaults stay.
+    // Returns only if the system refuses. Then the defaults stay.
     let _refusal = again
         .args(arguments)
         .env("GOMP_SPINCOUNT", turns(longest()).to_string())
@@ -53,7 +53,8 @@ fn longest() -> Duration {
     }
 }
 
-/// Turns of a spinning loop in this time: what one takes differs tenfold between processors.
+/// Returns the turns of a spinning loop that take this time. One turn differs tenfold between
+/// processors.
 fn turns(spin: Duration) -> u128 {
     let sample = || {
         let start = Instant::now();

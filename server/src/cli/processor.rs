@@ -1,13 +1,13 @@
-//! Whether this processor has the instructions that the program was compiled for. Without the
-//! check, a program from another machine ends with `Illegal instruction` and no word why.
+//! A check that the processor has the instructions that the program was compiled for. Without it, a
+//! program from another machine ends with `Illegal instruction` and no explanation.
 
-/// Whether it has them. If not, standard error says what is missing.
+/// Returns true if the processor has them. Otherwise prints the missing ones to standard error.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn suffices() -> bool {
     x86::suffices()
 }
 
-/// Other processors have no instruction sets that a build chooses among.
+/// On other processors a build has no choice of instruction sets.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn suffices() -> bool {
     true
@@ -20,21 +20,22 @@ mod x86 {
         io::Write,
     };
 
-    /// Where `cpuid` tells of an instruction set.
+    /// The `cpuid` register that reports an instruction set.
     enum Leaf {
-        /// `ecx` of leaf 1.
+        /// Register `ecx` of leaf 1.
         Basic,
-        /// `ebx` of leaf 7.
+        /// Register `ebx` of leaf 7.
         Extended,
-        /// `ecx` of leaf 7.
+        /// Register `ecx` of leaf 7.
         Further,
-        /// `ecx` of the first leaf of AMD.
+        /// Register `ecx` of the first extended leaf of AMD.
         Amd,
     }
 
-    /// Everything here may be compiled to instructions that are missing, so there is little of it:
-    /// no vector and no formatting, only calls into the standard library, which needs none of them.
-    /// Its detection takes for granted what the program was compiled for, so it cannot be asked.
+    /// Checks the processor. Code here may be compiled to missing instructions, so it is short: no
+    /// vector, no formatting, only calls into the standard library, which needs none of them. The
+    /// library's detection assumes the instructions that the program was compiled for, so it cannot
+    /// be used.
     pub(super) fn suffices() -> bool {
         let (highest, highest_amd) = (__cpuid(0).eax, __cpuid(0x8000_0000).eax);
         let basic = __cpuid(1).ecx;
@@ -72,12 +73,13 @@ mod x86 {
         suffices
     }
 
-    /// Standard error may be closed, and then nobody reads it.
+    /// Writes to standard error. A failure is ignored, as nobody reads it then.
     fn say(text: &str) {
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
-    /// The name, whether the program was compiled for it, and where the processor says so.
+    /// For each instruction set: name, true if the program was compiled for it, and the register
+    /// and bit that report it.
     #[rustfmt::skip]
     const NEEDED: [(&str, bool, Leaf, u32); 21] = [
         ("SSE3",              cfg!(target_feature = "sse3"),            Leaf::Basic,    0),

@@ -1,4 +1,4 @@
-//! The line on a terminal that tells how far something is: the graphs that are loaded, or a file.
+//! The progress line on a terminal, of graphs being loaded or of a file.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -12,16 +12,16 @@ use tokio::{task::JoinSet, time::interval};
 
 use crate::{app::Server, observe::log};
 
-/// How often the line changes: often enough to see that something happens.
+/// Interval between updates of the line.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// The line, which goes away with this value.
+/// The progress line, removed on drop.
 pub(super) struct Shown {
     writing: JoinSet<()>,
     is_shown: bool,
 }
 
-/// Shows the line of a server that is loading its graphs, if there is a terminal to show it.
+/// Shows the progress of a server that is loading its graphs, if standard error is a terminal.
 pub(super) fn show(server: &Server) -> Shown {
     let mut writing = JoinSet::new();
     let is_shown = io::stderr().is_terminal();
@@ -47,8 +47,8 @@ impl Drop for Shown {
     }
 }
 
-/// Shows what `look` tells of `work` while that runs: in one line of a terminal, which goes away, and
-/// elsewhere in a line for each tenth.
+/// Shows the progress that `look` reports during `work`: on a terminal in one line, which is
+/// removed at the end; elsewhere in a line for each tenth.
 pub(super) fn shown_while<T>(
     look: impl Fn() -> Option<(String, f32)> + Send,
     work: impl FnOnce() -> T,
@@ -72,7 +72,7 @@ fn follow(look: impl Fn() -> Option<(String, f32)>, end: &Receiver<()>) {
         } else if (part * 10.0) as u32 > tenths {
             tenths = (part * 10.0) as u32;
             if writeln!(io::stderr(), "{line}").is_err() {
-                // Whoever has started this process is gone.
+                // The process that started this one has ended.
                 process::exit(1);
             }
         }

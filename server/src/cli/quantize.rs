@@ -1,4 +1,4 @@
-//! `graphmill quantize`: a model's file with smaller weights.
+//! `graphmill quantize`: quantizes the weights of a model file.
 
 use std::{
     fs,
@@ -19,23 +19,23 @@ use crate::{
     observe::log::{self, Format, Level},
 };
 
-/// The beginning of lines of progress.
+/// Prefix of progress lines, by which a parent process finds them in the output.
 pub(super) const QUANTIZING: &str = "quantizing ";
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Model to read: a `.gguf` file, or the first part of one that is split.
+    /// Model to read: a `.gguf` file, or the first part of a split one.
     input: PathBuf,
-    /// File to write.
+    /// File to write. An existing file is an error without `--force`.
     output: PathBuf,
-    /// Type of the weights. `Q4_K_M` is small, `Q8_0` loses next to nothing.
+    /// Type of the weights: `Q4_K_M` is small, `Q8_0` loses almost no quality.
     #[arg(value_name = "TYPE", value_parser = PossibleValuesParser::new(TYPES.map(|(name, _)| name)), ignore_case = true)]
     kind: String,
-    /// Overwrites the file.
+    /// Overwrites the output file if it exists.
     #[arg(long)]
     force: bool,
-    /// Quantizes weights that are quantized already, which costs quality.
+    /// Quantizes weights that are already quantized, which costs quality.
     #[arg(long)]
     allow_requantize: bool,
     /// Threads that compute [default: one for each CPU].
@@ -57,10 +57,12 @@ fn try_run(arguments: &Arguments) -> Result<(), String> {
     if output.exists() {
         let whole = |path: &Path| path.canonicalize().ok();
         if whole(output) == whole(input) {
-            return Err(format!("`{shown}` is the model itself: write another file"));
+            return Err(format!(
+                "`{shown}` is the input: choose another output file"
+            ));
         }
         if !arguments.force {
-            return Err(format!("`{shown}` is there already: --force overwrites it"));
+            return Err(format!("`{shown}` already exists: --force overwrites it"));
         }
     }
     let number = TYPES
@@ -73,7 +75,7 @@ fn try_run(arguments: &Arguments) -> Result<(), String> {
         threads: arguments.threads.unwrap_or_else(cpus),
         again: arguments.allow_requantize,
     };
-    // The file has its name once it is whole.
+    // The file gets its name once it is complete.
     let mut part = output.clone().into_os_string();
     part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);
@@ -88,7 +90,7 @@ fn try_run(arguments: &Arguments) -> Result<(), String> {
     let told = |error| match error {
         LoadError::Model { message, .. } => {
             let hint = if message.contains("requantizing") {
-                ": `graphmill quantize --allow_requantize` does it, at a cost in quality"
+                ": `graphmill quantize --allow_requantize` does it, but quality suffers"
             } else {
                 ""
             };
@@ -100,7 +102,7 @@ fn try_run(arguments: &Arguments) -> Result<(), String> {
         .map_err(told)
         .and_then(|()| fs::rename(&part, output).map_err(unwritable));
     if written.is_err() {
-        // Nothing is left of what failed; there may be nothing.
+        // Removes the incomplete file, if there is one.
         fs::remove_file(&part).ok();
     }
     written?;

@@ -1,4 +1,4 @@
-//! `graphmill record`: writes what passes in coming sessions of a running graph into files.
+//! `graphmill record`: records the next sessions of a running graph to files.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::ExitCode, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
     server::{Server, block_on, encoded},
 };
 
-/// How often the server is asked whether a session has ended.
+/// Interval for asking the server for finished sessions.
 const ASK_EVERY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]
@@ -23,10 +23,10 @@ const ASK_EVERY: Duration = Duration::from_millis(300);
 pub(super) struct Arguments {
     #[command(flatten)]
     server: Server,
-    /// Graph, by its name in `/v3/graphs`.
+    /// Name of the graph, as in `/v3/graphs`.
     #[arg(value_name = "GRAPH")]
     graph: String,
-    /// Folder for the files, one for each session: its id and `.jsonl`.
+    /// Folder for the files, one for each session, named by its id with `.jsonl`.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     output: PathBuf,
     /// Number of sessions to record.
@@ -69,18 +69,18 @@ async fn record(arguments: &Arguments) -> Result<(), String> {
             Err(error) => Err(format!("cannot listen for signals: {error}")),
         },
     };
-    // A server that is gone records nothing.
+    // A server that has stopped does not record any more.
     let _ = client.delete(&path).await;
     match written? {
         0 => Err(format!(
-            "no session of `{}` ended meanwhile",
+            "no session of `{}` ended in this time",
             arguments.graph
         )),
         _ => Ok(()),
     }
 }
 
-/// Writes what ends, until there are enough or no more can come. Returns how many there were.
+/// Writes finished sessions until there are enough or no more can come. Returns their number.
 async fn collect(
     client: &Client,
     path: &str,
@@ -108,7 +108,7 @@ async fn collect(
 async fn save(client: &Client, arguments: &Arguments, id: &str) -> Result<(), String> {
     let path = format!("/v3/sessions/{}/recording", encoded(id));
     let lines = client.get(&path).await?;
-    // An id may be what a client has chosen.
+    // A client may have chosen the id, so it may contain any character.
     let is_plain = |it: &char| it.is_ascii_alphanumeric() || "-_~".contains(*it);
     let name: String = id.chars().filter(is_plain).collect();
     let file = arguments.output.join(format!("{name}.jsonl"));
@@ -118,7 +118,7 @@ async fn save(client: &Client, arguments: &Arguments, id: &str) -> Result<(), St
     Ok(())
 }
 
-/// The sessions of those recordings in a list that are asked for.
+/// Returns the ids of the listed recordings that `which` selects.
 fn ids(listed: &Value, which: impl Fn(&Value) -> bool) -> BTreeSet<String> {
     let recordings = listed["recordings"].as_array();
     let recordings = recordings.map_or(&[][..], Vec::as_slice);

@@ -1,4 +1,4 @@
-//! The subgraphs that a command goes by.
+//! Flags that add subgraphs to the registry.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::config::subgraphs::Named;
 
-/// Flags of all verbs that compile graphs.
+/// Flags of all commands that compile graphs.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Further {
@@ -20,7 +20,7 @@ pub(super) struct Further {
 }
 
 impl Further {
-    /// The subgraphs that the flags name. The error says which of them is wrong.
+    /// Returns the subgraphs that the flags name. The error names the wrong one.
     pub(super) fn named(&self) -> Result<Named, String> {
         let mut named = Named::default();
         for path in &self.subgraphs {

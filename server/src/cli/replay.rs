@@ -1,4 +1,5 @@
-//! `graphmill replay`: a recorded session once more, without a model that computes.
+//! `graphmill replay`: runs a recorded session again with its recorded tokens, so that no language
+//! model computes.
 
 use std::{
     fs,
@@ -91,21 +92,23 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     }
 }
 
-/// What is played, and what it was recorded of.
+/// The graph to play, and the graph of the recording.
 struct Plans {
     recorded: Arc<Plan>,
     played: Arc<Plan>,
-    /// The text of the one that is played.
+    /// Text of the graph to play.
     text: String,
 }
 
 impl Plans {
-    /// None if diagnostics say why not.
+    /// Compiles both graphs. `None` if one has errors, which have been shown.
     fn compile(arguments: &Arguments, recording: &Recording) -> Result<Option<Self>, String> {
         let named = arguments.further.named()?;
         let text = &recording.head.text;
         if text.is_empty() {
-            return Err("the recording has no graph, as that was not read from a file".to_owned());
+            return Err(
+                "the recording has no graph, because it was not read from a file".to_owned(),
+            );
         }
         let base = &arguments.base_path;
         let of_recorded = |environment: &Environment| {
@@ -122,7 +125,7 @@ impl Plans {
                 text: text.clone(),
             }));
         };
-        // Only its shape is asked for.
+        // Only its streams are needed, so no model is loaded.
         let looking = Environment::new(Registry::global()).without_loading();
         let Some(recorded) = of_recorded(&looking) else {
             return Ok(None);
@@ -140,7 +143,7 @@ impl Plans {
     }
 }
 
-/// Runs the session, and gives the packets of all streams.
+/// Runs the session, and returns the packets of all streams.
 fn play(
     arguments: &Arguments,
     recording: &Recording,
@@ -170,10 +173,10 @@ fn play(
     runtime.shutdown_background();
     match end {
         End::Done => {}
-        // It may have been recorded so: what came until then is compared.
-        End::Failed(error) => report::note(&format!("the session ends with an error: {error}")),
+        // The recorded session may have failed likewise, so the packets before it are compared.
+        End::Failed(error) => report::note(&format!("the session ended with an error: {error}")),
         End::Refused(number, error) => report::note(&format!(
-            "the session ends with an error at {}:{number}: {error}",
+            "the session ended with an error at {}:{number}: {error}",
             arguments.recording.display()
         )),
         End::Stuck(why) | End::BadLine(why) => return Err(why),
@@ -183,7 +186,10 @@ fn play(
     Ok(kept.take().iter().map(recorded).collect())
 }
 
-/// Tells of recorded inputs that the graph does not have. The error is that it has none of them.
+/// Reports recorded inputs that the graph to play does not have.
+///
+/// # Errors
+/// If it has none of them.
 fn tell_of_lost(recording: &Recording, plans: &Plans, sends_nothing: bool) -> Result<(), String> {
     let lost = recording.lost(&plans.recorded, &plans.played);
     if lost.is_empty() {
@@ -195,7 +201,7 @@ fn tell_of_lost(recording: &Recording, plans: &Plans, sends_nothing: bool) -> Re
     };
     let inputs: Vec<&str> = plans.played.graph_inputs().collect();
     let why = format!(
-        "inputs that were recorded and are none of this graph: {}; its inputs: {}",
+        "recorded inputs that this graph does not have: {}; its inputs: {}",
         listed(&lost),
         listed(&inputs)
     );
@@ -206,7 +212,7 @@ fn tell_of_lost(recording: &Recording, plans: &Plans, sends_nothing: bool) -> Re
     Ok(())
 }
 
-/// The path by which a file names another one or a folder: relative to its own folder.
+/// Returns `other` relative to the folder of `file`.
 fn seen_from(file: &Path, other: &Path) -> Result<PathBuf, String> {
     let found = |path: &Path| {
         path.canonicalize()
@@ -221,7 +227,7 @@ fn seen_from(file: &Path, other: &Path) -> Result<PathBuf, String> {
         .skip(shared)
         .map(|_| Component::ParentDir);
     let path: PathBuf = up.chain(other.components().skip(shared)).collect();
-    // An empty path names nothing.
+    // An empty path would mean no folder.
     Ok(if path.as_os_str().is_empty() {
         ".".into()
     } else {

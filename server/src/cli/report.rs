@@ -1,4 +1,4 @@
-//! Diagnostics on standard error.
+//! Output of commands: diagnostics and messages on standard error, results on standard output.
 
 use std::{
     io::{self, ErrorKind, IsTerminal as _, Write as _},
@@ -12,7 +12,7 @@ use graphmill_grammar::{
 
 use crate::observe::log;
 
-/// Shows diagnostics to a person.
+/// Prints diagnostics for people, with excerpts of their files.
 pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {
     let color = if std::io::stderr().is_terminal() {
         Color::Ansi
@@ -24,12 +24,12 @@ pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {
     }
 }
 
-/// Shows one line that says why the command ends.
+/// Prints the error that ends a command, in one line.
 pub(super) fn error(message: &str) {
     log::print(&format!("error: {message}"));
 }
 
-/// The code that a command ends with: why it could not do its work is shown.
+/// Returns the exit status of a command, after printing its error if there is one.
 pub(super) fn exit_code(ended: Result<ExitCode, String>) -> ExitCode {
     ended.unwrap_or_else(|message| {
         error(&message);
@@ -37,8 +37,11 @@ pub(super) fn exit_code(ended: Result<ExitCode, String>) -> ExitCode {
     })
 }
 
-/// Writes what a command was asked for. The error says why that cannot be written; a reader that has
-/// read enough, as `head` does, is none.
+/// Prints the result of a command. A reader that closes its end early, as `head` does, is not an
+/// error.
+///
+/// # Errors
+/// The reason why standard output cannot be written.
 pub(super) fn print(text: &str) -> Result<ExitCode, String> {
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -47,12 +50,12 @@ pub(super) fn print(text: &str) -> Result<ExitCode, String> {
     }
 }
 
-/// Says why nothing can be written to standard output.
+/// Formats the error that standard output cannot be written.
 pub(super) fn unwritable(error: &io::Error) -> String {
     format!("cannot write to standard output: {error}")
 }
 
-/// Shows one line that is worth knowing.
+/// Prints a message that is not an error, in one line.
 pub(super) fn note(message: &str) {
     log::print(&format!("note: {message}"));
 }

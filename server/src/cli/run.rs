@@ -1,4 +1,4 @@
-//! `graphmill run`: a graph without a server, packets in and out as lines of JSON.
+//! `graphmill run`: runs a graph without a server, with packets in and out as lines of JSON.
 
 use std::{
     fs::File,
@@ -23,17 +23,16 @@ use crate::{
     servable::compile,
 };
 
-/// What a shell makes of a program that Ctrl-C has ended.
+/// Exit status of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
-/// Lines that are read ahead of the graph: enough that reading and running seldom wait for each
-/// other.
+/// Lines read ahead of the graph, so that reading and running seldom wait for each other.
 const READ_AHEAD: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Graph file.
+    /// Graph file to run; paths in it are relative to its folder.
     #[arg(value_name = "GRAPH")]
     graph: PathBuf,
     /// File of packets, one JSON object a line: {"stream": "in", "timestamp": 0, "value": 5}; `-` is
@@ -91,7 +90,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     let (sender, lines) = mpsc::channel(READ_AHEAD);
     std::thread::spawn(move || {
         for line in first.into_iter().chain(std::iter::from_fn(|| input.next())) {
-            // The session may end before the input, and takes no more lines then.
+            // The session may end before its input, and accepts no more lines then.
             if sender.blocking_send(line).is_err() {
                 break;
             }
@@ -111,12 +110,12 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     let (end, handle) = runtime.block_on(started.run(lines, ending::interrupted(), patience));
     let code = conclude(end, &handle, &plan, &named);
     drop(handle);
-    // A node's call that does not end does not keep the process.
+    // A node's call that does not return does not keep the process alive.
     runtime.shutdown_background();
     Ok(code)
 }
 
-/// The side packets of the command line.
+/// Reads the side packets of the command line.
 fn given_sides(given: &[String], plan: &Arc<Plan>) -> Result<SidePackets, String> {
     let mut sides = SidePackets::new();
     for side in given {
@@ -127,7 +126,7 @@ fn given_sides(given: &[String], plan: &Arc<Plan>) -> Result<SidePackets, String
         let reader = Reader::new(plan);
         let packet = reader
             .side(name, &value, None)
-            // A text may look like another value: `--side name=5`.
+            // A string may look like another value: `--side name=5`.
             .or_else(|why| reader.side(name, &Value::from(text), None).map_err(|_| why))
             .map_err(|why| format!("`--side`: {why}"))?;
         sides = sides.with_packet(name, packet);
@@ -152,10 +151,10 @@ fn start(arguments: &Arguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<
     Ok(session)
 }
 
-/// Why a session ends whose output is a pipe that was closed.
+/// Error of a session whose output is a closed pipe.
 const NOBODY_READS: &str = "nobody reads the output";
 
-/// Tells how a session ended whose lines come from the input of this name.
+/// Reports the end of a session. `input` is the name of its input in messages.
 fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> ExitCode {
     match end {
         End::Done => {
@@ -183,7 +182,7 @@ fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The lines of the input, read for a plan.
+/// Reader of the input's lines for a plan.
 struct Input {
     name: String,
     lines: Box<dyn Iterator<Item = io::Result<String>> + Send>,
@@ -214,7 +213,7 @@ impl Input {
         })
     }
 
-    /// The next line that is not empty.
+    /// Returns the next line that is not empty; `None` at the end.
     fn next(&mut self) -> Option<Numbered> {
         loop {
             let line = self.lines.next()?;

@@ -1,4 +1,4 @@
-//! `graphmill schema`: what an editor needs to know of a `config.json`.
+//! `graphmill schema`: prints the JSON schema of `config.json`, for editors.
 
 use std::process::ExitCode;
 

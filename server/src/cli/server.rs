@@ -1,4 +1,4 @@
-//! A running server, for the commands that look into its graphs.
+//! Arguments of commands that inspect the graphs of a running server.
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -11,10 +11,10 @@ use super::{
     report,
 };
 
-/// The verbs whose first argument is a [`Server`], which may be left out.
+/// Commands whose first argument is a [`Server`], which is optional.
 const VERBS: [&str; 3] = ["record", "tap", "why"];
 
-/// The server, and how it is asked.
+/// The URL and the key of a server.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Server {
@@ -37,8 +37,8 @@ impl Server {
     }
 }
 
-/// Adds the usual server to a command line that needs one and names none: clap knows no optional
-/// argument before others.
+/// Inserts the default server into a command line that needs one and names none, because clap has
+/// no optional argument before others.
 pub(super) fn add_default(arguments: &mut Vec<OsString>) {
     let verb = arguments.get(1).and_then(|verb| verb.to_str());
     let asks_for_help = |it: &OsString| it == "--help" || it == "-h";
@@ -52,7 +52,7 @@ pub(super) fn add_default(arguments: &mut Vec<OsString>) {
     }
 }
 
-/// Returns true if an argument is the address of a server: with a scheme, or a host and a port.
+/// Returns true if an argument is the address of a server: a URL, or a host and a port.
 pub(super) fn is_url(argument: &str) -> bool {
     let has_port = |(host, port): (&str, &str)| {
         let is_host = host == "localhost" || host.contains('.') || host.starts_with('[');
@@ -62,12 +62,12 @@ pub(super) fn is_url(argument: &str) -> bool {
         && (argument.contains("://") || argument.rsplit_once(':').is_some_and(has_port))
 }
 
-/// A name as a part of a path.
+/// Encodes a name as a segment of a path.
 pub(super) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
-/// Runs what a command does to its end.
+/// Runs the work of a command to its end.
 pub(super) fn block_on(work: impl Future<Output = Result<(), String>>) -> ExitCode {
     let done = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(work),

@@ -1,12 +1,12 @@
-//! Notifies the service manager: systemd, or another one with its protocol. Does nothing without
-//! one.
+//! Notifications to the service manager: systemd, or another one with its protocol. They do nothing
+//! without one.
 
 use sd_notify::NotifyState;
 use tokio::task::JoinSet;
 
 use crate::observe::log;
 
-/// The server answers; `unready` says why it would not answer all requests, if so.
+/// Reports that the server is listening. `unready` is the reason if it is not ready yet.
 pub(super) fn started(unready: Option<&str>) {
     let status = match unready {
         None => "serving".to_owned(),
@@ -15,7 +15,7 @@ pub(super) fn started(unready: Option<&str>) {
     tell(&[NotifyState::Ready, NotifyState::Status(&status)]);
 }
 
-/// The server was told to stop.
+/// Reports that the server is stopping.
 pub(super) fn stopping() {
     tell(&[
         NotifyState::Stopping,
@@ -23,8 +23,8 @@ pub(super) fn stopping() {
     ]);
 }
 
-/// Shows, for as long as it is kept, that the runtime makes progress, twice as often as the manager
-/// wants to see it. To be called in a Tokio runtime.
+/// Starts a task that reports progress of the runtime twice as often as the service manager
+/// expects. It stops when the result is dropped. Must be called in a Tokio runtime.
 pub(super) fn watchdog() -> JoinSet<()> {
     let mut signs = JoinSet::new();
     if let Some(patience) = sd_notify::watchdog_enabled().filter(|it| !it.is_zero()) {
@@ -41,6 +41,6 @@ pub(super) fn watchdog() -> JoinSet<()> {
 
 fn tell(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!("the service manager could not be told: {error}");
+        tracing::warn!("cannot notify the service manager: {error}");
     }
 }

@@ -1,4 +1,4 @@
-//! `graphmill tap`: the packets of a stream of a running graph, as they pass.
+//! `graphmill tap`: prints the packets of streams of a running graph.
 
 use std::{
     io::{self, Write as _},
@@ -20,16 +20,16 @@ use super::{
 pub(super) struct Arguments {
     #[command(flatten)]
     server: Server,
-    /// Graph, by its name in `/v3/graphs`.
+    /// Name of the graph, as in `/v3/graphs`.
     #[arg(value_name = "GRAPH")]
     graph: String,
-    /// Streams of the graph.
+    /// Streams of the graph to print.
     #[arg(value_name = "STREAM", required = true)]
     streams: Vec<String>,
     /// Session to tap [default: all].
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Share of the packets to show, from 0 to 1.
+    /// Share of the packets to show, from 0 to 1 [default: all].
     #[arg(long, value_name = "SHARE")]
     rate: Option<f64>,
     /// Leaves out the payloads of packets.
@@ -41,8 +41,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     block_on(tap(arguments))
 }
 
-/// Prints a line of JSON for each packet, until nobody reads it or the server ends. What was dropped
-/// is told on standard error.
+/// Prints a line of JSON for each packet, until the output is closed or the server stops. Prints
+/// the number of dropped packets to standard error.
 async fn tap(arguments: &Arguments) -> Result<(), String> {
     let client = arguments.server.client()?;
     let streams = arguments.streams.iter();

@@ -1,4 +1,4 @@
-//! Flags that say where traces go.
+//! Flags for traces.
 
 use clap::Args;
 
@@ -23,7 +23,7 @@ pub(super) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Where traces go, if anywhere.
+    /// Returns the options for traces; `None` if there is no collector.
     pub(super) fn traces(&self) -> Result<Option<TraceOptions>, String> {
         let endpoint = self.otlp_endpoint.as_deref();
         TraceOptions::new(endpoint, self.trace_sample_ratio, |name| {

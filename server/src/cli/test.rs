@@ -1,4 +1,4 @@
-//! `graphmill test`: tests of graphs, without a server and without a model.
+//! `graphmill test`: runs tests of graphs, without a server and without a model.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -14,7 +14,7 @@ use crate::offline::{
     update,
 };
 
-/// How the names of test files end.
+/// File name extension of tests.
 const ENDING: &str = ".test.toml";
 
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     further: registry::Further,
 }
 
-/// How many cases ended in which way.
+/// Numbers of cases by result.
 #[derive(Default)]
 struct Tally {
     passed: usize,
@@ -132,11 +132,11 @@ async fn test(path: &Path, arguments: &Arguments, tally: &mut Tally) -> Result<(
 }
 
 fn say(text: &str) {
-    // Fails when the reader has read enough, as `head` does.
+    // Fails if the reader closes its end early, as `head` does.
     let _ = io::stdout().write_all(text.as_bytes());
 }
 
-/// The text, indented; on a terminal with the lines of a difference in colors.
+/// Indents a text. On a terminal, the lines of a difference are colored.
 fn painted(text: &str) -> String {
     let color = io::stdout().is_terminal();
     let line = |line: &str| match line.as_bytes().first() {

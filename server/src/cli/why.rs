@@ -1,4 +1,4 @@
-//! `graphmill why`: what the sessions of a running server are waiting for.
+//! `graphmill why`: shows what the sessions of a running server wait for.
 
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ use super::{
 pub(super) struct Arguments {
     #[command(flatten)]
     server: Server,
-    /// Session: the id of its request [default: all open sessions].
+    /// Session, as the id of its request [default: all open sessions].
     #[arg(value_name = "SESSION")]
     session: Option<String>,
 }
@@ -40,7 +40,7 @@ async fn ask(arguments: &Arguments) -> Result<(), String> {
     report::print(&shown).map(drop)
 }
 
-/// A line for each open session.
+/// Formats a line for each open session.
 fn listed(answer: &Value) -> String {
     let sessions = answer["sessions"].as_array();
     let sessions = sessions.map_or(&[][..], Vec::as_slice);

@@ -32,22 +32,22 @@ pub static UNREADABLE: Code = Code {
 pub static NOT_JSON: Code = Code {
     number: 902,
     title: "the configuration is not JSON",
-    explanation: "The file has to be one JSON object. JSON has no comments, no comma after the last element, and its strings \
+    explanation: "The file must be one JSON object. JSON has no comments, no comma after the last element, and its strings \
                   are in double quotes.",
     wrong: r#"{"model_config_list": [],}"#,
     right: r#"{"model_config_list": []}"#,
 };
 
-/// A key that means nothing where it stands.
+/// A key that is not known at this place.
 pub static UNKNOWN_KEY: Code = Code {
     number: 903,
     title: "a key is unknown",
-    explanation: "A key that is not known is refused rather than ignored, so that a slip of the keys cannot change what is served.",
+    explanation: "An unknown key is refused rather than ignored, so that a misspelled key cannot change what is served.",
     wrong: r#"{"model_config_list": [], "mediapipe_config_lst": []}"#,
     right: r#"{"model_config_list": [], "mediapipe_config_list": []}"#,
 };
 
-/// A value of the wrong type, or none where one is needed.
+/// A value of the wrong type, or a missing one.
 pub static WRONG_VALUE: Code = Code {
     number: 904,
     title: "a value is missing or of the wrong type",
@@ -58,14 +58,13 @@ pub static WRONG_VALUE: Code = Code {
     right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
 };
 
-/// Something that only classic OpenVINO models have.
+/// A setting that only classic OpenVINO models have.
 pub static CLASSIC_MODEL: Code = Code {
     number: 905,
     title: "classic OpenVINO models are not served",
-    explanation: "Graphmill serves graphs. Pipelines of classic models, their custom loaders and libraries of custom nodes are \
-                  refused. The options of classic models (`batch_size`, `shape`, `target_device`, ...) are accepted and have no \
-                  effect on a graph: its options are in its nodes. The file that `subconfig` names, `subconfig.json` beside the graph without it, may be absent or list no models; a \
-                  graph with another one is not served.",
+    explanation: "Graphmill serves graphs. Pipelines of classic models, their custom loaders and libraries of custom nodes are refused. The options of classic models (`batch_size`, \
+                  `shape`, `target_device`, ...) are accepted and have no effect on a graph: its options are in its nodes. The file that `subconfig` names (by default \
+                  `subconfig.json` in the graph's folder) may be absent or list no models. A graph whose file lists models is not served.",
     wrong: r#"{"model_config_list": [], "pipeline_config_list": [{"name": "resnet"}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat", "base_path": "chat"}}]}"#,
 };
@@ -80,7 +79,7 @@ pub static DUPLICATE_NAME: Code = Code {
     right: r#"{"mediapipe_config_list": [{"name": "chat"}, {"name": "other"}]}"#,
 };
 
-/// A setting that is accepted and does nothing.
+/// A setting that is accepted but has no effect.
 pub static NO_EFFECT: Code = Code {
     number: 907,
     title: "a setting has no effect",
@@ -89,57 +88,57 @@ pub static NO_EFFECT: Code = Code {
     right: r#"{"model_config_list": []}"#,
 };
 
-/// An entry of `subgraph_list` that gives no subgraph.
+/// An entry of `subgraph_list` without a subgraph.
 pub static SUBGRAPH: Code = Code {
     number: 908,
     title: "a subgraph cannot be registered",
-    explanation: "Each entry of `subgraph_list` is the path of a graph file with a `type`, or of a folder with such files; relative \
-                  paths start at the folder of the configuration. A node of any graph can name one of these types, and a type is \
-                  given once.",
+    explanation: "Each entry of `subgraph_list` is the path of a graph file with a `type`, or of a folder with such files. Relative \
+                  paths start at the folder of the configuration. Nodes of all graphs can name these types, so each type must be \
+                  unique.",
     wrong: r#"{"model_config_list": [], "subgraph_list": ["missing.pbtxt"]}"#,
     right: r#"{"model_config_list": [], "subgraph_list": []}"#,
 };
 
-/// Two files that a node could be.
+/// Two files that have the type of a node.
 pub static TWO_FILES: Code = Code {
     number: 909,
     title: "two files have the same type",
-    explanation: "A node can be a graph file with a `type` that lies beside its graph, or in a folder `subgraphs` there. Two of these \
-                  files have the type that the node names, and nothing says which is meant. A file that is named with `--subgraphs` \
-                  comes before all others; then come those in folders that are named, then those beside the graph.",
+    explanation: "A node can be a graph file with a `type` in the folder of its graph, or in a folder `subgraphs` there. Two of these \
+                  files have the type that the node names, so the node is ambiguous. Files named with `--subgraphs` take precedence \
+                  over all others, then files in folders that are named, then files in the graph's folder.",
     wrong: "",
     right: "",
 };
 
-/// Versions of a graph that are not there.
+/// Versions of a graph that do not exist.
 pub static VERSIONS: Code = Code {
     number: 910,
     title: "a version of a graph cannot be served",
-    explanation: "A version is a folder in `base_path` whose name is a number above 0, with the graph file in it. Where \
-                  `model_version_policy` or `canary` is given, there has to be at least one that is served. A version that is \
-                  listed and missing is a warning: it is served once its folder is there. `canary` can only name versions \
-                  that the policy serves.",
+    explanation: "A version is a folder in `base_path` whose name is a number above 0, with the graph file in it. If \
+                  `model_version_policy` or `canary` is set, at least one version must be served. A listed version that does \
+                  not exist is a warning: it is served once its folder exists. `canary` can only name versions that the \
+                  policy serves.",
     wrong: r#"{"model_config_list": [{"config": {"name": "chat", "model_version_policy": {"all": {}}}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat"}}]}"#,
 };
 
-/// An alias that another graph has, or that cannot be a name.
+/// An alias that another graph has, or that is not a valid name.
 pub static ALIAS: Code = Code {
     number: 911,
     title: "an alias cannot be used",
-    explanation: "`aliases` of a graph are further names that the `model` of a request may say. An alias is given once, is no name \
-                  of a graph, and can have what a name can: slashes, but no control characters and no segments `.` or `..`.",
+    explanation: "`aliases` of a graph are additional names for the `model` of requests. An alias must be unique and must not be \
+                  the name of a graph. Like a name, it may contain slashes, but no control characters and no segments `.` or `..`.",
     wrong: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o"]}}]}"#,
     right: r#"{"model_config_list": [{"config": {"name": "chat", "aliases": ["gpt-4o", "gpt-4o-mini"]}}]}"#,
 };
 
-/// A model of Triton that cannot be served as its configuration says.
+/// A model of Triton whose configuration is refused or has no effect.
 pub static TRITON: Code = Code {
     number: 912,
     title: "a model configuration of Triton is refused or has no effect",
-    explanation: "A folder of `--model_repository_path` with a `config.pbtxt` is a model of Triton: ONNX models, GGUF models, and ensembles of \
-                  ONNX models become graphs, which `serve --model_repository_path FOLDER --model_name NAME --emit_graph` prints. A field \
-                  that would change answers and is not supported is an error; one that changes nothing is a warning.",
+    explanation: "A folder of `--model_repository_path` with a `config.pbtxt` is a model of Triton. ONNX models, GGUF models, and ensembles of \
+                  ONNX models become graphs, which `serve --model_repository_path FOLDER --model_name NAME --emit_graph` prints. An \
+                  unsupported field that would change answers is an error; a field without effect is a warning.",
     wrong: r#"name: "text" platform: "pytorch_libtorch" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 2 }"#,
     right: r#"name: "text" platform: "onnxruntime_onnx" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } output { name: "y" data_type: TYPE_FP32 dims: 2 }"#,
 };

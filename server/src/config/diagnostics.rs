@@ -1,9 +1,8 @@
-//! The reference of diagnostics: every kind of mistake with its explanation, an example, and what
-//! is shown for it.
+//! The reference of diagnostics: each code with its explanation, an example, and the output for the
+//! example.
 //!
-//! The page `docs/reference/diagnostics.md`, `graphmill check --explain` and the tests are made
-//! from the registries of codes that the checks themselves use, and what an example shows is what
-//! the checks say about it.
+//! The page `docs/reference/diagnostics.md`, `graphmill check --explain` and the tests use the same
+//! registries of codes as the checks. The checks themselves produce the output of an example.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -17,7 +16,7 @@ use graphmill_grammar::{
 
 use crate::config;
 
-/// The themes of the reference: the first two digits of their codes, and a heading.
+/// Themes of the reference: the first two digits of their codes, and a heading.
 const THEMES: [(u16, &str); 9] = [
     (1, "Syntax"),
     (2, "Fields, options, port names"),
@@ -30,27 +29,27 @@ const THEMES: [(u16, &str); 9] = [
     (9, "`config.json`, and which files are subgraphs"),
 ];
 
-/// All codes, by number.
+/// Returns all codes, by number.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
     graphmill_grammar::codes::all()
         .chain(graphmill_engine::codes::all())
         .chain(config::codes::ALL.iter().copied())
 }
 
-/// The code that `GM0301`, `gm301` or `301` means.
+/// Finds the code that `GM0301`, `gm301` or `301` means.
 pub fn find(written: &str) -> Option<&'static Code> {
     let digits = written.trim_start_matches(['G', 'M', 'g', 'm']);
     let number: u16 = digits.parse().ok()?;
     codes().find(|code| code.number == number)
 }
 
-/// Returns true for what is wrong in a `config.json`, not in a graph or a model of Triton.
+/// Returns true for codes about a `config.json`, not about a graph or a model of Triton.
 fn is_about_config(code: &Code) -> bool {
     config::codes::ALL.contains(&code) && code != &config::codes::TRITON
 }
 
-/// The files of an example: one, or several of which each begins with its name in a comment. The
-/// first is the graph.
+/// Splits an example into files: one, or several that begin with their names in comments. The first
+/// is the graph.
 pub fn files(example: &str) -> Vec<(&str, &str)> {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -71,8 +70,8 @@ pub fn files(example: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Everything that is wrong with an example graph. Its files with a `type` can be nodes, even of
-/// themselves. With `load`, the resources of a graph without other mistakes are loaded.
+/// Checks an example graph. Its files with a `type` can be nodes, even of themselves. If `load` is
+/// true, the resources of a graph without other errors are loaded.
 pub fn check(example: &str, load: bool) -> (SourceMap, Vec<Diagnostic>) {
     let files = files(example);
     let typed = files
@@ -93,7 +92,7 @@ pub fn check(example: &str, load: bool) -> (SourceMap, Vec<Diagnostic>) {
     (sources, diagnostics)
 }
 
-/// What is shown for the example of a code; empty if it has none that can be checked.
+/// Returns the output for the example of a code; empty if the example cannot be checked.
 pub fn shown(code: &Code) -> String {
     let (sources, mut diagnostics) = if is_about_config(code) {
         let loaded = config::parse(Path::new("config.json"), code.wrong);
@@ -106,7 +105,7 @@ pub fn shown(code: &Code) -> String {
     render::human(&sources, &diagnostics, Color::Plain)
 }
 
-/// The reference of one code, in Markdown.
+/// Returns the reference of one code as Markdown.
 pub fn entry(code: &Code) -> String {
     let language = if is_about_config(code) {
         "json"
@@ -129,7 +128,7 @@ pub fn entry(code: &Code) -> String {
     text
 }
 
-/// The whole reference, in Markdown.
+/// Returns the whole reference as Markdown.
 pub fn page() -> String {
     let mut page = "# Diagnostics\n\n\
         Everything that `graphmill check` and the server say about graph files and `config.json`, by code. \

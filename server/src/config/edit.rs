@@ -1,4 +1,4 @@
-//! Changes of a `config.json` that leave the rest of its text as it is.
+//! Edits of a `config.json` that leave the rest of its text unchanged.
 
 use std::{
     fmt,
@@ -16,18 +16,18 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::{config, replace::replace};
 
-/// The list that graphs are added to, as OpenVINO Model Server does.
+/// List that graphs are added to, as in OpenVINO Model Server.
 const LIST: &str = "model_config_list";
-/// The lists that graphs are removed from.
+/// Lists that graphs are removed from.
 const LISTS: [&str; 2] = [LIST, "mediapipe_config_list"];
 
-/// The text of a configuration without graphs.
+/// Text of a configuration without graphs.
 const EMPTY: &str = "{\n  \"model_config_list\": []\n}\n";
 
-/// Adds a graph of this folder to a configuration file.
+/// Adds the graph in `folder` to a configuration file.
 pub(crate) fn add(file: &Path, name: &str, folder: &Path) -> Result<(), String> {
     if !folder.is_dir() {
-        return Err(format!("`{}` is no folder", folder.display()));
+        return Err(format!("`{}` is not a folder", folder.display()));
     }
     let base = relative(folder, file)?;
     change(file, |text| added(text, name, &base))
@@ -38,13 +38,13 @@ pub(crate) fn remove(file: &Path, name: &str) -> Result<(), String> {
     change(file, |text| removed(text, name))
 }
 
-/// Has a configuration file serve these versions of a graph alone.
+/// Lets a configuration file serve only these versions of a graph.
 pub(crate) fn serve_versions(file: &Path, name: &str, versions: &[u64]) -> Result<(), String> {
     change(file, |text| {
         let lists = Lists::of(text)?;
         let mut entries = lists.entries();
         let entry = entries.find(|entry| entry.name.as_deref() == Some(name));
-        let entry = entry.ok_or_else(|| format!("there is no graph `{name}` in it"))?;
+        let entry = entry.ok_or_else(|| format!("it has no graph `{name}`"))?;
         let wrong = |error: serde_json::Error| error.to_string();
         let mut value: Value = serde_json::from_str(&text[entry.place.clone()]).map_err(wrong)?;
         let graph = if value.get("config").is_some() {
@@ -73,24 +73,24 @@ fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> R
     {
         return Err(format!("`{shown}`: {}", wrong.message));
     }
-    // Through a link, so that the link stays.
+    // A symbolic link stays, as its target is replaced.
     let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
     replace(file, changed.as_bytes(), 0o666)
         .map_err(|error| format!("cannot write `{shown}`: {error}"))
 }
 
-/// The text with a graph more.
+/// Returns the text with another graph.
 fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
     let lists = Lists::of(text)?;
     if lists
         .entries()
         .any(|entry| entry.name.as_deref() == Some(name))
     {
-        return Err(format!("there is a graph `{name}` already"));
+        return Err(format!("it already has a graph `{name}`"));
     }
     let graph = json!({ "name": name, "base_path": base });
     let usual = lists.0.iter().find(|list| list.key == LIST);
-    // A file has one that is a list of graphs alone.
+    // If the usual list is missing, the file's other list of graphs is used.
     let list = usual.or(lists.0.first());
     let entry = match list {
         Some(list) if list.key != LIST => graph,
@@ -108,7 +108,7 @@ fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
     };
     Ok(match list.entries.last() {
         Some(final_entry) => {
-            // In a line of its own, as far in as the one before it.
+            // On its own line, indented like the entry before it.
             let line = text[..final_entry.place.start]
                 .rfind('\n')
                 .map_or(0, |at| at + 1);
@@ -125,7 +125,7 @@ fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
     })
 }
 
-/// The text without the graph of this name.
+/// Returns the text without the graph of this name.
 fn removed(text: &str, name: &str) -> Result<String, String> {
     let lists = Lists::of(text)?;
     for list in &lists.0 {
@@ -134,7 +134,7 @@ fn removed(text: &str, name: &str) -> Result<String, String> {
             continue;
         };
         let place = &list.entries[index].place;
-        // With the comma that divided it from a neighbor.
+        // Includes the comma that separates it from a neighbor.
         let range = match (index.checked_sub(1), list.entries.get(index + 1)) {
             (Some(before), _) => list.entries[before].place.end..place.end,
             (None, Some(after)) => place.start..after.place.start,
@@ -142,10 +142,11 @@ fn removed(text: &str, name: &str) -> Result<String, String> {
         };
         return Ok(spliced(text, range, ""));
     }
-    Err(format!("there is no graph `{name}` in it"))
+    Err(format!("it has no graph `{name}`"))
 }
 
-/// How a configuration names a folder: relative to its own where it is inside of that.
+/// Returns the path of a folder as a configuration names it: relative if it is inside the
+/// configuration's folder.
 fn relative(folder: &Path, config: &Path) -> Result<String, String> {
     let whole = |path: &Path| {
         path.canonicalize()
@@ -169,7 +170,7 @@ fn spliced(text: &str, range: Range<usize>, with: &str) -> String {
     format!("{}{with}{}", &text[..range.start], &text[range.end..])
 }
 
-/// The lists of graphs in a configuration, with their places in its text.
+/// Lists of graphs in a configuration, with their positions in its text.
 struct Lists(Vec<List>);
 
 struct List {
@@ -185,7 +186,7 @@ struct Entry {
 
 impl Lists {
     fn of(text: &str) -> Result<Self, String> {
-        let wrong = |error: serde_json::Error| format!("it is no configuration: {error}");
+        let wrong = |error: serde_json::Error| format!("it is not a configuration: {error}");
         let Fields(fields) = serde_json::from_str(text).map_err(wrong)?;
         let place = |raw: &RawValue| {
             let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
@@ -197,7 +198,7 @@ impl Lists {
                 continue;
             };
             let entries: Vec<&RawValue> =
-                serde_json::from_str(raw.get()).map_err(|_| format!("`{key}` is no list"))?;
+                serde_json::from_str(raw.get()).map_err(|_| format!("`{key}` is not a list"))?;
             let entries = entries.into_iter().map(|raw| Entry {
                 name: name_of(raw),
                 place: place(raw),
@@ -222,7 +223,7 @@ fn name_of(raw: &RawValue) -> Option<String> {
     Some(graph.get("name")?.as_str()?.to_owned())
 }
 
-/// The fields of an object, with their text.
+/// Fields of an object with their texts.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {

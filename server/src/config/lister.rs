@@ -1,21 +1,21 @@
-//! A configuration that is made anew from what there is, where no file has it, and models that are
-//! read again one by one.
+//! Configurations without a file: lists of graphs that are made again on reload, and models that
+//! clients load one by one.
 
 use std::{fmt, sync::Arc};
 
 use super::{Config, GraphEntry};
 
-/// Lists the graphs to serve, each time that the server reloads.
+/// Function that lists the graphs to serve. It is called at each reload.
 #[derive(Clone)]
 pub struct Lister(Arc<dyn Fn() -> Config + Send + Sync>);
 
 impl Lister {
-    /// Lists what this function does.
+    /// Wraps a function that lists graphs.
     pub fn new(list: impl Fn() -> Config + Send + Sync + 'static) -> Self {
         Self(Arc::new(list))
     }
 
-    /// The graphs that there are now.
+    /// Returns the graphs to serve now.
     pub fn list(&self) -> Config {
         (self.0)()
     }
@@ -27,23 +27,25 @@ impl fmt::Debug for Lister {
     }
 }
 
-/// Returns the graphs of a model, a version each, or why there are none.
+/// Function that returns the graphs of a model, one for each version, or the reason why there are
+/// none.
 type Read = dyn Fn(&str, Option<&str>) -> Result<Vec<GraphEntry>, String> + Send + Sync;
 
-/// Reads a model of a repository, each time that a client loads it by its name.
+/// Function that reads a model of a repository. It is called each time that a client loads the
+/// model by its name.
 #[derive(Clone)]
 pub struct ModelReader(Arc<Read>);
 
 impl ModelReader {
-    /// Reads models by a function of a name, and of a configuration in JSON that counts instead of
-    /// the model's own.
+    /// Wraps a function of a model's name and of an optional JSON configuration that replaces the
+    /// model's own.
     pub fn new(
         read: impl Fn(&str, Option<&str>) -> Result<Vec<GraphEntry>, String> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(read))
     }
 
-    /// The graphs of a model as it is now.
+    /// Returns the current graphs of a model.
     pub(crate) fn read(&self, name: &str, config: Option<&str>) -> Result<Vec<GraphEntry>, String> {
         (self.0)(name, config)
     }

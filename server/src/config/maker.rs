@@ -1,4 +1,4 @@
-//! Graphs that exist only once their model is there.
+//! Graphs that can be written only when their model is there.
 
 use std::{
     fmt,
@@ -6,13 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The time until a failed attempt is made again, whoever asks meanwhile.
+/// Time for which the error of a failed attempt is repeated without another attempt.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Returns the text of a graph, or why there is none.
+/// Function that returns the text of a graph, or the reason why it cannot be written.
 type Make = dyn Fn() -> Result<String, String> + Send + Sync;
 
-/// Makes the graph of a model that is fetched or quantized first, when the graph is loaded.
+/// Function that writes the graph of a model, after downloading or quantizing the model. It is
+/// called when the graph is loaded.
 #[derive(Clone)]
 pub struct Maker(Arc<Inner>);
 
@@ -25,8 +26,7 @@ struct Inner {
 type Made = Result<Arc<str>, (Instant, String)>;
 
 impl Maker {
-    /// Makes the graph by a function that blocks until the model is there. It is called until it
-    /// has succeeded once.
+    /// Wraps a function that blocks until the model is there. It is called until it succeeds once.
     pub fn new(make: impl Fn() -> Result<String, String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(Inner {
             make: Box::new(make),
@@ -34,7 +34,7 @@ impl Maker {
         }))
     }
 
-    /// The text of the graph; blocks until the model is there.
+    /// Returns the text of the graph. Blocks until the model is there.
     pub(crate) fn graph(&self) -> Result<Arc<str>, String> {
         let mut made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
         match &*made {

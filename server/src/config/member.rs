@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use serde::de::IgnoredAny;
 
-/// The text with spaces in the place of the member whose quoted key is at `key`, so that all else
-/// keeps its place. None where the key has no whole value.
+/// Replaces the member whose quoted key is at `key` with spaces, so that positions of the rest do
+/// not change. `None` if the key has no complete value.
 pub(super) fn without(text: &str, key: Range<usize>) -> Option<String> {
     let behind = &text[key.end..];
     let value = key.end + behind.find(':')? + 1;

@@ -1,5 +1,5 @@
-//! `config.json`: the graphs to serve, in OpenVINO Model Server's format, and the graphs that can
-//! be nodes of them.
+//! `config.json`: the graphs to serve, in OpenVINO Model Server's format, and the graphs that they
+//! can use as nodes.
 //!
 //! ```json
 //! {
@@ -9,9 +9,9 @@
 //! }
 //! ```
 //!
-//! Everything wrong in the file is a diagnostic with the place in it; nothing unknown is ignored. A
-//! graph that cannot be loaded is no error of this file: it is reported with its own diagnostics,
-//! and the other graphs are served.
+//! Each error in the file is a diagnostic with its position; no unknown key is ignored. A graph
+//! that cannot be loaded is not an error of this file: it is reported with its own diagnostics, and
+//! the other graphs are served.
 
 pub(crate) mod aliases;
 pub mod codes;
@@ -53,30 +53,29 @@ use text::Text;
 /// The graphs that a configuration lists.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// In the order of the file, names and versions unique.
+    /// Graphs in the order of the file. Names and versions are unique.
     pub graphs: Vec<GraphEntry>,
     /// Graphs that all of them can use as nodes.
     pub subgraphs: Vec<Subgraph>,
-    /// How requests that name no version are divided, of graphs that say so.
+    /// Distribution of requests that name no version, for graphs that configure it.
     pub canaries: Vec<Canary>,
-    /// Folders and files besides the configuration that decide what it lists.
+    /// Other folders and files whose changes change what the configuration lists.
     pub places: Vec<PathBuf>,
-    /// What operators may see of packets.
+    /// Limits on the packets that operators see.
     pub observation: Observation,
 }
 
-/// How requests for a graph that name no version are divided.
+/// The distribution over versions of requests for a graph that name no version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Canary {
-    /// The graph's name.
+    /// Name of the graph that has several versions.
     pub graph: String,
-    /// Percents by version; the others go to the newest version that is not listed.
+    /// Percentages by version. Other requests go to the newest version that is not listed.
     pub percents: BTreeMap<u64, u32>,
 }
 
 impl Config {
-    /// Adds the configuration's subgraphs to a registry; one that is there already under the same
-    /// name is replaced.
+    /// Adds the configuration's subgraphs to a registry. They replace subgraphs of the same name.
     #[must_use]
     pub fn register(&self, registry: Registry) -> Registry {
         let subgraphs = self.subgraphs.iter().cloned();
@@ -87,62 +86,62 @@ impl Config {
 /// One graph of the configuration, or one version of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphEntry {
-    /// What the `model` of a request says; may contain `/`.
+    /// Name for the `model` of requests; may contain `/`.
     pub name: String,
-    /// Further names that a request may say, unique over all graphs.
+    /// Additional names for requests, unique over all graphs.
     pub aliases: Vec<String>,
-    /// The number of its folder, where a graph has versions.
+    /// Number of the version's folder; `None` for a graph without versions.
     pub version: Option<u64>,
-    /// The folder that paths in the graph's node options are relative to.
+    /// Folder that paths in the graph's node options are relative to.
     pub base: PathBuf,
-    /// The graph file.
+    /// Path of the graph file.
     pub file: PathBuf,
-    /// Where the graph's classic models would be listed.
+    /// Path of the file that would list the graph's classic models.
     pub subconfig: PathBuf,
-    /// The graph itself, where it was made for a model and no file has it, or where a kept one
-    /// counts instead of the file.
+    /// Text of a graph that was generated for a model, or stored with the last good configuration;
+    /// `None` reads it from `file`.
     pub text: Option<Arc<str>>,
-    /// Makes the graph where its model is got ready first; a `text` counts more.
+    /// Generates the graph of a model that must be prepared first; unused if there is a `text`.
     pub maker: Option<Maker>,
-    /// The subgraphs beside the graph, where kept ones count instead of the files.
+    /// Subgraphs stored with the last good configuration; `None` reads them from the graph's
+    /// folder.
     pub beside: Option<Arc<[Subgraph]>>,
-    /// When it is in memory, and who needs it.
+    /// Settings for loading, readiness, timeouts and answers.
     pub serving: Serving,
 }
 
-/// When a graph is in memory, whether the server is ready without it, and how it answers.
+/// Settings of a graph for loading, readiness, timeouts and answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Serving {
-    /// Whether the server is ready without it.
+    /// True if the server is ready without it.
     pub optional: bool,
-    /// Whether it is loaded when a request asks for it, and not with the server.
+    /// True to load it at the first request, not with the server.
     pub on_demand: bool,
-    /// After which time without a request it is unloaded; zero: never. Without it, the server's
-    /// default counts.
+    /// Idle time after which it is unloaded; zero never unloads. `None` uses the server's default.
     pub idle_unload: Option<Duration>,
-    /// Time for an answer where its request says none.
+    /// Maximum time of a request that sets none; no limit if `None`.
     pub response_timeout: Option<Duration>,
-    /// True if a reload replaces it alone: it is loaded later, and keeps no other graph from being
-    /// served.
+    /// True if a reload replaces it by itself: it is loaded later, and its errors do not affect
+    /// other graphs.
     #[serde(default)]
     pub independent: bool,
-    /// The form of its answers at `/generate`, where the configuration says it.
+    /// Form of its answers at `/generate`, if configured.
     #[serde(default)]
     pub generate_form: Option<GenerateForm>,
 }
 
-/// A form of answers at `/generate`.
+/// The form of answers at `/generate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GenerateForm {
-    /// Form of TGI.
+    /// Form of Text Generation Inference.
     Tgi,
-    /// Form of LightLLM.
+    /// Form of the server LightLLM.
     LightLlm,
 }
 
 impl GenerateForm {
-    /// Its name in requests and configurations.
+    /// Returns the word for it in requests and configurations.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Tgi => "tgi",
@@ -152,7 +151,7 @@ impl GenerateForm {
 }
 
 impl GraphEntry {
-    /// A graph file without versions.
+    /// Creates the entry of a graph without versions, with default settings.
     pub fn new(name: String, base: PathBuf, file: PathBuf) -> Self {
         Self {
             name,
@@ -168,7 +167,7 @@ impl GraphEntry {
         }
     }
 
-    /// What a request says to get just this: the name, or `name@version`.
+    /// Returns the name that requests select exactly this entry by: the name, or `name@version`.
     pub fn id(&self) -> String {
         match self.version {
             None => self.name.clone(),
@@ -176,34 +175,33 @@ impl GraphEntry {
         }
     }
 
-    /// Why the graph's subconfig keeps it from being served, if it does.
+    /// Returns the reason why the graph's subconfig forbids serving it; `None` if it does not.
     pub fn refused_subconfig(&self) -> Option<String> {
         resolve::refused_subconfig(&self.subconfig)
     }
 }
 
-/// What reading a configuration gave: the graphs unless there was an error, and what is to be said
-/// about the file.
+/// The result of reading a configuration.
 #[derive(Debug)]
 pub struct Loaded {
-    /// `None` when a diagnostic is an error.
+    /// `None` if a diagnostic is an error.
     pub config: Option<Config>,
-    /// The graphs that could be read, whatever is wrong with others.
+    /// Graphs that could be read, in spite of errors in others.
     pub listed: Config,
-    /// The file's text, for showing diagnostics.
+    /// Text of the file, for printing diagnostics.
     pub sources: SourceMap,
     /// Errors and warnings, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
-    /// Warnings about graph files that are not there, and may come.
+    /// Warnings about graph files that do not exist yet.
     pub lacking: Vec<Diagnostic>,
 }
 
-/// The JSON schema of a configuration, for editors.
+/// Returns the JSON schema of a configuration, for editors.
 pub fn json_schema() -> serde_json::Value {
     schema::json_schema()
 }
 
-/// Reads a configuration file.
+/// Reads a configuration file and resolves the graphs that it lists.
 pub fn load(path: &Path) -> Loaded {
     match graphmill_engine::read_regular(path).map(String::from_utf8) {
         Ok(Ok(text)) => parse(path, &text),
@@ -226,7 +224,7 @@ fn unreadable(message: String) -> Loaded {
     }
 }
 
-/// Reads the text of a configuration that lies at `path`.
+/// Parses the text of a configuration whose file is `path`.
 pub fn parse(path: &Path, text: &str) -> Loaded {
     let mut sources = SourceMap::new();
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
@@ -235,7 +233,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
     let mut diagnostics = Vec::new();
     let mut subgraphs = Vec::new();
     let mut observation = Observation::default();
-    // The file without the unknown keys that were found so far.
+    // The text without the unknown keys found so far.
     let mut known = Cow::Borrowed(text);
     let graphs = loop {
         let mut deserializer = serde_json::Deserializer::from_str(&known);
@@ -261,7 +259,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
             diagnostics.push(Diagnostic::error(
                 &codes::NOT_JSON,
                 span,
-                "more text follows the configuration",
+                "there is text after the configuration",
             ));
         }
         places.refuse_unsupported(&config, &mut diagnostics);

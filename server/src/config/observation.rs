@@ -1,17 +1,17 @@
-//! What operators may see of the packets of requests.
+//! Limits on the packets that operators see.
 
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-/// What takes the place of a text that is not to be seen.
+/// Replacement of a hidden text.
 const REDACTED: &str = "[redacted]";
 
-/// Whether packets are shown, and what of their texts is not.
+/// The settings for payloads that taps and recordings show.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// Whether taps and recordings show what packets carry.
+    /// True to show payloads of packets.
     pub payloads: bool,
-    /// What is replaced in their texts.
+    /// Texts in payloads that are hidden.
     pub redact: Redaction,
 }
 
@@ -24,34 +24,37 @@ impl Default for Observation {
     }
 }
 
-/// Regular expressions of texts that are not to be seen.
+/// Regular expressions of texts to hide.
 #[derive(Clone, Debug, Default)]
 pub struct Redaction {
-    /// Tells in one pass whether any matches.
+    /// Set of all expressions, to test for a match in one pass.
     any: RegexSet,
     each: Vec<Regex>,
 }
 
 impl Redaction {
-    /// Of these regular expressions; the error says which of them is wrong.
+    /// Compiles regular expressions.
+    ///
+    /// # Errors
+    /// If one of them is invalid.
     pub fn new(patterns: &[String]) -> Result<Self, String> {
         let each = patterns.iter().map(|pattern| {
             Regex::new(pattern)
-                .map_err(|error| format!("`{pattern}` is no regular expression: {error}"))
+                .map_err(|error| format!("`{pattern}` is not a regular expression: {error}"))
         });
         let each = each.collect::<Result<Vec<Regex>, String>>()?;
         let any = RegexSet::new(patterns).map_err(|error| error.to_string())?;
         Ok(Self { any, each })
     }
 
-    /// A text without what is not to be seen.
+    /// Replaces each match in a text.
     pub(crate) fn text(&self, text: &mut String) {
         for place in &self.any.matches(text) {
             *text = self.each[place].replace_all(text, REDACTED).into_owned();
         }
     }
 
-    /// The same for all texts of a value, names of fields included.
+    /// Replaces each match in all strings of a value, including names of fields.
     pub(crate) fn value(&self, value: &mut serde_json::Value) {
         use serde_json::Value;
         if self.each.is_empty() {
@@ -71,7 +74,7 @@ impl Redaction {
         }
     }
 
-    /// The regular expressions.
+    /// Returns the regular expressions as written.
     pub(crate) fn patterns(&self) -> &[String] {
         self.any.patterns()
     }
@@ -111,6 +114,9 @@ mod tests {
     #[test]
     fn a_wrong_pattern_is_named() {
         let error = Redaction::new(&["(".to_owned()]).expect_err("no expression");
-        assert!(error.starts_with("`(` is no regular expression"), "{error}");
+        assert!(
+            error.starts_with("`(` is not a regular expression"),
+            "{error}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! From the keys of `config.json` to the graphs to serve: which names, and which files.
+//! Resolution of `config.json` to the graphs to serve: their names and files.
 //!
 //! `base_path` is relative to the folder of `config.json` and defaults to a folder with the graph's
 //! name; `graph_path` is relative to `base_path`. Graphs of `mediapipe_config_list` come first, and
@@ -18,19 +18,18 @@ use super::{
     Canary, GraphEntry, Serving, aliases, codes, schema, subgraphs::listed, text::Text, versions,
 };
 
-/// The file that describes a graph when `graph_path` does not name another.
 const GRAPH_FILE: &str = "graph.pbtxt";
 
-/// The graphs of a file.
+/// The graphs of a configuration.
 #[derive(Default)]
 pub(super) struct Graphs {
     pub(super) entries: Vec<GraphEntry>,
-    /// Places in `entries`, by name and by [`GraphEntry::id`].
+    /// Indices into `entries`, by name and by [`GraphEntry::id`].
     named: HashMap<String, usize>,
     pub(super) canaries: Vec<Canary>,
-    /// Warnings about graph files that are not there.
+    /// Warnings about graph files that do not exist.
     pub(super) lacking: Vec<Diagnostic>,
-    /// Where versions come and go.
+    /// Folders and files whose changes add or remove versions.
     pub(super) places: Vec<PathBuf>,
 }
 
@@ -48,7 +47,7 @@ impl Graphs {
     }
 }
 
-/// Collects the graphs of a file; `folder` is where the file lies.
+/// Collects the graphs of a configuration in `folder`.
 pub(super) fn graphs(
     file: &schema::File,
     folder: &Path,
@@ -103,8 +102,8 @@ fn duplicate(name: &str, served: &GraphEntry, place: Span) -> Diagnostic {
     Diagnostic::warning(&codes::DUPLICATE_NAME, place, message)
 }
 
-/// Why a graph cannot have this name, if so: it is a part of URLs and, where nothing else is said,
-/// of paths.
+/// Returns the reason why a graph cannot have this name, which becomes a part of URLs and, by
+/// default, of paths. `None` if it can.
 pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
     let mut segments = name.split('/');
     if name.is_empty() {
@@ -112,7 +111,7 @@ pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
     } else if name.contains(char::is_control) {
         Some("has a control character")
     } else if segments.clone().all(str::is_empty) {
-        Some("has nothing but slashes")
+        Some("consists only of slashes")
     } else if segments.any(|segment| matches!(segment, "." | "..")) {
         Some("has a segment `.` or `..`")
     } else {
@@ -120,7 +119,7 @@ pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Collects the subgraphs of a file; `folder` is where the file lies.
+/// Collects the subgraphs of a configuration in `folder`.
 pub(super) fn subgraphs(
     file: &schema::File,
     folder: &Path,
@@ -153,7 +152,7 @@ pub(super) fn subgraphs(
     subgraphs
 }
 
-/// Which list of the file a graph stands in.
+/// The list of the configuration that contains a graph.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Listed {
     AsGraph,
@@ -188,7 +187,7 @@ fn add(
     };
     let Some(versions) = versions::of(graph, &base, named, places, diagnostics) else {
         let mut file = base.join(named);
-        // A graph of the model list may lie in the folder of its only version.
+        // A graph of the model list may be in the folder of its only version.
         let only = base.join("1").join(named);
         if listed == Listed::AsModel && !file.is_file() {
             graphs
@@ -225,7 +224,7 @@ fn add(
     }
 }
 
-/// Tells of a graph whose file is not there, and what could be.
+/// Reports a graph whose file does not exist, with a hint how to create it.
 fn lacking(graph: &schema::Graph, base: &Path, file: &Path, places: &Text<'_>) -> Diagnostic {
     let (folder, file) = (base.display(), file.display());
     let place = match graph.base_path.as_str() {
@@ -257,8 +256,8 @@ fn serving(graph: &schema::Graph) -> Serving {
     }
 }
 
-/// Tells why a graph cannot be served with the subconfig it has: one that lists classic models,
-/// which the graph would need.
+/// Returns the reason why a graph cannot be served with its subconfig: it lists classic models,
+/// which the graph would need. `None` if it can.
 pub(super) fn refused_subconfig(path: &Path) -> Option<String> {
     let text = match graphmill_engine::read_regular(path) {
         Ok(text) => text,

@@ -1,6 +1,6 @@
-//! The keys of `config.json`, as they are written. Unknown keys are errors; what the values mean is
-//! decided in [`super::resolve`]. The JSON schema that editors use is made from these types, whose
-//! comments are its descriptions.
+//! The keys of `config.json`. Unknown keys are errors. [`super::resolve`] interprets the values.
+//! The JSON schema for editors is generated from these types, and their comments become its
+//! descriptions.
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData, num::NonZeroU64};
 
@@ -12,12 +12,12 @@ use serde::{
 
 use super::{GenerateForm, Observation, Redaction};
 
-/// The JSON schema of the file.
+/// Returns the JSON schema of the file.
 pub(super) fn json_schema() -> serde_json::Value {
     schema_for!(File).to_value()
 }
 
-/// A JSON object, and not the array of a struct's fields that serde reads, too.
+/// A JSON object. Refuses the array of a struct's fields, which serde would accept, too.
 #[derive(Debug, JsonSchema)]
 #[schemars(transparent)]
 pub(super) struct Object<T>(pub(super) T);
@@ -50,42 +50,42 @@ pub(super) struct File {
     /// The graphs to serve, each as the `config` of an entry.
     #[serde(default)]
     pub(super) model_config_list: Vec<Object<ModelEntry>>,
-    /// The graphs to serve, in the older form. They come before those of `model_config_list`.
+    /// The graphs to serve, in the older form. They come before the ones in `model_config_list`.
     #[serde(default)]
     pub(super) mediapipe_config_list: Vec<Object<Graph>>,
-    /// Graph files that can be nodes of all graphs, and folders of such files, relative to the
+    /// Graph files that all graphs can use as nodes, and folders of such files, relative to the
     /// folder of this file.
     #[serde(default)]
     pub(super) subgraph_list: Vec<String>,
-    /// Has no effect: `--enable_metrics_api false` leaves `/metrics` out.
+    /// Has no effect: `--enable_metrics_api false` turns `/metrics` off.
     #[serde(default)]
     pub(super) monitoring: Option<Object<Monitoring>>,
-    /// What operators may see of the packets of requests.
+    /// Limits on the packets that operators see.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Observed>")]
     pub(super) observation: Option<Object<Observed>>,
-    /// For classic `OpenVINO` models: has to be empty.
+    /// For classic `OpenVINO` models: must be empty.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>", extend("maxItems" = 0))]
     pub(super) pipeline_config_list: Vec<IgnoredAny>,
-    /// For classic `OpenVINO` models: has to be empty.
+    /// For classic `OpenVINO` models: must be empty.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>", extend("maxItems" = 0))]
     pub(super) custom_node_library_config_list: Vec<IgnoredAny>,
-    /// For classic `OpenVINO` models: has to be empty.
+    /// For classic `OpenVINO` models: must be empty.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>", extend("maxItems" = 0))]
     pub(super) custom_loader_config_list: Vec<IgnoredAny>,
-    /// Where editors find the schema of this file, as `graphmill schema` prints it.
+    /// Location of this file's schema for editors, as `graphmill schema` prints it.
     #[serde(default, rename = "$schema")]
     _schema: Option<String>,
 }
 
-/// An element of `model_config_list`.
+/// An element of `model_config_list`, which has only a `config`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ModelEntry {
-    /// The graph.
+    /// The graph of this entry.
     pub(super) config: Object<Graph>,
 }
 
@@ -94,87 +94,87 @@ pub(super) struct ModelEntry {
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_field_names, reason = "the file's keys")]
 pub(super) struct Graph {
-    /// The `model` of a request selects the graph by this name. It may have slashes.
+    /// Name of the graph, for the `model` of requests. It may contain slashes.
     pub(super) name: String,
-    /// Further names of the graph in requests. No other graph may have one of them.
+    /// Additional names of the graph in requests. No other graph may have one of them.
     #[serde(default)]
     pub(super) aliases: Vec<String>,
-    /// The graph's folder, relative to that of this file; a folder with the graph's name when
-    /// empty.
+    /// Folder of the graph, relative to the folder of this file. If empty, a folder with the
+    /// graph's name.
     #[serde(default)]
     pub(super) base_path: String,
-    /// The graph file, relative to `base_path`; `graph.pbtxt` when empty.
+    /// Graph file, relative to `base_path`. If empty, `graph.pbtxt`.
     #[serde(default)]
     pub(super) graph_path: String,
-    /// The list of the graph's classic models, relative to `base_path`; `subconfig.json` when
-    /// empty. It has to be empty or missing.
+    /// File with the graph's classic models, relative to `base_path`. If empty, `subconfig.json`.
+    /// Its list must be empty, or the file missing.
     #[serde(default)]
     pub(super) subconfig: String,
-    /// Whether the server is ready without this graph.
+    /// True if the server is ready without this graph.
     #[serde(default)]
     pub(super) optional: bool,
-    /// When the graph is loaded.
+    /// Time of loading: with the server, or at the first request.
     #[serde(default, deserialize_with = "word_of_load")]
     pub(super) load: Load,
-    /// After so many seconds without a request the graph is unloaded; the next request loads it
-    /// again. 0: never. Without it `--idle_unload_seconds` counts.
+    /// Seconds without a request after which the graph is unloaded; 0 never unloads. The next
+    /// request loads it again. Default: `--idle_unload_seconds`.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "u32")]
     pub(super) idle_unload_seconds: Option<u32>,
-    /// Milliseconds for an answer where its request gives no time. Without it there is no limit.
+    /// Maximum milliseconds for an answer to a request that sets no time. Default: no limit.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "NonZeroU64")]
     pub(super) response_timeout_ms: Option<NonZeroU64>,
-    /// Which version folders of `base_path` are served: `latest`, `all` or `specific`. The newest
-    /// alone when it is not given.
+    /// Versions of the graph to serve, which are folders of `base_path`: `latest`, `all` or
+    /// `specific`. Default: only the newest.
     #[serde(default, deserialize_with = "one_policy")]
     #[schemars(with = "Policy")]
     pub(super) model_version_policy: Option<Policy>,
-    /// How many percent of the requests that name no version go to a version: `{"2": 10}`. The
-    /// others go to the newest version that is not listed here.
+    /// Percentages, by version, of the requests that name no version: `{"2": 10}`. Other requests
+    /// go to the newest version that is not listed here.
     #[serde(default, deserialize_with = "percents")]
     #[schemars(with = "BTreeMap<String, u32>", extend("propertyNames" = { "pattern": "^0*[1-9][0-9]*$" }))]
     pub(super) canary: BTreeMap<u64, u32>,
-    /// The form of answers at `/generate` and `/generate_stream`: that of TGI, or of LightLLM.
+    /// Form of answers at `/generate` and `/generate_stream`: that of TGI or of LightLLM.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "GenerateForm")]
     pub(super) generate_form: Option<GenerateForm>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "bool")]
     pub(super) allow_cache: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "IntegerOrText")]
     pub(super) batch_size: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "Properties")]
     pub(super) custom_loader_options: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "TextOrProperties")]
     pub(super) layout: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "u32")]
     pub(super) nireq: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "Properties")]
     pub(super) plugin_config: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "TextOrProperties")]
     pub(super) shape: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
     #[serde(default)]
     #[schemars(with = "String")]
     pub(super) target_device: Option<IgnoredAny>,
 }
 
 impl Graph {
-    /// The options of classic models that were given.
+    /// Returns the given options of classic models.
     pub(super) fn classic_options(&self) -> impl Iterator<Item = &'static str> {
         let options = [
             ("allow_cache", &self.allow_cache),
@@ -191,7 +191,7 @@ impl Graph {
     }
 }
 
-/// A number, or a text such as `auto`.
+/// A number, or a string such as `auto`.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "it describes a schema")]
@@ -200,7 +200,7 @@ enum IntegerOrText {
     Text(String),
 }
 
-/// One text for all inputs, or an object by input.
+/// A string for all inputs, or an object with one per input.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "it describes a schema")]
@@ -212,46 +212,46 @@ enum TextOrProperties {
 /// An object whose keys are not described here.
 type Properties = BTreeMap<String, serde_json::Value>;
 
-/// When a graph is loaded.
+/// The time at which a graph is loaded.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub(super) enum Load {
-    /// With the server.
+    /// Loads the graph with the server.
     #[default]
     AtStart,
-    /// When a request asks for it.
+    /// Loads the graph at its first request.
     OnDemand,
 }
 
-/// Which versions are served: one of these.
+/// The versions to serve; exactly one field is set.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("minProperties" = 1, "maxProperties" = 1))]
 pub(super) struct Policy {
-    /// All of them.
+    /// Serves all versions that exist.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<All>")]
     pub(super) all: Option<Object<All>>,
-    /// Those with the highest numbers.
+    /// Serves the versions with the highest numbers.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Latest>")]
     pub(super) latest: Option<Object<Latest>>,
-    /// Those that are listed.
+    /// Serves the listed versions. They must exist.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Specific>")]
     pub(super) specific: Option<Object<Specific>>,
 }
 
-/// All versions.
+/// Setting without fields, for all versions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct All {}
 
-/// The newest versions.
+/// Setting for the newest versions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Latest {
-    /// How many.
+    /// Number of versions to serve. Default: 1.
     #[serde(default = "one")]
     pub(super) num_versions: NonZeroU64,
 }
@@ -260,16 +260,16 @@ fn one() -> NonZeroU64 {
     NonZeroU64::MIN
 }
 
-/// Certain versions.
+/// Setting that lists the versions to serve.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Specific {
-    /// Their numbers.
+    /// Numbers of the versions, at least one.
     #[schemars(extend("minItems" = 1))]
     pub(super) versions: Vec<NonZeroU64>,
 }
 
-/// A value that is there: `null` is none.
+/// Reads a value that must not be `null` if it is present.
 fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(value: D) -> Result<Option<T>, D::Error> {
     T::deserialize(value).map(Some)
 }
@@ -300,34 +300,34 @@ fn one_policy<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Policy>, D::
     Ok(Some(policy))
 }
 
-/// Percents by version, of which there are a hundred.
+/// Reads percentages by version, whose sum is at most 100.
 fn percents<'de, D: Deserializer<'de>>(value: D) -> Result<BTreeMap<u64, u32>, D::Error> {
     let Object(written) = Object::<BTreeMap<String, u32>>::deserialize(value)?;
     let mut percents = BTreeMap::new();
     for (version, percent) in written {
         let number = version.parse().ok().filter(|number| *number > 0);
         let Some(number) = number else {
-            let message = format!("`{version}` is no version: expected a number above 0");
+            let message = format!("`{version}` is not a version: expected a number above 0");
             return Err(D::Error::custom(message));
         };
         percents.insert(number, percent);
     }
     let sum: u64 = percents.values().copied().map(u64::from).sum();
     if sum > 100 {
-        let message = format!("the versions get {sum} percent of the requests, at most 100 are");
+        let message = format!("the percentages add up to {sum}: expected at most 100");
         return Err(D::Error::custom(message));
     }
     Ok(percents)
 }
 
-/// What operators may see of the packets of requests.
+/// Limits on the packets that operators see.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Observed {
-    /// Whether taps and recordings show what packets carry.
+    /// True to show payloads of packets in taps and recordings. Default: true.
     #[serde(default = "yes")]
     payloads: bool,
-    /// Regular expressions: what matches in texts of packets is shown as `[redacted]`.
+    /// Regular expressions. Matches in texts of packets are shown as `[redacted]`.
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     redact: Redaction,
@@ -343,21 +343,21 @@ impl From<Observed> for Observation {
     }
 }
 
-/// What is measured.
+/// Settings of monitoring, which have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Monitoring {
-    /// Whether and which.
+    /// Settings of the metrics endpoint.
     pub(super) metrics: Object<Metrics>,
 }
 
-/// The metrics endpoint.
+/// Settings of the metrics endpoint, which have no effect.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Metrics {
-    /// Whether metrics are wanted.
+    /// True to serve metrics; has no effect.
     pub(super) enable: bool,
-    /// Those that are wanted.
+    /// Names of metrics to serve.
     #[serde(default, rename = "metrics_list")]
     _metrics_list: Vec<String>,
 }

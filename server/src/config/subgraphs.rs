@@ -1,8 +1,8 @@
-//! Subgraphs that are files: which of them a graph can use as nodes.
+//! Subgraphs from files, and the ones that a graph can use as nodes.
 //!
-//! A graph file with a `type` can be a node of every graph in its folder and, where its folder is
-//! called `subgraphs`, of every graph beside that. `subgraph_list` of the configuration names
-//! files, and folders of files, for all graphs.
+//! A graph file with a `type` can be a node of every graph in its folder. If its folder is called
+//! `subgraphs`, it can be a node of every graph in the parent folder. `subgraph_list` of the
+//! configuration names files, and folders of files, for all graphs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,23 +14,26 @@ use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
 
 use super::codes;
 
-/// The folder beside a graph whose files are for that folder's graphs alone.
+/// Name of a folder whose files only the graphs in its parent folder can use.
 const FOLDER: &str = "subgraphs";
 
-/// Subgraphs by name, each in the order of their files.
+/// Subgraphs by name. Several files may have the same name.
 type ByName = BTreeMap<String, Vec<Subgraph>>;
 
 /// The subgraphs that a command line names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Named {
-    /// Files, which come before all others.
+    /// Subgraphs from files, which take precedence over all others.
     files: ByName,
-    /// What lies in folders.
+    /// Subgraphs from folders, which come after those from files.
     folders: ByName,
 }
 
 impl Named {
-    /// Adds a file, or what lies in a folder. The error says what is wrong with it.
+    /// Adds a file, or the files in a folder.
+    ///
+    /// # Errors
+    /// If there is no subgraph in it.
     pub(crate) fn add(&mut self, path: &Path) -> Result<(), String> {
         let to = if path.is_dir() {
             &mut self.folders
@@ -43,7 +46,7 @@ impl Named {
         Ok(())
     }
 
-    /// With those that were kept from beside a graph.
+    /// Returns these subgraphs and `subgraphs`, which were stored with a graph.
     pub(crate) fn and_kept(&self, subgraphs: &[Subgraph]) -> Known {
         let mut beside = ByName::new();
         for subgraph in subgraphs {
@@ -56,7 +59,7 @@ impl Named {
         }
     }
 
-    /// With those that the graph `file` can use because they lie beside it.
+    /// Returns these subgraphs and the ones in the folder of the graph `file`.
     pub(crate) fn and_beside(&self, file: &Path) -> Known {
         let folder = match file.parent() {
             None => Path::new("."),
@@ -75,7 +78,7 @@ impl Named {
     }
 }
 
-/// Adds a subgraph, unless it is there by the same file.
+/// Adds a subgraph, unless the same file was added before.
 fn add(to: &mut ByName, subgraph: Subgraph) {
     let same = to.entry(subgraph.name.to_string()).or_default();
     let real = |subgraph: &Subgraph| std::fs::canonicalize(&*subgraph.file).ok();
@@ -85,31 +88,31 @@ fn add(to: &mut ByName, subgraph: Subgraph) {
     }
 }
 
-/// The subgraphs in files that a graph can use.
+/// The subgraphs from files that a graph can use.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// What comes first is taken.
+    /// Layers of subgraphs; the first that has a name counts.
     layers: [ByName; 3],
-    /// Where those lie that nobody names, unless they were kept.
+    /// Folders that are searched without being named; `None` for stored subgraphs.
     folders: Option<[PathBuf; 2]>,
 }
 
 impl Known {
-    /// The files that have a type; several where it is not clear which of them is meant.
+    /// Returns the files with a type; several if the type is ambiguous.
     fn of(&self, name: &str) -> &[Subgraph] {
         let mut layers = self.layers.iter();
         let found = layers.find_map(|layer| layer.get(name));
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// Adds them to a registry; one that is there already under the same name is replaced.
+    /// Adds the subgraphs to a registry. They replace subgraphs of the same name.
     pub(crate) fn register(&self, registry: Registry) -> Registry {
         let names = self.layers.iter().flat_map(BTreeMap::keys);
         let first = names.filter_map(|name| self.of(name).first());
         first.cloned().fold(registry, Registry::with_subgraph)
     }
 
-    /// Looks at their files, and at the folders in which others may come up.
+    /// Records the state of the files, and of the folders where others may be added.
     pub(crate) fn look(&self, seen: &mut FileStamps) {
         let folders = self.folders.iter().flatten();
         folders.for_each(|folder| seen.look(folder));
@@ -117,13 +120,13 @@ impl Known {
         subgraphs.for_each(|subgraph| seen.look(Path::new(&*subgraph.file)));
     }
 
-    /// Those that lie beside the graph.
+    /// Returns the subgraphs from the graph's folder.
     pub(crate) fn beside(&self) -> Vec<Subgraph> {
         let [.., beside] = &self.layers;
         beside.values().flatten().cloned().collect()
     }
 
-    /// The types that several files have, as far as the graph, or a subgraph in it, uses them.
+    /// Returns diagnostics for types with several files that the graph, or a subgraph in it, uses.
     pub(crate) fn ambiguities(
         &self,
         graph: &GraphConfig,
@@ -146,8 +149,8 @@ impl Known {
                     let mut apart = SourceMap::new();
                     let inner = parse_graph(&mut apart, file, text).graph;
                     let inner = inner.iter().flat_map(calculators);
-                    // The place in the file would be one of another map; the node that leads there
-                    // is in this one.
+                    // The position would be one in another source map. The position of the outer
+                    // node is in this one.
                     names.extend(inner.map(|(name, _)| (name, place)));
                 }
                 [] => {}
@@ -157,7 +160,7 @@ impl Known {
     }
 }
 
-/// Says that two files have the type that a node names.
+/// Reports that two files have the type that a node names.
 fn two_files(
     name: &str,
     place: Span,
@@ -182,7 +185,7 @@ fn two_files(
     ))
 }
 
-/// What the nodes of a graph name.
+/// Returns the calculators that the nodes of a graph name.
 fn calculators(graph: &GraphConfig) -> Vec<(String, Span)> {
     let named = graph
         .node
@@ -191,7 +194,7 @@ fn calculators(graph: &GraphConfig) -> Vec<(String, Span)> {
     named.map(|name| (name.value.clone(), name.span)).collect()
 }
 
-/// The graph files with a `type` in a folder, by file name; none if it is no folder that can be
+/// Returns the graph files with a `type` in a folder, sorted by name; none if the folder cannot be
 /// read.
 fn in_folder(folder: &Path) -> Vec<Subgraph> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -200,7 +203,7 @@ fn in_folder(folder: &Path) -> Vec<Subgraph> {
         let is_graph = file
             .extension()
             .is_some_and(|extension| extension.eq_ignore_ascii_case("pbtxt"));
-        // Reading a pipe would wait for its writer.
+        // Opening a pipe would wait for its writer.
         is_graph && file.is_file()
     });
     files.sort();
@@ -211,13 +214,15 @@ fn in_folder(folder: &Path) -> Vec<Subgraph> {
     typed.collect()
 }
 
-/// The file's path as messages show it.
+/// Returns the path of a file for messages.
 fn name_of(file: &Path) -> String {
     file.strip_prefix(".").unwrap_or(file).display().to_string()
 }
 
-/// The subgraphs of an entry of `subgraph_list`: of a file, or of all files in a folder. The error
-/// says what is wrong with the entry.
+/// Returns the subgraphs of an entry of `subgraph_list`: of a file, or of all files in a folder.
+///
+/// # Errors
+/// If there is no subgraph in it.
 pub(crate) fn listed(path: &Path) -> Result<Vec<Subgraph>, String> {
     if path.is_dir() {
         return match in_folder(path) {

@@ -111,7 +111,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             "{} x",
-            "GM0902 config.json:1:4 more text follows the configuration",
+            "GM0902 config.json:1:4 there is text after the configuration",
         ),
         (
             "[]",
@@ -131,7 +131,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"pipeline_config_list": [{}]}"#,
-            "GM0905 config.json:1:2 `pipeline_config_list` is about classic OpenVINO models, which are not served",
+            "GM0905 config.json:1:2 `pipeline_config_list` is for classic OpenVINO models, which are not served",
         ),
         (
             r#"{"mediapipe_config_list": [{"base_path": "a"}]}"#,
@@ -147,7 +147,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ),
         (
             r#"{"mediapipe_config_list": [{"name": "a"}, {"name": "//"}]}"#,
-            "GM0904 config.json:1:52 `mediapipe_config_list[1].name` has nothing but slashes | the `model` of a request selects the graph by this name",
+            "GM0904 config.json:1:52 `mediapipe_config_list[1].name` consists only of slashes | the `model` of a request selects the graph by this name",
         ),
         (
             r#"{"mediapipe_config_list": [{"name": "a\nb"}]}"#,
@@ -251,7 +251,7 @@ fn wrong_words_about_residence_and_versions_are_told_with_their_line() {
         ),
         (
             r#""canary": {"two": 10}"#,
-            "`two` is no version: expected a number above 0",
+            "`two` is not a version: expected a number above 0",
         ),
         (
             r#""canary": {"2": "10"}"#,
@@ -259,7 +259,7 @@ fn wrong_words_about_residence_and_versions_are_told_with_their_line() {
         ),
         (
             r#""canary": {"2": 60, "3": 50}"#,
-            "the versions get 110 percent of the requests",
+            "the percentages add up to 110",
         ),
         (
             r#""canary": {"2": 10}"#,

@@ -1,5 +1,4 @@
-//! The text of a configuration: the positions of diagnostics, and serde's messages in terms of
-//! JSON.
+//! The text of a configuration: positions for diagnostics, and serde's messages in terms of JSON.
 
 use graphmill_grammar::{
     diag::Diagnostic,
@@ -9,14 +8,15 @@ use graphmill_grammar::{
 
 use super::{codes, schema};
 
-/// The file's text, to find the places that messages are about.
+/// The file's text, for finding the positions of messages.
 pub(super) struct Text<'a> {
     pub(super) file: FileId,
     pub(super) text: &'a str,
 }
 
 impl Text<'_> {
-    /// The place of `serde_json`'s line and column, both from 1, the column in bytes.
+    /// Returns the position of a line and column of `serde_json`. Both count from 1, columns in
+    /// bytes.
     pub(super) fn at(&self, line: usize, column: usize) -> Span {
         let start: usize = self
             .text
@@ -35,13 +35,13 @@ impl Text<'_> {
         Span::new(self.file, begin..end)
     }
 
-    /// The place after the last character.
+    /// Returns the position after the last character.
     fn end(&self) -> Span {
         Span::new(self.file, self.text.len()..self.text.len())
     }
 
-    /// The last string `text` that ends at or before `place`, with its quotes; else the place
-    /// itself.
+    /// Returns the last string `text` that ends at or before `place`, with its quotes; `place`
+    /// itself if there is none.
     fn string_before(&self, text: &str, place: Span) -> Span {
         let quoted = serde_json::Value::from(text).to_string();
         match self.text[..place.range().end].rfind(&quoted) {
@@ -50,17 +50,17 @@ impl Text<'_> {
         }
     }
 
-    /// The last string of this text in the file.
+    /// Returns the position of the last string `text` in the file.
     pub(super) fn entry(&self, text: &str) -> Span {
         self.string_before(text, self.end())
     }
 
-    /// The `occurrence`-th `"name": "<name>"` in the file, counted from 0.
+    /// Returns the position of the `occurrence`-th `"name": "<name>"` in the file, counted from 0.
     pub(super) fn name(&self, name: &str, occurrence: usize) -> Span {
         self.value("name", name, occurrence)
     }
 
-    /// The `occurrence`-th string of this text that is the value of a key, counted from 0.
+    /// Returns the position of the `occurrence`-th value `text` of a key, counted from 0.
     pub(super) fn value(&self, key: &str, text: &str, occurrence: usize) -> Span {
         let [key, quoted] = [key, text].map(|text| serde_json::Value::from(text).to_string());
         let is_value = |&(start, _): &(usize, &str)| {
@@ -78,7 +78,7 @@ impl Text<'_> {
         }
     }
 
-    /// What serde says, in our words and at the place it is about.
+    /// Rewrites an error of serde as a diagnostic at its position.
     pub(super) fn explain(
         &self,
         error: &serde_path_to_error::Error<serde_json::Error>,
@@ -104,10 +104,11 @@ impl Text<'_> {
                 .expect("serde quotes the field it does not know");
             return self.unknown_key(key, known, &path, place);
         }
-        // What the file says is told with its place, and what is ours with that of its key.
+        // A message of serde has its own position. A message of this crate gets the position of its
+        // key.
         let is_ours = !OF_SERDE.iter().any(|words| said.starts_with(words));
         let key = path.rsplit('.').next().filter(|_| is_ours);
-        // The position is that of the end of the value.
+        // The position is the end of the value.
         let value = said.split_once(": string ").and_then(|(_, rest)| {
             let mut strings = serde_json::Deserializer::from_str(rest).into_iter::<String>();
             strings.next()?.ok()
@@ -159,7 +160,7 @@ impl Text<'_> {
         for (key, list) in lists {
             if !list.is_empty() {
                 let message =
-                    format!("`{key}` is about classic OpenVINO models, which are not served");
+                    format!("`{key}` is for classic OpenVINO models, which are not served");
                 diagnostics.push(Diagnostic::error(
                     &codes::CLASSIC_MODEL,
                     self.string_before(key, self.end()),
@@ -182,10 +183,10 @@ impl Text<'_> {
     }
 }
 
-/// How messages of serde begin.
+/// Beginnings of messages of serde.
 const OF_SERDE: [&str; 4] = ["invalid ", "missing ", "unknown ", "duplicate "];
 
-/// The message with its first letter in lower case, as all messages are.
+/// Returns the message with its first letter in lower case, as in all messages.
 fn lower_first(message: &str) -> String {
     let mut chars = message.chars();
     match chars.next() {
@@ -194,7 +195,7 @@ fn lower_first(message: &str) -> String {
     }
 }
 
-/// What serde says of types, which it calls as Rust does.
+/// Replaces the names of Rust types in serde's messages with those of JSON.
 fn in_words_of_json(message: &str) -> String {
     message
         .replace("invalid type: map,", "invalid type: object,")

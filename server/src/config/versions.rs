@@ -1,4 +1,4 @@
-//! Versions of a graph: the numbered folders in its `base_path`, each with a graph file.
+//! Versions of a graph: numbered folders in its `base_path`, each with a graph file.
 
 use std::{
     collections::BTreeMap,
@@ -11,18 +11,18 @@ use graphmill_grammar::diag::Diagnostic;
 
 use super::{codes, schema, text::Text};
 
-/// The versions of a graph that are served.
+/// The versions of a graph to serve.
 pub(super) struct Versions {
-    /// Their numbers, in order.
+    /// Version numbers in ascending order.
     pub(super) served: Vec<u64>,
-    /// Percents of the requests that name no version.
+    /// Percentages of the requests that name no version, by version.
     pub(super) canary: BTreeMap<u64, u32>,
-    /// Where versions come and go: the folder, and the graph files that are in it or may be.
+    /// Folders and files whose changes add or remove versions.
     pub(super) places: Vec<PathBuf>,
 }
 
-/// Finds the versions of a graph whose file `named` would lie in `base`; none for a graph without
-/// versions. A graph in the folder `1` alone is one, unless the configuration speaks of versions.
+/// Finds the versions of a graph with the file name `named` in `base`. `None` for a graph without
+/// versions, such as one in the folder `1` alone, unless the configuration mentions versions.
 pub(super) fn of(
     graph: &schema::Graph,
     base: &Path,
@@ -52,7 +52,7 @@ pub(super) fn of(
             others => {
                 let others: Vec<String> = others.iter().map(u64::to_string).collect();
                 format!(
-                    ": there is {}, and `model_version_policy` leaves it out",
+                    ": there is {}, but `model_version_policy` excludes it",
                     others.join(", ")
                 )
             }
@@ -80,7 +80,7 @@ pub(super) fn of(
     for version in graph.canary.keys() {
         if there.contains(version) && !served.contains(version) {
             let message = format!(
-                "`canary` of `{}` names version {version}, which `model_version_policy` leaves out",
+                "`canary` of `{}` names version {version}, which `model_version_policy` excludes",
                 graph.name
             );
             diagnostics.push(Diagnostic::error(&codes::VERSIONS, place(), message));
@@ -95,7 +95,7 @@ pub(super) fn of(
     })
 }
 
-/// Versions that the configuration names.
+/// Returns the versions that the configuration names, in ascending order.
 fn listed(graph: &schema::Graph) -> impl Iterator<Item = u64> {
     let policy = graph.model_version_policy.as_ref();
     let specific = policy.and_then(|policy| policy.specific.as_ref());
@@ -106,14 +106,14 @@ fn listed(graph: &schema::Graph) -> impl Iterator<Item = u64> {
     all.into_iter()
 }
 
-/// Which of the versions that are there, in order, are served.
+/// Selects the versions to serve from the existing ones, in ascending order.
 fn chosen(graph: &schema::Graph, there: &[u64]) -> Vec<u64> {
     let newest = |count: NonZeroU64| {
         let count = usize::try_from(count.get()).unwrap_or(usize::MAX);
         there[there.len().saturating_sub(count)..].to_vec()
     };
     let Some(policy) = &graph.model_version_policy else {
-        // Those that get a part of the requests, and the newest of the others.
+        // Versions with a share of the requests, and the newest of the others.
         let is_listed = |version: &&u64| graph.canary.contains_key(version);
         let newest = there.iter().rev().find(|it| !is_listed(it)).copied();
         let is_served = |it: &&u64| is_listed(it) || Some(**it) == newest;
@@ -129,7 +129,7 @@ fn chosen(graph: &schema::Graph, there: &[u64]) -> Vec<u64> {
     }
 }
 
-/// The folders whose names are numbers above 0, in order.
+/// Returns the numbers of the folders whose names are numbers above 0, in ascending order.
 pub(crate) fn numbered(base: &Path) -> Vec<u64> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let mut numbers: Vec<u64> = entries

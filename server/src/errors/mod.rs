@@ -1,8 +1,7 @@
 //! The error table: the HTTP status, type and code of each failure, and whether to retry.
 //!
-//! Everything that refuses or fails a request becomes a [`Failure`] here and nowhere else, so that
-//! a status code is never chosen at the place that failed. A failure that would repeat itself is
-//! never sent as one to retry.
+//! Each failure of a request becomes a [`Failure`] here, so that no status code is chosen where the
+//! failure occurs. A failure that would repeat is never marked as one to retry.
 
 mod response;
 
@@ -12,45 +11,45 @@ use axum::http::StatusCode;
 use graphmill_calculators::http::dialect;
 use graphmill_engine::{Error, Kind, Summary};
 
-/// The encodings of bodies that are read, as an answer's `accept-encoding` names them.
+/// Supported encodings of bodies, in the format of the header `accept-encoding`.
 pub(crate) const ENCODINGS: &str = "gzip, deflate, identity";
 
-/// Why a request gets no answer.
+/// The cause of a failed request.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The body or one of its fields is wrong.
     BadRequest,
     /// The prompt can never fit.
     ContextLength,
-    /// No graph has the name that `model` says.
+    /// No graph has the name in `model`.
     UnknownModel,
-    /// A node says that something the request names does not exist.
+    /// A node reports that something the request names does not exist.
     NotFound,
     /// Nothing is served at the path.
     UnknownRoute,
     /// The path is served, but not with this method.
     WrongMethod,
-    /// The protocol has the operation, and this server has not.
+    /// The protocol has this operation, but this server does not.
     Unsupported,
-    /// The body is longer than the server reads.
+    /// The body exceeds the size limit.
     BodyTooLarge,
-    /// The body is compressed in a way that the server does not read.
+    /// The compression of the body is not supported.
     UnknownEncoding,
-    /// There is no room for the body beside those of other requests.
+    /// The memory budget has no space for the body beside the bodies of other requests.
     BodiesFull,
-    /// The request has no key, or none that is valid.
+    /// The request has no key, or an invalid one.
     NoKey,
-    /// The key is not for this.
+    /// The key does not allow this.
     Forbidden,
-    /// The key has used up what it may have now.
+    /// The key is over its limit.
     RateLimited,
-    /// The head or the body did not come in time.
+    /// The head or the body did not arrive in time.
     LateRequest,
-    /// The request is for a host that this server is not.
+    /// The request names a host that this server does not serve.
     ForeignHost,
-    /// The request was sent by a page of a site that may not.
+    /// A page of a site that is not allowed sent the request.
     ForeignOrigin,
-    /// There are as many connections or requests as the server can hold.
+    /// The limit of connections or requests is reached.
     TooManyConnections,
     /// A queue or a cache is full.
     QueueFull,
@@ -58,13 +57,13 @@ pub(crate) enum Cause {
     Loading,
     /// The graph could not be loaded.
     GraphFailed,
-    /// There is no memory for the graph now.
+    /// There is not enough memory for the graph now.
     NoMemory,
-    /// The server is stopping.
+    /// The server is stopping and takes no new requests.
     Draining,
-    /// Something that the graph needs is not there now.
+    /// A resource of the graph is not available now.
     Unavailable,
-    /// The deadline passed.
+    /// The deadline of the request passed.
     Deadline,
     /// A node or the server cancelled the request.
     Cancelled,
@@ -72,33 +71,33 @@ pub(crate) enum Cause {
     NodeFailed,
     /// The graph ended without an answer, or in the middle of one.
     NoAnswer,
-    /// The server itself panicked.
+    /// The server itself panicked, not a node.
     Panic,
 }
 
-/// Whether a client should send the same request again.
+/// The advice for clients on sending the same request again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// The status code says enough.
+    /// The status code alone gives the advice.
     Implied,
-    /// After this many seconds.
+    /// Retry after this number of seconds.
     After(u32),
-    /// Clients that retry this status by themselves should not: the same request fails again.
+    /// Do not retry, although clients usually retry this status: the same request fails again.
     Never,
 }
 
-/// One row of the table.
+/// A row of the error table.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) status: StatusCode,
-    /// OpenAI's `type`.
+    /// Value of OpenAI's `type` in the error.
     pub(crate) kind: &'static str,
-    /// OpenAI's `code`, unless the failure brings its own.
+    /// Value of OpenAI's `code`, unless the failure has its own.
     pub(crate) code: Option<&'static str>,
     pub(crate) retry: Retry,
 }
 
-/// The table.
+/// Returns the row of a cause.
 #[rustfmt::skip]
 pub(crate) const fn row(cause: Cause) -> Row {
     use Retry::{After, Implied, Never};
@@ -135,24 +134,23 @@ pub(crate) const fn row(cause: Cause) -> Row {
     Row { status, kind, code, retry }
 }
 
-/// Why a request got no answer, or no whole one, in the words of the client.
+/// A failed or incomplete request, explained for the client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failure {
     pub(crate) cause: Cause,
     pub(crate) message: String,
-    /// A code more specific than the table's.
+    /// Code more specific than the table's.
     code: Option<Cow<'static, str>>,
-    /// The field of the request that is at fault.
+    /// Field of the request that is wrong.
     pub(crate) param: Option<Cow<'static, str>>,
-    /// The node that failed, where it is not the request's fault.
+    /// Node that failed, if the request itself is right.
     pub(crate) node: Option<Arc<str>>,
-    /// When the same request may succeed, in seconds, where that is known better than the table
-    /// says.
+    /// Seconds after which the same request may succeed, if known better than in the table.
     after: Option<u32>,
 }
 
-/// The largest `retry-after`, in seconds: clients do not wait longer.
+/// Maximum `retry-after` in seconds. Clients do not wait longer.
 const MAX_AFTER: u32 = 3_600;
 
 impl Failure {
@@ -167,23 +165,23 @@ impl Failure {
         }
     }
 
-    /// The failure of a request that the stop of the server ends.
+    /// Creates the failure of a request that the stopping server aborts or refuses.
     pub(crate) fn stopping() -> Self {
         Self::new(Cause::Draining, "the server is stopping")
     }
 
-    /// The failure of a request for a text that names a graph of tensors.
+    /// Creates the failure of a text request that names a graph of tensors.
     pub(crate) fn for_tensors(graph: &str) -> Self {
         let why = format!("the graph takes tensors: POST /v2/models/{graph}/infer");
         Self::new(Cause::BadRequest, why).of_field("model")
     }
 
-    /// The failure of a request that took longer than it may.
+    /// Creates the failure of a request whose deadline has passed.
     pub(crate) fn late() -> Self {
         Self::new(Cause::Deadline, "the deadline of the request passed")
     }
 
-    /// That a graph has ended and put out nothing, with what its nodes had then.
+    /// Creates the failure of a graph that ended without output, with the state of its nodes.
     pub(crate) fn no_answer(summary: Option<&Summary>) -> Self {
         let left = summary.map(|summary| format!(": {}", summary.left()));
         let left = left.unwrap_or_default();
@@ -193,7 +191,8 @@ impl Failure {
         )
     }
 
-    /// Says when to try again, where trying again can help: a second at least.
+    /// Sets the time to retry after, rounded up to seconds and at least one, if the cause allows a
+    /// retry.
     #[must_use]
     pub(crate) fn after(mut self, wait: Duration) -> Self {
         if let Retry::After(_) = self.row().retry {
@@ -203,27 +202,27 @@ impl Failure {
         self
     }
 
-    /// Whether to try again.
+    /// Returns the advice on retrying.
     pub(crate) fn retry(&self) -> Retry {
         self.after.map_or(self.row().retry, Retry::After)
     }
 
-    /// Names the field of the request that is at fault.
+    /// Sets the field of the request that is wrong.
     #[must_use]
     pub(crate) fn of_field(mut self, param: impl Into<Cow<'static, str>>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    /// Adds a code more specific than the table's.
+    /// Sets a code more specific than the table's.
     #[must_use]
     pub(crate) fn with_code(mut self, code: &'static str) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// Names the field that holds the prompts, where they are at fault: what found that out knows
-    /// no field names.
+    /// Sets the field that holds the prompts, if the failure is about them. The engine that found
+    /// it does not know names of fields.
     #[must_use]
     pub(crate) fn of_prompt(mut self, field: Option<&'static str>) -> Self {
         let is_at_fault =
@@ -238,7 +237,7 @@ impl Failure {
         row(self.cause)
     }
 
-    /// What a dialect tells of it, with the id of the request where that is told, too.
+    /// Returns the failure as dialects format it, with the id of the request if it is shown.
     pub(crate) fn view<'a>(&'a self, request: Option<&'a str>) -> dialect::Failure<'a> {
         let row = self.row();
         dialect::Failure {
@@ -253,17 +252,17 @@ impl Failure {
         }
     }
 
-    /// OpenAI's `code`.
+    /// Returns the value of OpenAI's `code`.
     pub(crate) fn code(&self) -> Option<&str> {
         self.code.as_deref().or(self.row().code)
     }
 }
 
-/// Most bytes of a message. Messages should quote at most 200 bytes of a request; this bounds those
-/// that quote more.
+/// Maximum length of a message in bytes. Messages should quote at most 200 bytes of a request; this
+/// limit catches those that quote more.
 const MAX_MESSAGE_BYTES: usize = 1_000;
 
-/// A message that is not longer than an answer should be.
+/// Shortens a message to the maximum length.
 fn bounded(mut message: String) -> String {
     if message.len() > MAX_MESSAGE_BYTES {
         message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
@@ -289,7 +288,7 @@ impl From<Error> for Failure {
             Kind::Unavailable => Cause::Unavailable,
             Kind::FailedPrecondition | Kind::Internal => Cause::NodeFailed,
         };
-        // The request's own faults name their field; the node that found them is of no use to the
+        // Errors of the request name their field. The node that found them would not help the
         // client.
         let node = row(cause)
             .status

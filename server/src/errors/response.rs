@@ -1,5 +1,5 @@
-//! Failures as answers, in OpenAI's form. The layer of dialects tells them in another where a path
-//! has one.
+//! Failures as HTTP responses, in OpenAI's form. The layer of dialects rewrites them for paths with
+//! another form.
 
 use axum::{
     Json,
@@ -36,7 +36,7 @@ impl IntoResponse for Failure {
                 }
                 _ => "Bearer".to_owned(),
             };
-            // Nothing that comes from a token is in it.
+            // The header contains no part of the token.
             if let Ok(scheme) = HeaderValue::try_from(scheme) {
                 response
                     .headers_mut()
@@ -47,7 +47,7 @@ impl IntoResponse for Failure {
             let read = HeaderValue::from_static(ENCODINGS);
             response.headers_mut().insert(header::ACCEPT_ENCODING, read);
         }
-        // For layers that tell it in another form.
+        // For layers that rewrite it in another form.
         response.extensions_mut().insert(self);
         response
     }

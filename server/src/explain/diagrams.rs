@@ -1,4 +1,4 @@
-//! Drawings in the languages of Graphviz and Mermaid.
+//! Diagrams in the languages of Graphviz and Mermaid.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::drawing::{Arrow, ArrowKind, Block, BlockKind, Drawing};
 
-/// The drawing in the language of Graphviz.
+/// Writes the drawing in the language of Graphviz.
 pub(super) fn dot(drawing: &Drawing) -> String {
     let block = |_, (_, block): (NodeIndex, &Block)| {
         let shape = match block.kind {
@@ -51,7 +51,7 @@ pub(super) fn dot(drawing: &Drawing) -> String {
     out
 }
 
-/// The drawing in the language of Mermaid.
+/// Writes the drawing in the language of Mermaid.
 pub(super) fn mermaid(drawing: &Drawing) -> String {
     let mut out = String::from("flowchart TB\n");
     let blocks = drawing.node_weights().enumerate();
@@ -98,7 +98,7 @@ fn entities(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// The boxes of each subgraph, by its path.
+/// Returns the boxes of each subgraph, by its path.
 fn subgraphs(drawing: &Drawing) -> BTreeMap<String, Vec<usize>> {
     let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let blocks = drawing.node_weights().enumerate();

@@ -1,22 +1,22 @@
-//! An expanded graph as boxes and arrows, whatever they are drawn with.
+//! Expanded graphs as boxes and arrows, independent of the output format.
 
 use std::collections::HashMap;
 
 use graphmill_engine::plan::{Explain, ExplainPort};
 use petgraph::graph::{DiGraph, NodeIndex};
 
-/// The graph's inputs, then its nodes in the order in which packets pass them, then its outputs;
-/// and the arrows between them.
+/// Boxes and arrows: the graph's inputs, then its nodes in the order in which packets pass them,
+/// then its outputs.
 pub(super) type Drawing = DiGraph<Block, Arrow>;
 
-/// A box.
+/// A box for a node, or for an input or output of the graph.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) kind: BlockKind,
     pub(super) name: String,
-    /// What stands under the name.
+    /// Lines below the name, such as the calculator.
     pub(super) lines: Vec<String>,
-    /// The subgraphs it comes from, outermost first.
+    /// Names of the enclosing subgraphs, outermost first.
     pub(super) within: Vec<String>,
 }
 
@@ -27,10 +27,10 @@ pub(super) enum BlockKind {
     Node,
 }
 
-/// An arrow from box to box.
+/// An arrow from the producer to a consumer of a stream or side packet.
 #[derive(Debug)]
 pub(super) struct Arrow {
-    /// The stream or side packet, and what it carries.
+    /// Name of the stream or side packet, and its type.
     pub(super) label: String,
     pub(super) kind: ArrowKind,
 }
@@ -43,14 +43,14 @@ pub(super) enum ArrowKind {
 }
 
 impl Block {
-    /// Its name, and the lines under it.
+    /// Returns the name, and the lines below it.
     pub(super) fn text(&self) -> Vec<&str> {
         let lines = std::iter::once(&self.name).chain(&self.lines);
         lines.map(String::as_str).collect()
     }
 }
 
-/// Draws an expanded graph.
+/// Converts an expanded graph to boxes and arrows.
 pub(super) fn draw(explain: &Explain) -> Drawing {
     let mut drawing = Drawing::new();
     let mut streams = HashMap::new();
@@ -122,7 +122,7 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
     drawing
 }
 
-/// The box of an input or output of the graph.
+/// Creates the box of an input or output of the graph.
 fn border(name: &str, word: &str) -> Block {
     Block {
         kind: BlockKind::Border,
@@ -132,7 +132,8 @@ fn border(name: &str, word: &str) -> Block {
     }
 }
 
-/// Adds the arrow from a stream's or side packet's producer; one that names a resource has none.
+/// Adds an arrow from the producer of a stream or side packet. A side packet that names a resource
+/// has no producer.
 fn join(
     drawing: &mut Drawing,
     producers: &HashMap<&str, NodeIndex>,

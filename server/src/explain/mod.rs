@@ -1,4 +1,4 @@
-//! An expanded graph in words, as data, and as diagrams: for the command line and for operators.
+//! Expanded graphs as text, as JSON, and as diagrams, for the command line and for operators.
 
 mod diagrams;
 mod drawing;
@@ -9,12 +9,12 @@ use graphmill_engine::Explain;
 
 use drawing::draw;
 
-/// A form of an expanded graph.
+/// The output format of an expanded graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people to read.
     Text,
-    /// For programs: everything.
+    /// JSON with all details, for programs.
     Json,
     /// A diagram in the language of Graphviz.
     Dot,
@@ -23,7 +23,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The graph in this form.
+    /// Writes a graph in this format.
     pub(crate) fn write(self, explain: &Explain) -> String {
         match self {
             Self::Text => text::text(explain),
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// The type of the text, for HTTP.
+    /// Returns the media type for HTTP.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",

@@ -1,4 +1,4 @@
-//! An expanded graph in words.
+//! Expanded graphs as text.
 
 use std::fmt::Write as _;
 
@@ -48,7 +48,7 @@ fn describe(out: &mut String, node: &ExplainNode) {
     ] {
         for port in ports {
             let back = if port.back_edge { ", back edge" } else { "" };
-            // Ports without a tag have their places by order, as in the file.
+            // A port without a tag is written as its index, as in the file.
             let tag = match port.port.as_str() {
                 untagged if untagged.is_empty() || untagged.starts_with(':') => String::new(),
                 tag => format!("{tag}:"),

@@ -1,4 +1,4 @@
-//! The health service of gRPC, which probes of Kubernetes and proxies ask.
+//! The health service of gRPC, for probes of Kubernetes and for proxies.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -15,13 +15,13 @@ use crate::{
     stage::Stage,
 };
 
-/// How often a watched state is looked at.
+/// Interval for polling a watched state.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Answers whether the server would serve requests, or a graph, by its name.
+/// Service that reports if the server, or the graph of the given name, is ready.
 pub(super) struct Health(pub(super) Arc<App>);
 
-/// The state of a service; none where there is no such service.
+/// Returns the state of a service; `None` if the name is unknown.
 fn state(app: &App, service: &str) -> Option<ServingStatus> {
     let reason = match service {
         "" | SERVICE_NAME => app.unready(),
@@ -51,7 +51,7 @@ impl Service for Health {
     ) -> Result<Response<HealthCheckResponse>, Status> {
         match state(&self.0, &request.get_ref().service) {
             Some(state) => Ok(Response::new(answer(state))),
-            None => Err(Status::not_found("there is no such service or graph")),
+            None => Err(Status::not_found("unknown service or graph")),
         }
     }
 
@@ -64,7 +64,7 @@ impl Service for Health {
         let (app, stage) = (Arc::clone(&self.0), self.0.runner.stage.clone());
         let service = request.into_inner().service;
         let watched = (app, service, None, stage);
-        // Waits for another state than the one that was told, until the server stops.
+        // Sends each change of the state, until the server stops.
         let states = stream::unfold(watched, async |(app, service, told, mut stage)| {
             loop {
                 let now = state(&app, &service).unwrap_or(ServingStatus::ServiceUnknown);

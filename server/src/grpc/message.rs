@@ -1,6 +1,6 @@
-//! The bodies of requests, message by message: tonic reads each from a body of its own, so that no
-//! buffer outlives a message of a stream. What comes is charged to the budget of all bodies, until
-//! nothing refers to it.
+//! Message by message reading of request bodies. tonic reads each message from a body of its own,
+//! so that no buffer outlives a message of a stream. Received bytes are charged to the budget of
+//! all bodies, until nothing refers to them.
 
 use std::{
     pin::Pin,
@@ -27,24 +27,24 @@ use crate::{
     run::RequestContext,
 };
 
-/// The bytes before a message, which say whether it is compressed and how long it is.
+/// Length of the prefix of a message, which contains its compression flag and its length.
 pub(super) const HEAD_BYTES: usize = 5;
 
-/// The most bytes that one byte of a compressed message can stand for.
+/// Maximum ratio of decompressed to compressed bytes.
 const MAX_RATIO: usize = 1_032;
 
-/// A request that is being read.
+/// A request being read, shared by its handler and its message bodies.
 pub(super) struct Call {
     pub(super) who: RequestContext,
     encoding: Option<CompressionEncoding>,
-    /// Most bytes of a message.
+    /// Maximum size of a message in bytes.
     most: usize,
     source: Mutex<Source>,
 }
 
-/// A message whose parts hold its part of the budget.
+/// A message whose payloads hold its part of the budget.
 pub(super) trait Charged: prost::Message + Default + 'static {
-    /// Yields what it carries.
+    /// Returns the payloads of the message.
     fn parts(&mut self) -> impl Iterator<Item = &mut Bytes>;
 }
 
@@ -54,19 +54,19 @@ impl Charged for ModelInferRequest {
     }
 }
 
-/// What comes from the client.
+/// The received bytes of a client.
 struct Source {
     body: Body,
-    /// What has come and is of no message yet; at most a frame.
+    /// Received bytes that belong to no message yet; at most a frame.
     rest: Bytes,
-    /// Charge of the message that is being read.
+    /// Lease for the message being read.
     lease: Lease,
-    /// True if that message is compressed: it is charged for the most that it can stand for.
+    /// True if the message is compressed. It is charged for the maximum decompressed size.
     is_compressed: bool,
 }
 
 impl Call {
-    /// Begins to read a request, whose only message the body has that is left in it.
+    /// Starts reading a request of a single message.
     pub(super) fn begin(app: &App, request: Request) -> Result<Request<MessageBody>, Failure> {
         let (mut parts, body) = request.into_parts();
         let encoding = parts
@@ -92,8 +92,8 @@ impl Call {
         Ok(Request::from_parts(parts, MessageBody::new(call, true)))
     }
 
-    /// Reads the next message of a stream, with its part of the budget; `None` when the client has
-    /// sent all.
+    /// Reads the next message of a stream, with its share of the budget; `None` after the last
+    /// message.
     pub(super) async fn next<M: Charged>(
         self: &Arc<Self>,
     ) -> Result<Option<(M, Arc<Share>)>, Failure> {
@@ -107,7 +107,7 @@ impl Call {
         }))
     }
 
-    /// Lets what a message that was read carries hold its part of the budget.
+    /// Attaches the leased bytes to the payloads of a message that was read.
     pub(super) fn charge<M: Charged>(&self, message: &mut M) -> Arc<Share> {
         let mut source = self.lock();
         let mut lease = source.lease.next();
@@ -122,14 +122,14 @@ impl Call {
     }
 }
 
-/// The body of one message.
+/// A body that contains one message.
 pub(super) struct MessageBody {
     call: Arc<Call>,
-    /// True if no other message may follow, and there has to be this one.
+    /// True if the request must have exactly this one message.
     is_only: bool,
-    /// The bytes of the message, once its head has come.
+    /// Length of the message in bytes; `None` before its prefix was read.
     length: Option<usize>,
-    /// Those that are still to come.
+    /// Bytes of the message, or of its prefix, that have not been read.
     left: usize,
 }
 
@@ -143,7 +143,7 @@ impl MessageBody {
         }
     }
 
-    /// Waits for the next part of the message, or its head, which is not charged.
+    /// Polls for the next part of the message, or for its prefix, which is not charged.
     fn poll_part(
         &mut self,
         source: &mut Source,
@@ -153,7 +153,7 @@ impl MessageBody {
         let needed = self.length.map_or(HEAD_BYTES, |_| 1);
         while source.rest.len() < needed {
             match ready!(Pin::new(&mut source.body).poll_frame(context)) {
-                // Trailers say nothing.
+                // Trailers have no data.
                 Some(Ok(frame)) => {
                     let data = frame.into_data().unwrap_or_default();
                     source.rest = if source.rest.is_empty() {
@@ -164,7 +164,7 @@ impl MessageBody {
                 }
                 Some(Err(error)) => return wrong(&format!("the body could not be read: {error}")),
                 None if !source.rest.is_empty() || (self.length.is_some() && self.left > 0) => {
-                    return wrong("the request ends inside of a message");
+                    return wrong("the request ends within a message");
                 }
                 None if self.length.is_none() && self.is_only => {
                     return wrong("the request has no message");

@@ -1,9 +1,10 @@
-//! KServe's protocol and TorchServe's services over gRPC, with health and reflection. Requests come through the layers that
-//! those of REST come through: ids, the log, keys, the end of the server.
+//! KServe's protocol and TorchServe's services over gRPC, with health and reflection. Requests pass
+//! the same layers as REST: ids, the log, keys, shutdown.
 //!
-//! tonic frames messages and answers: `message` gives it those of a request within the budget of
-//! all bodies, `status` tells failures. The methods are in
-//! `service` and `stream`, and TorchServe's in `torchserve`; `tensors` reads and writes tensors, and spares large answers a copy.
+//! tonic frames messages and answers. `message` reads the messages of a request within the budget
+//! of all bodies, and `status` formats failures. The methods are in `service` and `stream`, and
+//! TorchServe's in `torchserve`. `tensors` reads and writes tensors, and avoids copies of large
+//! answers.
 
 mod health;
 mod message;
@@ -55,11 +56,11 @@ use message::{Call, MessageBody};
 use service::Service;
 use torchserve::{Management, Predictions};
 
-/// The part of a path that an error shows, in bytes.
+/// Maximum number of bytes of a path in an error.
 const SHOWN_BYTES: usize = 100;
 
-/// The methods of each service, with what a key needs for them: those of the protocol, health for
-/// probes, which have no key, and what the services are, for those that have no file of them.
+/// The methods of each service, with the permission that they need. Health, for probes, needs no
+/// key. Reflection describes the services to clients without the .proto files.
 #[rustfmt::skip]
 const METHODS: [(&str, Need, &[&str]); 13] = [
     (SERVICE_NAME, Need::Nothing, &["ServerLive", "ServerReady"]),
@@ -84,7 +85,7 @@ const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const OLD_REFLECTION: &str = "grpc.reflection.v1alpha.ServerReflection";
 
-/// The methods of a service of this server.
+/// Creates a route for the methods of a service.
 macro_rules! served {
     ($app:ident, $server:ident, $service:expr) => {{
         let server = $server::new($service)
@@ -95,7 +96,8 @@ macro_rules! served {
     }};
 }
 
-/// Everything that can be asked, by clients alone where operators ask elsewhere.
+/// Returns the routes of all methods. If operators have a port of their own, clients get an error
+/// for theirs.
 pub(crate) fn routes(app: &Arc<App>, audience: Side) -> Router<Arc<App>> {
     let own = served!(app, GrpcInferenceServiceServer, Service(Arc::clone(app)));
     let predictions = served!(
@@ -115,14 +117,14 @@ pub(crate) fn routes(app: &Arc<App>, audience: Side) -> Router<Arc<App>> {
             .register_encoded_file_descriptor_set(DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let readable = "the descriptors are those of this crate";
+    let readable = "this crate's descriptors are valid";
     let mut routes = Router::new();
     for (service, need, names) in METHODS {
         let is_elsewhere = audience == Side::Public && matches!(need, Need::Admin | Need::Metrics);
         for name in names {
             let method = match service {
                 _ if is_elsewhere => post(async || {
-                    let why = "operators ask at the management port (--management_port, --grpc_management_port)";
+                    let why = "available only at the management port (--management_port, --grpc_management_port)";
                     Failure::new(Cause::Forbidden, why)
                 }),
                 HEALTH => health.clone(),
@@ -138,11 +140,11 @@ pub(crate) fn routes(app: &Arc<App>, audience: Side) -> Router<Arc<App>> {
     }
     routes.fallback(async |uri: Uri| {
         let path = shortened(uri.path(), SHOWN_BYTES);
-        Failure::new(Cause::UnknownRoute, format!("there is no method `{path}`"))
+        Failure::new(Cause::UnknownRoute, format!("unknown method `{path}`"))
     })
 }
 
-/// Answers a request, unless the server ends before.
+/// Answers a request, unless the server ends first.
 async fn serve<S>(app: Arc<App>, mut server: S, request: Request) -> Result<Response, Failure>
 where
     S: tower::Service<
@@ -159,7 +161,7 @@ where
     app.runner.guard(None).wait(answer).await
 }
 
-/// What a key needs for each operation.
+/// Returns each method with the permission that it needs.
 pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Need)> {
     METHODS.into_iter().flat_map(|(service, need, names)| {
         let names = names.iter();

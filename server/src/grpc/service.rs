@@ -1,4 +1,4 @@
-//! The methods of the service: one message, one answer. That of streams is told in `stream`.
+//! Methods with one message and one answer. `stream` has the streaming method.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ use crate::{
     run::RequestContext,
 };
 
-/// The service of a server.
+/// Handlers of KServe's inference service.
 pub(super) struct Service(pub(super) Arc<App>);
 
-/// The answer of a method.
+/// Response to a method, or its error.
 pub(super) type Answer<A> = Result<Response<A>, Status>;
 
-/// The call that a message belongs to, and the message.
+/// Returns the message of a request, and the call that it belongs to.
 pub(super) fn read<Q>(mut request: Request<Q>) -> (Arc<Call>, Q) {
     let call = request.extensions_mut().remove();
     let call = call.expect("every request is begun as a call");
@@ -164,7 +164,7 @@ impl GrpcInferenceService for Service {
     }
 }
 
-/// Runs a graph once, or the next part of a sequence.
+/// Runs a graph once, or continues a sequence.
 pub(super) async fn infer(
     sequences: &Arc<Sequences>,
     who: &RequestContext,

@@ -1,5 +1,5 @@
-//! Failures as gRPC statuses, which are in the trailers of an answer, or in its head if it has no
-//! body.
+//! Failures as gRPC statuses, which are sent in the trailers of an answer, or in its head if it has
+//! no body.
 
 use std::{error::Error as _, sync::Arc};
 
@@ -14,11 +14,11 @@ use tonic::{Code, Status};
 
 use crate::errors::{Cause, Failure};
 
-/// The media type of answers, and how those of requests begin.
+/// Media type of answers, and prefix of the media type of requests.
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static("application/grpc");
 
-/// The code of a failure: where KServe's clients know what OpenVINO Model Server and Triton answer,
-/// the same.
+/// Returns the gRPC code of a cause. Where OpenVINO Model Server and Triton have a code for it,
+/// this is the same.
 fn code(cause: Cause) -> Code {
     match cause {
         Cause::BadRequest | Cause::ContextLength => Code::InvalidArgument,
@@ -57,7 +57,7 @@ impl From<Status> for Failure {
     }
 }
 
-/// Reads the failure out of a status: one of this server, or what tonic says of a message.
+/// Returns the failure in a status: one of this server, or one of tonic about a message.
 fn read(status: &Status) -> Option<Failure> {
     let source = status.source().and_then(|source| source.downcast_ref());
     let cause = match status.code() {
@@ -73,7 +73,7 @@ fn read(status: &Status) -> Option<Failure> {
     Some(Failure::new(cause, status.message()))
 }
 
-/// Turns every failure into a gRPC status, in whatever layer it arose; refuses other requests.
+/// Converts failures of all layers into gRPC statuses, and refuses requests that are not gRPC.
 pub(crate) async fn layer(request: Request, next: Next, rest_port: u16) -> Response {
     let media_type = request.headers().get(header::CONTENT_TYPE);
     let is_grpc = media_type.is_some_and(|it| it.as_bytes().starts_with(MEDIA_TYPE.as_bytes()));
@@ -94,7 +94,7 @@ pub(crate) async fn layer(request: Request, next: Next, rest_port: u16) -> Respo
     parts.status = StatusCode::OK;
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, MEDIA_TYPE);
-    // Fails for metadata that is no header, and there is none.
+    // Fails for metadata that is not a valid header, but there is none.
     let _ = status.add_header(&mut parts.headers);
     Response::from_parts(parts, Body::empty())
 }

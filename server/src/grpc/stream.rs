@@ -1,10 +1,10 @@
-//! `ModelStreamInfer`: one run of a graph for as long as the stream is open. Each message brings
-//! packets of some inputs; each packet of an output is a message of the answer. What is wrong with
-//! one message is told, and the stream goes on. A graph that generates text gets one message after
-//! the other, as it would answer them in that order anyway: so each answer is known to be of one.
+//! `ModelStreamInfer`: one run of a graph while the stream is open. Each message brings packets of
+//! some inputs, and each output packet becomes a message of the answer. An error in one message is
+//! reported, and the stream continues. A graph that generates text gets one message at a time, as
+//! it answers in order anyway, so that each answer belongs to a known message.
 //!
-//! Where messages are requests of sequences, each is a request by itself, and is answered by one
-//! message, in their order. The sequences stay when the stream ends.
+//! If the messages are requests of sequences, each is a request of its own and is answered by one
+//! message, in order. The sequences remain when the stream ends.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,13 +32,13 @@ use crate::{
     run::{Driver, Entry, Feeder, OutputPacket, RequestContext, Run, TIMESTAMP},
 };
 
-/// Says whether a request has all of its answers.
+/// Parameter that is true in the last message for a request.
 const FINAL: &str = "triton_final_response";
 
-/// Messages of the answer to a stream, with the status that ends it.
+/// Messages of the answer to a stream, and the status that ends it.
 pub(super) type Answers = BoxStream<'static, Result<ModelStreamInferResponse, Status>>;
 
-/// Reads the first message of a stream and begins to answer.
+/// Reads the first message of a stream and starts to answer.
 pub(super) async fn answer(
     sequences: &Arc<Sequences>,
     call: Arc<Call>,
@@ -90,7 +90,7 @@ pub(super) async fn answer(
     Ok(ended(answers, who.entry.clone()))
 }
 
-/// Answers a stream that begins with this message.
+/// Answers a stream of sequence requests that begins with this message.
 fn answer_sequences(
     sequences: &Arc<Sequences>,
     call: Arc<Call>,
@@ -130,7 +130,7 @@ async fn infer_part(
     message: ModelInferRequest,
 ) -> Result<ModelInferResponse, Failure> {
     if SequenceControl::read(&message.parameters)?.is_none() {
-        let why = "the stream is one of sequences, as its first message had one";
+        let why = "the stream is for sequences, because its first message had a `sequence_id`";
         return Err(kserve::wrong("parameters.sequence_id", why));
     }
     let mut answer = infer(sequences, who, message).await?;
@@ -138,7 +138,7 @@ async fn infer_part(
     Ok(answer)
 }
 
-/// Ends a stream with the status of its failure, which is logged.
+/// Ends a stream with the status of its failure, and logs the failure.
 fn ended(
     answers: impl Stream<Item = Result<ModelStreamInferResponse, Failure>> + Send + 'static,
     entry: Entry,
@@ -150,33 +150,34 @@ fn ended(
     told.boxed()
 }
 
-/// What the side that reads has to say.
+/// The report of the reading side.
 enum Report {
-    /// What is wrong with a message; its id.
+    /// A message that is wrong, with its id.
     Wrong(Failure, String),
-    /// A request was fed, before whose last answer no other is to be.
+    /// A request that was fed. No other is fed before its last answer.
     Fed(Ending),
 }
 
-/// A request that has its answers before another is fed.
+/// A request that must be answered before another is fed.
 struct Ending {
     id: String,
-    /// True if its client wants to know when it has all of them.
+    /// True if the client wants a message after the last answer.
     is_told: bool,
-    /// True if a packet may have come since it was last looked.
+    /// True if a packet may have arrived since the last check.
     came: bool,
 }
 
-/// The messages that the graph may still be at work for.
+/// The messages that the graph may still be working on.
 #[derive(Default)]
 struct OpenMessages {
     count: u64,
-    /// The id of the last one.
+    /// Id of the last message.
     id: String,
 }
 
 impl OpenMessages {
-    /// The id of the only one; empty if there are several, of which any may be meant.
+    /// Returns the id of the only message; empty if there are several, as any of them could be
+    /// meant.
     fn id(&self) -> String {
         if self.count == 1 {
             self.id.clone()
@@ -186,21 +187,23 @@ impl OpenMessages {
     }
 }
 
-/// Reads messages and feeds the session.
+/// The reading side: reads messages and feeds the session.
 struct Feeding {
     feeder: Feeder,
     call: Arc<Call>,
     graph: Label,
     unanswered: Arc<Mutex<OpenMessages>>,
-    /// True if each message has its answers before the next is read.
+    /// True if a message must be answered before the next one is read.
     one_by_one: bool,
-    /// The first message, whose parameters have been read.
+    /// First message, whose parameters were already read.
     next: Option<(ModelInferRequest, Arc<Share>, Option<Settings>)>,
 }
 
 impl Feeding {
-    /// Feeds until there is something to say; none when the client has sent all. Fails when the
-    /// stream cannot be read any more.
+    /// Feeds messages until there is something to report; `None` after the last message.
+    ///
+    /// # Errors
+    /// If the stream cannot be read any more.
     async fn next(mut self) -> Result<Option<(Report, Self)>, Failure> {
         loop {
             let (mut message, share, settings) = if let Some(first) = self.next.take() {
@@ -223,7 +226,7 @@ impl Feeding {
                 unanswered.id.clone_from(&id);
             }
             let until_read = Arc::new(UntilRead(share));
-            // Fails when the session has ended, which is told where its outputs end.
+            // Fails if the session has ended, which the end of its outputs reports.
             let pushed = self.feeder.push(packets, time, Some(&until_read)).await;
             if pushed.is_err() {
                 return Ok(None);
@@ -235,11 +238,11 @@ impl Feeding {
         }
     }
 
-    /// The packets of a message, and their timestamp.
+    /// Returns the packets of a message, and their timestamp.
     fn read(&self, message: ModelInferRequest, settings: Option<Settings>) -> Result<Fed, Failure> {
         let Label { name, version } = &self.graph;
         if message.model_name != *name {
-            let why = format!("the stream is one of the graph `{name}`");
+            let why = format!("the stream is for the graph `{name}`");
             return Err(kserve::wrong("model_name", why));
         }
         kserve::check_version(&message.model_version, version, "stream")?;
@@ -248,7 +251,7 @@ impl Feeding {
             settings
         } else {
             if SequenceControl::read(&message.parameters)?.is_some() {
-                let why = "the stream is one run of a graph, as its first message had no sequence";
+                let why = "the stream is a single run of a graph, because its first message had no `sequence_id`";
                 return Err(kserve::wrong("parameters.sequence_id", why));
             }
             Settings::read_next(&message.parameters)?
@@ -261,10 +264,10 @@ impl Feeding {
         Ok((packets, time, settings.says_final))
     }
 
-    /// Clients may name the outputs, as Triton's do: all of them.
+    /// Checks the outputs that a message names, as Triton's clients do: they must be all outputs.
     fn check_outputs(&self, asked: &[WantedOutput]) -> Result<(), Failure> {
         if let Some(output) = asked.iter().find(|output| output.classes > 0) {
-            let why = "a stream has the packets of outputs as they are, and no classes";
+            let why = "a stream returns output packets unchanged, without classes";
             return Err(kserve::wrong(format!("outputs.{}", output.name), why));
         }
         let plan = &self.feeder.plan;
@@ -276,23 +279,24 @@ impl Feeding {
         if asked.is_empty() || (outputs().count() == asked.len() && outputs().all(is_asked)) {
             return Ok(());
         }
-        let why = "a stream has the packets of all outputs: name all or none";
+        let why = "a stream returns the packets of all outputs: name all outputs or none";
         Err(kserve::wrong("outputs", why))
     }
 }
 
-/// Packets by input, their timestamp, and whether the client wants to know when all is answered.
+/// The packets of a message by input, their timestamp, and true if the client wants a message after
+/// the last answer.
 type Fed = (Vec<(String, Packet)>, Timestamp, bool);
 
-/// A run whose packets are written as they come.
+/// A run whose output packets are sent as they arrive.
 struct OpenStream {
     graph: Label,
     run: Run,
     idle: Feeder,
     said: BoxStream<'static, Result<Report, Failure>>,
-    /// Whether there may be more to read.
+    /// True while more messages may arrive.
     fed: bool,
-    /// The request whose answers come before another is read.
+    /// Request that must be answered before another message is read.
     ending: Option<Ending>,
     unanswered: Arc<Mutex<OpenMessages>>,
     entry: Entry,
@@ -300,7 +304,7 @@ struct OpenStream {
 }
 
 impl OpenStream {
-    /// The next message of the answer; `None` at its end.
+    /// Returns the next message of the answer; `None` at its end.
     async fn next(&mut self) -> Result<Option<ModelStreamInferResponse>, Failure> {
         loop {
             let came = self.ending.as_ref().map(|ending| ending.came);
@@ -313,7 +317,7 @@ impl OpenStream {
                 biased;
                 output = self.run.next() => {
                     let Some(output) = output? else {
-                        // The session has ended: so have the answers.
+                        // The session has ended, and with it the answers to the request.
                         let ending = self.ending.take().filter(|ending| ending.is_told);
                         return Ok(ending.map(|ending| self.has_all(ending.id)));
                     };
@@ -351,7 +355,7 @@ impl OpenStream {
         Ok(given(answer))
     }
 
-    /// Says that the request of this id has all of its answers.
+    /// Returns the message that follows the last answer to a request.
     fn has_all(&self, id: String) -> ModelStreamInferResponse {
         lock(&self.unanswered).count = 0;
         let mut answer = tensors::answer(&self.graph, id, Vec::new());
@@ -362,11 +366,11 @@ impl OpenStream {
 }
 
 fn lock(unanswered: &Mutex<OpenMessages>) -> MutexGuard<'_, OpenMessages> {
-    // Nothing under the lock panics.
+    // No code panics while it holds the lock.
     unanswered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A message with an answer.
+/// Creates a message with an answer.
 fn given(answer: ModelInferResponse) -> ModelStreamInferResponse {
     ModelStreamInferResponse {
         error_message: String::new(),
@@ -374,7 +378,7 @@ fn given(answer: ModelInferResponse) -> ModelStreamInferResponse {
     }
 }
 
-/// A message that tells what is wrong with one of this id.
+/// Creates a message with the error of a request.
 fn wrong(failure: Failure, graph: &Label, id: String) -> ModelStreamInferResponse {
     ModelStreamInferResponse {
         error_message: failure.message,
@@ -387,7 +391,7 @@ fn wrong(failure: Failure, graph: &Label, id: String) -> ModelStreamInferRespons
     }
 }
 
-/// Says in an answer whether its request has all of them.
+/// Sets the parameter that is true after the last answer to a request.
 fn is_final(answer: &mut ModelInferResponse, has_all: bool) {
     set(answer, FINAL, ParameterChoice::BoolParam(has_all));
 }

@@ -1,5 +1,5 @@
-//! The tensors of messages. Large ones of answers follow the message that tonic writes and are not
-//! copied into it: fields can follow each other in any order.
+//! The tensors of messages. Large tensors of an answer are sent after the message that tonic
+//! writes, without a copy, as fields may be in any order.
 
 use std::{collections::BTreeMap, iter::once};
 
@@ -26,11 +26,14 @@ use crate::{
     run::Tensors,
 };
 
-/// Reads the tensors of a request: all of them with their bytes in `raw`, or all with their
-/// contents.
+/// Reads the tensors of a request. All have their bytes in `raw`, or all have typed contents.
 pub(super) fn read(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<Tensors, Failure> {
     if !raw.is_empty() && raw.len() != inputs.len() {
-        let why = format!("there are {} for {} inputs", raw.len(), inputs.len());
+        let why = format!(
+            "expected one for each input, not {} for {} inputs",
+            raw.len(),
+            inputs.len()
+        );
         return Err(wrong("raw_input_contents", why));
     }
     let mut raw = raw.into_iter();
@@ -41,7 +44,9 @@ pub(super) fn read(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<Ten
         let (datatype, shape) = read_type(&place, &input.datatype, &input.shape)?;
         let data = match (raw.next(), input.contents) {
             (Some(raw), None) => Ok(raw),
-            (Some(_), Some(_)) => Err("there is data in `raw_input_contents`, too".to_owned()),
+            (Some(_), Some(_)) => {
+                Err("the tensor also has data in `raw_input_contents`".to_owned())
+            }
             (None, contents) => read_contents(datatype, contents.unwrap_or_default()),
         };
         let data = data.map_err(|why| wrong(format!("{place}.contents"), why))?;
@@ -51,7 +56,10 @@ pub(super) fn read(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<Ten
     Ok(tensors)
 }
 
-/// Reads the bytes of typed contents. The error says why they are not those of the datatype.
+/// Converts typed contents to bytes.
+///
+/// # Errors
+/// If the contents are not those of the datatype.
 fn read_contents(datatype: Datatype, contents: InferTensorContents) -> Result<Bytes, String> {
     macro_rules! filled {
         ($($field:ident)*) => { [$((stringify!($field), !contents.$field.is_empty())),*] };
@@ -63,7 +71,7 @@ fn read_contents(datatype: Datatype, contents: InferTensorContents) -> Result<By
             .iter()
             .find(|(name, is_filled)| *is_filled && *name != right);
         wrong.map_or(Ok(()), |(wrong, _)| {
-            Err(format!("{datatype} is in `{right}`, and not in `{wrong}`"))
+            Err(format!("{datatype} belongs in `{right}`, not in `{wrong}`"))
         })
     };
     let mut data = BytesMut::new();
@@ -71,8 +79,8 @@ fn read_contents(datatype: Datatype, contents: InferTensorContents) -> Result<By
         ($field:ident as $type:ty) => {{
             check(stringify!($field))?;
             for value in contents.$field {
-                let value =
-                    <$type>::try_from(value).map_err(|_| format!("{value} is no {datatype}"))?;
+                let value = <$type>::try_from(value)
+                    .map_err(|_| format!("{value} is out of range of {datatype}"))?;
                 data.put_slice(&value.to_le_bytes());
             }
         }};
@@ -94,13 +102,13 @@ fn read_contents(datatype: Datatype, contents: InferTensorContents) -> Result<By
             return Ok(Tensor::of_strings(contents.bytes_contents).data().clone());
         }
         Datatype::Fp16 | Datatype::Bf16 => {
-            return Err(format!("{datatype} is sent in `raw_input_contents`"));
+            return Err(format!("{datatype} belongs in `raw_input_contents`"));
         }
     }
     Ok(data.freeze())
 }
 
-/// Reads the names of the outputs that are wanted; all if empty.
+/// Reads the names of the wanted outputs; empty means all.
 pub(super) fn read_wanted(
     outputs: Vec<InferRequestedOutputTensor>,
 ) -> Result<Vec<WantedOutput>, Failure> {
@@ -110,7 +118,7 @@ pub(super) fn read_wanted(
     outputs.collect()
 }
 
-/// Writes an answer with these tensors.
+/// Creates an answer with these tensors.
 pub(super) fn answer(label: &Label, id: String, tensors: Tensors) -> ModelInferResponse {
     let written = tensors.into_iter().map(|(name, tensor)| {
         let output = InferOutputTensor {
@@ -133,17 +141,17 @@ pub(super) fn answer(label: &Label, id: String, tensors: Tensors) -> ModelInferR
     }
 }
 
-/// From this size on of any tensor, all are parts of the body by themselves.
+/// Size in bytes from which a tensor makes all tensors be sent apart from the message.
 const LONG_BYTES: usize = 64 << 10;
 
-/// The number of the field `raw_output_contents`.
+/// Number of the field `raw_output_contents`.
 const RAW_OUTPUT_CONTENTS: u32 = 6;
 
-/// Fields of an answer, each behind its key.
+/// Fields of an answer, each after its key.
 #[derive(Clone)]
 struct Apart(Vec<Bytes>);
 
-/// An answer whose tensors, if one is large, are apart from its message.
+/// Takes the tensors out of an answer if one of them is large.
 pub(super) fn take_apart(mut answer: ModelInferResponse) -> tonic::Response<ModelInferResponse> {
     let tensors = &mut answer.raw_output_contents;
     if tensors.iter().all(|it| it.len() < LONG_BYTES) {
@@ -161,7 +169,7 @@ pub(super) fn take_apart(mut answer: ModelInferResponse) -> tonic::Response<Mode
     response
 }
 
-/// Puts what is apart from a message, its first frame, behind it.
+/// Sends the tensors that were taken out of a message after its first frame.
 pub(super) fn put_together(mut response: Response<tonic::body::Body>) -> Response {
     let Some(Apart(apart)) = response.extensions_mut().remove() else {
         return response.map(Body::new);
@@ -178,7 +186,7 @@ pub(super) fn put_together(mut response: Response<tonic::body::Body>) -> Respons
     })
 }
 
-/// Adds so many bytes to the length in the head of a message.
+/// Adds `more` bytes to the length in the prefix of a message.
 fn longer(message: Bytes, more: usize) -> Bytes {
     let mut message = BytesMut::from(message);
     let length = &mut message[1..HEAD_BYTES];

@@ -1,4 +1,4 @@
-//! TorchServe's services: predictions, and what is served.
+//! TorchServe's services: predictions, and management of models.
 
 use std::sync::Arc;
 
@@ -39,13 +39,13 @@ impl Charged for PredictionsRequest {
     }
 }
 
-/// The predictions of a server.
+/// Handlers of TorchServe's inference service.
 pub(super) struct Predictions(pub(super) Arc<App>);
 
-/// Messages of an answer in pieces.
+/// Messages of a streamed answer.
 type Pieces = BoxStream<'static, Result<PredictionResponse, Status>>;
 
-/// Makes a message of a piece of an answer.
+/// Creates a message with a piece of an answer.
 fn message(prediction: Bytes) -> PredictionResponse {
     PredictionResponse {
         prediction,
@@ -54,7 +54,7 @@ fn message(prediction: Bytes) -> PredictionResponse {
     }
 }
 
-/// Predicts what a message asks for.
+/// Runs the prediction that a message requests.
 async fn predict(
     app: &Arc<App>,
     who: &RequestContext,
@@ -76,7 +76,7 @@ async fn predict(
     torchserve::predict(app, who, request, share).await
 }
 
-/// Gives the pieces of an answer; what is whole is one.
+/// Returns the pieces of an answer; a single one if it is not streamed.
 async fn pieces(
     app: &Arc<App>,
     who: &RequestContext,
@@ -105,7 +105,7 @@ impl InferenceApIsService for Predictions {
         match predict(&self.0, &call.who, asked, &share, false).await? {
             Prediction::Whole { bytes, .. } => Ok(Response::new(message(bytes))),
             Prediction::Pieces { .. } => {
-                Err(Failure::new(Cause::NoAnswer, "the answer came in pieces").into())
+                Err(Failure::new(Cause::NoAnswer, "the answer is streamed").into())
             }
         }
     }
@@ -139,7 +139,7 @@ impl InferenceApIsService for Predictions {
             let sequence_id = asked.sequence_id.clone();
             let begun = pieces(&app, &call.who, asked, &share).await;
             let pieces = begun.unwrap_or_else(|failure| stream::iter([Err(failure)]).boxed());
-            // What is wrong with one request is told, and the stream goes on.
+            // The error of one request is reported, and the stream continues.
             let messages = pieces.map(move |piece| {
                 let told = piece.map(message);
                 let mut told = told.unwrap_or_else(failed);
@@ -152,7 +152,7 @@ impl InferenceApIsService for Predictions {
     }
 }
 
-/// Tells a failure inside of a stream.
+/// Creates a message with a failure of the stream.
 fn failed(failure: Failure) -> PredictionResponse {
     let status = Status::from(failure);
     PredictionResponse {
@@ -164,21 +164,21 @@ fn failed(failure: Failure) -> PredictionResponse {
     }
 }
 
-/// Services of a server.
+/// Handlers of TorchServe's management service.
 pub(super) struct Management(pub(super) Arc<App>);
 
-/// Makes an answer of what REST would say.
+/// Converts the answer of the REST API.
 fn told(said: Result<Value, Failure>) -> Answer<ManagementResponse> {
     let msg = said?.to_string();
     Ok(Response::new(ManagementResponse { msg }))
 }
 
-/// Reads a number that is 0 where the message has none.
+/// Reads a number for which 0 means that it is not set.
 fn given(number: i32) -> Option<i64> {
     Some(i64::from(number)).filter(|number| *number != 0)
 }
 
-/// Reads a number that cannot be negative.
+/// Reads a number that must not be negative.
 fn count(name: &'static str, count: i32) -> Result<usize, Failure> {
     usize::try_from(count).map_err(|_| wrong(name, "it is at least 0"))
 }
@@ -217,7 +217,7 @@ impl ManagementApIsService for Management {
             ..RegisterModelRequest::default()
         };
         if asked != known {
-            let why = "a graph says all but `url`, `model_name` and `initial_workers` of itself";
+            let why = "only `url`, `model_name` and `initial_workers` can be set: the rest is in the graph";
             return Err(Failure::new(Cause::Unsupported, why).into());
         }
         models::check_workers(given(known.initial_workers))?;
@@ -230,7 +230,7 @@ impl ManagementApIsService for Management {
     ) -> Answer<ManagementResponse> {
         let (call, asked) = read(request);
         if asked.number_gpu != 0 {
-            return Err(wrong("number_gpu", "the options of nodes choose devices").into());
+            return Err(wrong("number_gpu", "set devices in the options of nodes").into());
         }
         let version = models::number(&asked.model_version);
         let (least, most) = (given(asked.min_worker), given(asked.max_worker));

@@ -1,4 +1,4 @@
-//! One log line and one count for each request, written when its answer has been sent or its client
+//! One log line and one count for each request, made when its answer has been sent or its client
 //! has left.
 
 use std::{
@@ -32,12 +32,12 @@ use crate::{
     run::{Entry, Facts, milliseconds},
 };
 
-/// Writes the line of a request; what is not known is left out.
+/// Writes the log line of a request, without fields that are not known.
 fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
     let tally = facts.tally.read();
     let has_prompt = tally.prompt > 0;
     let failure = facts.failure.get();
-    /// Fields of a line that is not logged are not computed.
+    /// Computes the fields of a line only if the line is logged.
     macro_rules! line {
         ($level:ident) => {
             tracing::event!(
@@ -62,7 +62,7 @@ fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
             )
         };
     }
-    // Probes come every second and say nothing, nor does a page that looks at the server.
+    // Probes and pages ask every few seconds, so their lines have the lowest level.
     if is_probe(&facts.path) || is_view(facts, status) {
         line!(DEBUG);
     } else if facts.has_failed() || status.is_some_and(|status| status.is_server_error()) {
@@ -72,7 +72,7 @@ fn write(facts: &Facts, status: Option<StatusCode>, whole: bool) {
     }
 }
 
-/// Tells how a request ended.
+/// Describes the end of a request.
 fn end(facts: &Facts, whole: bool) -> String {
     match facts.failure.get() {
         Some(failure) if facts.has_failed() => {
@@ -87,10 +87,10 @@ fn end(facts: &Facts, whole: bool) -> String {
     }
 }
 
-/// The endpoint of paths that no route has.
+/// Endpoint of requests whose path has no route.
 const UNKNOWN: &str = "unknown";
 
-/// Whether a path is asked again and again whether the server is well.
+/// Returns true for paths of health checks, which are requested again and again.
 fn is_probe(path: &str) -> bool {
     path.starts_with("/v2/health/")
         || path.starts_with("/grpc.health.")
@@ -98,12 +98,12 @@ fn is_probe(path: &str) -> bool {
         || (path.starts_with("/v2/models/") && path.ends_with("/ready"))
 }
 
-/// The beginnings of paths that pages and scrapers ask for.
+/// Prefixes of paths that pages and scrapers request.
 #[rustfmt::skip]
 const WATCHED: [&str; 6] = ["/metrics", "/page/", "/v3/models", "/v3/sessions", "/v3/status", "/v3/graphs"];
 
-/// Returns true for a successful request of a page or scraper that watches the server: these
-/// send them all the time.
+/// Returns true for a successful request of a page or scraper that watches the server; there are
+/// many of these.
 fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
     let is_watched = facts.path == "/" || WATCHED.iter().any(|it| facts.path.starts_with(it));
     let went_well = |status: StatusCode| status.is_success() || status == StatusCode::NOT_MODIFIED;
@@ -143,7 +143,7 @@ pub(crate) async fn layer(
         trace,
     });
     request.extensions_mut().insert(entry.clone());
-    // Dropped without a status when the client leaves before there is one.
+    // If the client leaves before there is a status, the future is dropped without one.
     app.metrics.begins();
     let mut line = Line {
         app,
@@ -159,7 +159,7 @@ pub(crate) async fn layer(
     if let Some(Label(key)) = response.extensions().get::<Label>() {
         line.entry.key.get_or_init(|| Arc::clone(key));
     }
-    // An answer of gRPC has status 200 whatever it says.
+    // An answer of gRPC has HTTP status 200 even if it is a failure.
     line.status = Some(failure.map_or(response.status(), |failure| failure.row().status));
     line.whole = response.body().is_end_stream();
     let length = response.headers().get(header::CONTENT_LENGTH);
@@ -174,7 +174,7 @@ pub(crate) async fn layer(
     })
 }
 
-/// Writes the line when it is dropped.
+/// The log line of a request, written on drop.
 struct Line {
     app: Arc<App>,
     entry: Entry,
@@ -225,19 +225,18 @@ impl Drop for Line {
     }
 }
 
-/// A body that knows whether it was sent to its end.
+/// Response body that records whether it was sent to its end.
 struct WatchedBody {
     body: Body,
     line: Line,
-    /// Bytes still to be sent, where the length of the body is known: hyper does not ask for its
-    /// end.
+    /// Bytes still to be sent, if the length is known. hyper does not poll such a body for its end.
     left: Option<u64>,
-    /// Set once the time to the first token was counted.
+    /// True once the time to the first token was counted.
     timed: bool,
 }
 
 impl WatchedBody {
-    /// Counts the time to the first token, once it has left.
+    /// Counts the time to the first token, once that token was sent.
     fn time(&mut self) {
         let facts = &*self.line.entry;
         if !self.timed

@@ -23,14 +23,14 @@ use crate::{
 pub(super) fn operations() -> Vec<Operation> {
     let paths = ["/v3/requests/{id}", "/v1/requests/{id}"].map(|path| {
         Operation::delete(path, cancel)
-            .about(Group::Generation, "Cancels the request of the same key, or for an `admin` of any, whose answer has this `x-request-id`")
+            .about(Group::Generation, "Cancels the running request with this `x-request-id`. It must be of the same key, except for `admin` keys")
             .answers(Answer::Nothing)
             .listed(path.starts_with("/v3"))
     });
     paths.into()
 }
 
-/// Requests of other keys are unknown, except to keys that may manage the server.
+/// Requests of other keys count as unknown, except for keys with admin scope.
 async fn cancel(
     State(app): State<Arc<App>>,
     who: RequestContext,
@@ -48,6 +48,6 @@ async fn cancel(
     if is_cancelled {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let message = format!("no request `{id}` is being answered");
+    let message = format!("no request `{id}` is running");
     Err(Failure::new(Cause::NotFound, message))
 }

@@ -17,8 +17,8 @@ use serde_json::Value;
 use super::{frames, graph::routes::Targets, hugging_face, kserve, ollama, torchserve};
 use crate::{errors::Failure, observe::request_id::Id};
 
-/// Hands a request's target on to handlers, and writes every failure in the form of its dialect,
-/// whether the graph, the router or a layer refused the request.
+/// Passes the target of a request to its handler, and writes every failure in the form of the
+/// dialect, no matter if the graph, the router or a layer caused it.
 pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -> Response {
     let target = targets.find(&request);
     if let Some(target) = target {
@@ -55,7 +55,7 @@ pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -
     response
 }
 
-/// How a failure is told under the paths of a family of servers that is no dialect.
+/// Returns the function that formats failures at a path of a server family without a dialect.
 fn error_of(path: &str) -> Option<fn(&Failure) -> Value> {
     if kserve::owns(path) || ollama::owns(path) {
         Some(kserve::error)
@@ -68,7 +68,7 @@ fn error_of(path: &str) -> Option<fn(&Failure) -> Value> {
     }
 }
 
-/// The dialect of the client, at paths that belong to none: as a header says.
+/// Returns the dialect of a client at paths of no dialect, recognized by one of its headers.
 fn client_dialect(headers: &HeaderMap) -> Option<&'static dyn Dialect> {
     dialect_table::all().find(|dialect| {
         let header = dialect.client_header();
@@ -76,8 +76,8 @@ fn client_dialect(headers: &HeaderMap) -> Option<&'static dyn Dialect> {
     })
 }
 
-/// Appends the event that says why the stream of a request has no more; `number` counts the named
-/// events before it. Streams of no dialect, which nodes of others make, are told in OpenAI's form.
+/// Appends the event for the failure that ends a stream. `number` is the number of named events
+/// before it. Without a dialect, the event has OpenAI's form.
 pub(super) fn write_failure(
     dialect: Option<&dyn Dialect>,
     out: &mut BytesMut,

@@ -1,4 +1,4 @@
-//! Examples of requests: for the documentation, and for whoever tries a graph.
+//! Example requests, for the documentation and the page.
 
 use graphmill_calculators::tensor::Datatype;
 use graphmill_dialects::{
@@ -18,31 +18,31 @@ use crate::{
     tensors::{self, Port},
 };
 
-/// The endpoint whose requests nodes of other crates are expected to read.
+/// Endpoint of the examples for request nodes of other crates.
 const USUAL: &str = CHAT;
 
 /// Maximum number of tokens in the answer to an example.
 const TOKENS: u32 = 50;
 
-/// The most elements of a tensor that an example has.
+/// Maximum number of elements of a tensor in an example.
 const MAX_ELEMENTS: i64 = 100_000;
 
-/// An image file, in Base64: a black stroke on white.
+/// Image file in Base64: a black stroke on white.
 const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAwAAAAMCAAAAABzHgM7AAAAG0lEQVR42mP4jwQYMDkMDAgOAzLnP3U52FwAAGxGfoKqNyuUAAAAAElFTkSuQmCC";
 
-/// The tag of inputs that take such a file.
+/// Tag of inputs that take an image file.
 const FILE: &str = "FILE";
 
-/// A question that the model of the demos answers.
+/// Question that the demo model can answer.
 const QUESTION: &str = "What is a side packet?";
 
-/// A graph, as a text.
+/// Text of a graph that passes packets on.
 const GRAPH: &str = "input_stream: \"in\"\noutput_stream: \"out\"\nnode { calculator: \"PassThroughCalculator\" input_stream: \"in\" output_stream: \"out\" }\n";
 
-/// Test of the example.
+/// Text of a test file.
 const TEST: &str = "[[case]]\nname = \"a try\"\ninput = [\n  { stream = \"in\", value = \"What is a side packet?\" },\n]\n";
 
-/// A body with the fields that it has to have.
+/// Returns an example body with all required fields.
 pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
     let endpoint = schema::endpoint(body.endpoint());
     let has = |name: &str| endpoint.is_some_and(|endpoint| endpoint.fields.contains_key(name));
@@ -64,7 +64,7 @@ pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
     Value::Object(values.collect())
 }
 
-/// A body of fields that are none of a graph's requests.
+/// Returns an example body of an operation that is not answered by a graph.
 pub(super) fn of_fields(fields: &[Parameter]) -> Value {
     let values = fields.iter().filter_map(|field| {
         let value = match field.name {
@@ -78,7 +78,8 @@ pub(super) fn of_fields(fields: &[Parameter]) -> Value {
     Value::Object(values.collect::<Map<_, _>>())
 }
 
-/// The body of a run of a graph. None where its tensors are too large, or have no form in JSON.
+/// Returns an example body for a run of a graph. `None` if its tensors are too large, or cannot be
+/// written as JSON.
 pub(super) fn of_run(plan: &Plan) -> Option<Value> {
     let ports = tensors::inputs(plan).into_iter();
     let tensors: Option<Vec<Value>> = ports
@@ -110,8 +111,8 @@ fn value(field: &str) -> Value {
     }
 }
 
-/// Returns the input that `POST /v3/playground` takes beside the text of this graph: a request, or
-/// packets. Null where its input is too large, or has no form in JSON.
+/// Returns the input for `POST /v3/playground` with the text of this graph: a request, or packets.
+/// Null if the input is too large, or cannot be written as JSON.
 pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
     if request_stream(plan).is_none() {
         return packets(plan).map_or(Value::Null, |test| json!({ "test": test }));
@@ -126,7 +127,7 @@ pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
     )
 }
 
-/// A test file with a packet for each input of a graph.
+/// Returns a test file with a packet for each input of a graph.
 fn packets(plan: &Plan) -> Option<String> {
     let mut test = "[[case]]\nname = \"a try\"\ninput = [\n".to_owned();
     for port in tensors::inputs(plan) {
@@ -136,7 +137,7 @@ fn packets(plan: &Plan) -> Option<String> {
     Some(test + "]\n")
 }
 
-/// The packet that a tensor for an input becomes.
+/// Returns the packet that a tensor for an input becomes.
 fn packet(plan: &Plan, port: &Port) -> Option<Value> {
     let (datatype, shape, mut data) = elements(plan, port)?;
     if !tensors::takes_tensors(plan, &port.stream) {
@@ -146,7 +147,7 @@ fn packet(plan: &Plan, port: &Port) -> Option<Value> {
     Some(json!({ "stream": port.stream, "type": "tensor", "value": tensor }))
 }
 
-/// The datatype, the shape and the elements of a tensor for an input.
+/// Returns the datatype, the shape and the elements of a tensor for an input.
 fn elements(plan: &Plan, port: &Port) -> Option<(&'static str, Vec<i64>, Vec<Value>)> {
     let mut nodes = plan.explain().nodes.iter();
     let is_file = nodes.any(|node| {
@@ -163,7 +164,7 @@ fn elements(plan: &Plan, port: &Port) -> Option<(&'static str, Vec<i64>, Vec<Val
     Some((datatype.name(), shape, data))
 }
 
-/// An element of a tensor; none where it has no form in JSON.
+/// Returns an element of a tensor; `None` if it cannot be written as JSON.
 fn element(datatype: Datatype, is_file: bool) -> Option<Value> {
     match datatype {
         Datatype::Bytes if is_file => Some(json!(IMAGE)),

@@ -1,4 +1,4 @@
-//! The framing of the streams that graphs answer with: server-sent events, or lines of JSON.
+//! Framing of streamed answers: server-sent events, or lines of JSON.
 
 use axum::{
     body::Body,
@@ -10,16 +10,16 @@ use graphmill_calculators::http::dialect::Framing;
 
 use super::sse;
 
-/// The media type of lines of JSON.
+/// Media type of lines of JSON.
 pub(super) const LINES: &str = "application/x-ndjson";
 
-/// Appends an event. As a line, one with a name is an object with a member of that name.
+/// Appends an event. In lines of JSON, a named event becomes an object with a member of that name.
 pub(super) fn write(framing: Framing, out: &mut BytesMut, name: Option<&'static str>, data: &str) {
     match (framing, name) {
         (Framing::Events, None) => sse::write_event(out, data),
         (Framing::Events, Some(name)) => sse::write_named_event(out, name, data),
         (Framing::Lines, None) => {
-            // White space in JSON: strings have neither.
+            // Line breaks in JSON are white space, as strings contain none.
             let is_end = |byte: u8| byte == b'\n' || byte == b'\r';
             let bytes = data.bytes();
             out.extend(bytes.map(|byte| if is_end(byte) { b' ' } else { byte }));
@@ -31,15 +31,15 @@ pub(super) fn write(framing: Framing, out: &mut BytesMut, name: Option<&'static 
     }
 }
 
-/// Appends what says that a stream ended well, where its last event does not say so.
+/// Appends the mark that a stream is complete, for streams whose last event does not say so.
 pub(super) fn write_done(framing: Framing, out: &mut BytesMut) {
     if framing == Framing::Events {
         sse::write_event(out, sse::DONE);
     }
 }
 
-/// The text that breaks a long silence, which readers skip: a comment, or white space before the
-/// next line.
+/// Returns the bytes that keep a silent stream alive, which readers skip: a comment, or white space
+/// before the next line.
 pub(super) fn ping(framing: Framing) -> &'static [u8] {
     match framing {
         Framing::Events => sse::PING,
@@ -47,7 +47,7 @@ pub(super) fn ping(framing: Framing) -> &'static [u8] {
     }
 }
 
-/// The answer that has `body` for its stream.
+/// Creates the response that streams `body`.
 pub(super) fn response(framing: Framing, body: Body) -> Response {
     match framing {
         Framing::Events => sse::response(body),

@@ -1,5 +1,5 @@
-//! Paths of the servers of Hugging Face besides those of dialects: what the model is, and what TEI
-//! has and this server has not.
+//! Paths of Hugging Face's servers that do not belong to a dialect: the description of a model, and
+//! refusals of TEI's paths that are not supported.
 
 use std::{
     future::{Ready, ready},
@@ -26,16 +26,19 @@ use crate::{
     servable::request_stream,
 };
 
-/// Paths of TEI for models that are not served, and what such a model does.
+/// Paths of TEI for unsupported kinds of models, with the reason.
 const REFUSED: &[(&str, &str)] = &[
     (
         "/predict",
-        "no model classifies texts; `/rerank` scores them",
+        "classification models are not supported; `/rerank` scores texts",
     ),
-    ("/embed_all", "models give one vector for a text: `/embed`"),
+    (
+        "/embed_all",
+        "models return one vector per text: use `/embed`",
+    ),
     (
         "/embed_sparse",
-        "no model gives sparse vectors; `/embed` gives dense ones",
+        "sparse vectors are not supported; `/embed` returns dense vectors",
     ),
 ];
 
@@ -43,27 +46,27 @@ const INFO: &str = "/info";
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let info = Operation::get(INFO, info).about(Group::Models, "The model, as TGI and TEI describe theirs")
-        .asks(const { &[Parameter::new("model", Kind::OptionalText, "The graph; without it, the only one that generates, or else that embeds or ranks")] })
+    let info = Operation::get(INFO, info).about(Group::Models, "Describes a model as TGI and TEI do")
+        .asks(const { &[Parameter::new("model", Kind::OptionalText, "Name of the graph. Default: the only graph that generates, or else that embeds or ranks")] })
         .answers(Answer::Json(&["model_id", "version"])).refuses(OF_GRAPHS);
     let refused = REFUSED.iter().map(|(path, why)| {
-        let refused = Operation::post(path, refused(why)).about(Group::Vectors, "Refused: there are no such models");
+        let refused = Operation::post(path, refused(why)).about(Group::Vectors, "Refused: such models are not supported");
         refused.refuses(&[Cause::Unsupported]).listed(false)
     });
     [info].into_iter().chain(refused).collect()
 }
 
-/// Returns true if failures at a path are told as clients of Hugging Face's servers expect.
+/// Returns true for paths whose failures have the form of Hugging Face's servers.
 pub(super) fn owns(path: &str) -> bool {
     path == INFO || REFUSED.iter().any(|(refused, _)| *refused == path)
 }
 
-/// A failure as these clients expect it.
+/// Formats a failure as these clients expect.
 pub(super) fn error(failure: &Failure) -> Value {
     graphmill_calculators::http::hugging_face_error(&failure.view(None))
 }
 
-/// A handler that refuses.
+/// Returns a handler that refuses every request.
 fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
     move || ready(Failure::new(Cause::Unsupported, why))
 }
@@ -98,7 +101,7 @@ async fn info(
     } else if let Some(model) = plan.resources::<EmbeddingModel>().first() {
         embeds(model)
     } else {
-        let message = format!("the graph `{name}` has no model of texts");
+        let message = format!("the graph `{name}` has no text model");
         return Err(Failure::new(Cause::NotFound, message).of_field("model"));
     };
     info["model_id"] = name.into();

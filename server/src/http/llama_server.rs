@@ -1,5 +1,6 @@
-//! llama-server's paths besides those of its dialect: what a model is, what its slots do, its
-//! adapters. What would change the server is refused: the configuration says what is served.
+//! llama-server's paths that do not belong to its dialect: the description of a model, the state of
+//! its slots, and its adapters. Changes of the server are refused: the configuration decides what
+//! is served.
 
 use std::{
     future::{Ready, ready},
@@ -42,7 +43,7 @@ pub(super) fn operations() -> Vec<Operation> {
         change("/props", "the configuration says what is served, and each request how its text is generated"),
         Operation::get("/slots", slots).about(Server, "What the sequences of a model do").asks(const { &[MODEL, FAILS] })
             .answers(Answer::List).refuses(OF_GRAPHS).on(Side::Management),
-        change("/slots/{id}", "what was computed is not saved to files, and is shared among all slots"),
+        change("/slots/{id}", "the cache is not saved to files, and all slots share it"),
         Operation::get("/lora-adapters", adapters).about(Models, "The adapters of a model").asks(const { &[MODEL] })
             .answers(Answer::List).refuses(OF_GRAPHS),
         change("/lora-adapters", "each request names the adapter that it is for, and the graph says its scale"),
@@ -50,12 +51,12 @@ pub(super) fn operations() -> Vec<Operation> {
     operations.map(|operation| operation.listed(false)).into()
 }
 
-/// A handler that refuses a change.
+/// Returns a handler that refuses a change.
 fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
     move || ready(Failure::new(Cause::Unsupported, why))
 }
 
-/// What answers are made by.
+/// Returns the name and version of this program.
 fn build() -> String {
     format!("graphmill-{}", env!("CARGO_PKG_VERSION"))
 }

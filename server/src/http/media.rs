@@ -1,9 +1,9 @@
-//! Images that requests name by URLs or paths. They are fetched before a graph gets the request, from
-//! hosts and the folder that the server's options name and from nowhere else.
+//! Images that requests name by URL or path. They are fetched before a graph gets the request, only
+//! from the hosts and the folder in the server's options.
 //!
-//! A name is looked up once, and the connection goes to an address that was found then: the owner
-//! of a name cannot point it at a machine of the server's own network, before or after the check.
-//! Redirects are not followed, because they would lead elsewhere.
+//! A host name is resolved once, and the connection uses an address found then. So the owner of a
+//! name cannot redirect it to a machine in the server's own network, before or after the check.
+//! Redirects are not followed, because they would lead to other hosts.
 
 use std::{
     collections::HashMap,
@@ -34,21 +34,21 @@ use crate::{
     owner::Owner,
 };
 
-/// Most images of a request that are fetched.
+/// Maximum number of images that are fetched for a request.
 const MAX_IMAGES: usize = 16;
-/// Requests of one owner whose images are fetched at the same time. More wait, no more than there can
-/// be connections.
+/// Maximum number of requests of one owner whose images are fetched at the same time. Others wait;
+/// the limit of connections bounds them.
 const MAX_FETCHING: usize = 16;
-/// What is said if work on images panics.
+/// Error message if work on images panics.
 const PANICKED: &str = "the images of the request could not be read";
-/// How long an image may take to come.
+/// Time limit for fetching an image.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A host that images may be fetched from.
+/// A host from which images may be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaHost {
     name: String,
-    /// That of the scheme, unless the entry has one.
+    /// Port of the entry; `None` means the default of the scheme.
     port: Option<u16>,
 }
 
@@ -76,18 +76,18 @@ impl MediaHost {
     }
 }
 
-/// Fetches images.
+/// Fetcher of images, with limits per owner.
 pub(crate) struct Media {
     hosts: Vec<MediaHost>,
-    /// The folder that files are read from, without symbolic links.
+    /// Folder of readable files. Its path has no symbolic links.
     folder: Option<PathBuf>,
     client: Client,
-    /// By owner: those that fetch something.
+    /// Permits by owner, for owners that are fetching.
     fetching: Mutex<HashMap<Option<Owner>, Arc<Semaphore>>>,
 }
 
 impl Media {
-    /// Fetches from these hosts, and reads files in this folder.
+    /// Creates a fetcher for these hosts, and for files in this folder.
     pub(crate) fn new(hosts: Vec<MediaHost>, folder: Option<PathBuf>) -> reqwest::Result<Self> {
         let client = http_client::builder().dns_resolver(Public);
         Ok(Self {
@@ -98,7 +98,7 @@ impl Media {
         })
     }
 
-    /// The request with the images themselves in the place of their URLs; none if it has no such
+    /// Returns the request with its image URLs replaced by the images; `None` if it has no such
     /// URL.
     pub(crate) async fn fetch(
         &self,
@@ -113,7 +113,7 @@ impl Media {
             return Ok(None);
         }
         if let Some(image) = images.get(MAX_IMAGES) {
-            let why = format!("is one image too many: {MAX_IMAGES} of a request are fetched");
+            let why = format!("more than {MAX_IMAGES} images in a request");
             return Err(refused(image, &why).with_code("too_many_images"));
         }
         let closed = |_| Failure::stopping();
@@ -129,7 +129,7 @@ impl Media {
             };
             let fetched = timeout(PATIENCE, fetching).await;
             let file = fetched.unwrap_or_else(|_| {
-                let why = format!("is the URL of an image that did not come within {PATIENCE:?}");
+                let why = format!("the image was not downloaded within {PATIENCE:?}");
                 Err(refused(image, &why))
             })?;
             files.push(file);
@@ -142,7 +142,8 @@ impl Media {
         Ok(Some(share.beside(replace, PANICKED).await??))
     }
 
-    /// The turns of an owner: slow hosts that one asks for hold up no other.
+    /// Returns the permits of an owner. Each owner has its own, so that slow hosts of one do not
+    /// delay others.
     fn turns(&self, owner: Option<&Owner>) -> Arc<Semaphore> {
         let mut all = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, turns| Arc::strong_count(turns) > 1);
@@ -150,21 +151,23 @@ impl Media {
         Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(MAX_FETCHING))))
     }
 
-    /// The URL of an image, if it may be fetched.
+    /// Returns the URL of an image, if it may be fetched.
     fn allowed(&self, image: &RemoteImage) -> Result<Url, Failure> {
-        let url =
-            Url::parse(&image.url).map_err(|_| refused(image, "is no URL that can be fetched"))?;
+        let url = Url::parse(&image.url).map_err(|_| refused(image, "not a valid URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused(image, "is a URL with a user name or a password"));
+            return Err(refused(
+                image,
+                "the URL must not contain a user name or password",
+            ));
         }
         if self.hosts.iter().any(|host| host.is_of(&url)) {
             return Ok(url);
         }
-        let why = "is the URL of an image on a host that this server fetches none from (--allowed_media_domains)";
+        let why = "the host of the image is not allowed (--allowed_media_domains)";
         Err(refused(image, why).with_code("unsupported_parameter"))
     }
 
-    /// Reads a file in the folder. What lies elsewhere is as if it were not there.
+    /// Reads a file in the folder. A file outside of it gets the same error as a missing one.
     async fn read(
         &self,
         image: &RemoteImage,
@@ -172,7 +175,7 @@ impl Media {
         share: &Arc<Share>,
     ) -> Result<Bytes, Failure> {
         let Some(folder) = self.folder.clone() else {
-            let why = "is the path of an image, and this server reads no files (--allowed_local_media_path)";
+            let why = "paths of images are not allowed (--allowed_local_media_path)";
             return Err(refused(image, why).with_code("unsupported_parameter"));
         };
         let mut lease = share.lease();
@@ -189,7 +192,7 @@ impl Media {
         match read {
             Ok(Some(bytes)) => Ok(bytes),
             Ok(None) => {
-                let why = "is the path of no file in the folder that this server reads images from (--allowed_local_media_path)";
+                let why = "no such file in the folder of images (--allowed_local_media_path)";
                 Err(refused(image, why))
             }
             Err(failure) => Err(too_large(image, failure)),
@@ -204,31 +207,31 @@ impl Media {
     ) -> Result<Bytes, Failure> {
         let answer = self.client.get(url).send().await.map_err(|error| {
             let reason = http_client::reason(&error);
-            let why = format!("is the URL of an image that cannot be fetched: {reason}");
+            let why = format!("the image cannot be downloaded: {reason}");
             refused(image, &why)
         })?;
         let status = answer.status();
         if status != StatusCode::OK {
-            let why = format!("is the URL of an image, and its host answers with status {status}");
+            let why = format!("the host of the image answered with status {status}");
             return Err(refused(image, &why));
         }
         let kind = answer.headers().get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("image/") {
-            let why = "is the URL of something that is no image, as its host says";
+            let why = "the `content-type` is not that of an image";
             return Err(refused(image, why));
         }
-        // Bytes are taken as they are, whatever the answer says of an encoding.
+        // The bytes are used as sent; a `content-encoding` is ignored.
         let headers = HeaderMap::new();
         let read = share.read(&headers, Body::new(reqwest::Body::from(answer)));
         read.await.map_err(|failure| match failure.cause {
-            Cause::BadRequest => refused(image, "is the URL of an image that did not come whole"),
+            Cause::BadRequest => refused(image, "the image download was cut short"),
             _ => too_large(image, failure),
         })
     }
 }
 
-/// The path of an image that is a file here.
+/// Returns the path of an image that is a local file.
 fn file_path(image: &RemoteImage) -> Option<Result<PathBuf, Failure>> {
     if image.url.starts_with('/') {
         return Some(Ok(image.url.clone().into()));
@@ -236,10 +239,10 @@ fn file_path(image: &RemoteImage) -> Option<Result<PathBuf, Failure>> {
     let url = Url::parse(&image.url).ok();
     let url = url.filter(|url| url.scheme() == "file")?;
     let path = url.to_file_path();
-    Some(path.map_err(|()| refused(image, "is the URL of no file of this machine")))
+    Some(path.map_err(|()| refused(image, "the URL is not that of a local file")))
 }
 
-/// Opens a file in a folder, wherever links lead to, and tells its size.
+/// Opens a file and returns its size. The target of symbolic links must be in the folder, too.
 fn open_in(folder: &Path, path: &Path) -> io::Result<(File, u64)> {
     let path = fs::canonicalize(path)?;
     if !path.starts_with(folder) || !path.is_file() {
@@ -250,24 +253,24 @@ fn open_in(folder: &Path, path: &Path) -> io::Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// Tells of an image with too many bytes which one it is.
+/// Adds the name of the image to the error that it is too large.
 fn too_large(image: &RemoteImage, failure: Failure) -> Failure {
     if failure.cause != Cause::BodyTooLarge {
         return failure;
     }
-    let why = "is an image with more bytes than a body can have (--max_body_bytes)";
+    let why = "the image is larger than the limit of a request body (--max_body_bytes)";
     refused(image, why).with_code("image_too_large")
 }
 
 fn refused(image: &RemoteImage, why: &str) -> Failure {
-    let message = format!("`{}` {why}", image.field);
+    let message = format!("`{}`: {why}", image.field);
     Failure::new(Cause::BadRequest, message)
         .of_field(image.field.clone())
         .with_code("invalid_image_url")
 }
 
-/// Finds addresses of names, if all of them are public. What is an address already is not looked
-/// up: those that may be used are named one by one.
+/// Resolver that returns addresses only if all of them are public. IP addresses in URLs are not
+/// resolved; the allowed ones are listed one by one.
 #[derive(Clone, Copy, Debug)]
 struct Public;
 
@@ -278,17 +281,17 @@ impl Resolve for Public {
             if found.iter().all(|address| is_public(address.ip())) {
                 return Ok(Box::new(found.into_iter()) as Addrs);
             }
-            let why = "its name stands for an address that is not public";
+            let why = "its name resolves to an address that is not public";
             Err(io::Error::new(io::ErrorKind::PermissionDenied, why).into())
         })
     }
 }
 
-/// Whether an address is one of the Internet at large.
+/// Returns true if an address is reachable from the whole Internet.
 fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
-        // Those that carry an address of version 4, and what is for documents, have places among these.
+        // The excluded ranges embed IPv4 addresses or are reserved for documentation.
         IpAddr::V6(address) => match address.segments() {
             [0x2001, second, ..] => second >= 0x200 && second != 0xdb8,
             [0x3fff, second, ..] => second >= 0x1000,
@@ -298,7 +301,8 @@ fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    // This network; shared between carriers; protocol assignments; relays; measurements; reserved.
+    // In order: this network, carrier-grade NAT, protocol assignments, relays, benchmarks,
+    // reserved.
     let is_special = matches!(
         address.octets(),
         [0 | 240.., ..]

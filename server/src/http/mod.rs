@@ -1,6 +1,6 @@
-//! REST. `graph` answers requests that go to a graph, whatever their dialect; `dialect_errors`
-//! tells failures in the form of each; the other modules have the remaining paths of a family of
-//! servers each.
+//! The REST API. `graph` answers requests to graphs in all dialects. `dialect_errors` formats
+//! failures for each dialect. The other modules each have the remaining paths of a family of
+//! servers.
 
 pub(crate) mod access;
 mod api;
@@ -51,27 +51,27 @@ use crate::{
     metrics,
 };
 
-/// What is counted, for Prometheus.
+/// Returns the metrics for Prometheus.
 async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Failure> {
     if app.options.serves_metrics {
         return Ok(app.metrics.scrape(&headers)?.into_response());
     }
-    let why = "no metrics are served (`--enable_metrics_api`)";
+    let why = "metrics are turned off (`--enable_metrics_api`)";
     Err(Failure::new(Cause::UnknownRoute, why))
 }
 
-/// Everything that can be asked; `web` is whether the page is there.
+/// Returns all operations; `web` includes the page.
 #[rustfmt::skip]
 fn operations(web: bool) -> Vec<Operation> {
     let own = [
-        Operation::get("/v3/status", status::status).about(Group::Server, "What each engine and each graph does now")
+        Operation::get("/v3/status", status::status).about(Group::Server, "The current activity of each engine and each graph")
             .answers(Answer::Json(&["version", "engines", "graphs"])).on(Side::Management),
-        Operation::get("/metrics", scrape).about(Group::Server, "The same as numbers over time, for Prometheus")
+        Operation::get("/metrics", scrape).about(Group::Server, "Metrics in Prometheus format")
             .answers(Answer::Text(&metrics::CONTENT_TYPES)).on(Side::Management),
-        Operation::get("/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look").answers(Answer::Health),
-        Operation::post("/invocations", graph::invocation).about(Group::Generation, "A chat, a completion, embeddings or a reranking by its fields, as SageMaker sends it")
+        Operation::get("/health", kserve::ready).about(Group::Server, "Same as `/v2/health/ready`, at a common path").answers(Answer::Health),
+        Operation::post("/invocations", graph::invocation).about(Group::Generation, "A chat, completion, embedding or rerank request of SageMaker, distinguished by its fields")
             .answers(Answer::Any).refuses(operation::OF_GRAPHS).listed(false),
-        Operation::get("/v1/health", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where many look")
+        Operation::get("/v1/health", kserve::ready).about(Group::Server, "Same as `/v2/health/ready`, at a common path")
             .answers(Answer::Health).listed(false),
     ];
     let dialects = [
@@ -94,14 +94,13 @@ fn operations(web: bool) -> Vec<Operation> {
     own.into_iter().chain(dialects.into_iter().chain(page).flatten()).collect()
 }
 
-/// The part of a path, a name or an id that an error shows, in bytes.
+/// Maximum length in bytes of a path, a name or an id in an error.
 const SHOWN_BYTES: usize = 150;
 
-/// How much of a method: they are short, but can be made up.
+/// Maximum length in bytes of a method in an error. Clients can invent methods.
 const MAX_METHOD_BYTES: usize = 20;
 
-/// What clients can ask where operators have a listener of their own, and what operators can;
-/// everything where they have none.
+/// Returns the routes for clients or for operators; all routes if they share a listener.
 pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
     let mut operations = operations(web);
     operations.retain(|operation| {
@@ -115,19 +114,19 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
         .method_not_allowed_fallback(wrong_method)
 }
 
-/// Routes of a listener for scrapers alone.
+/// Returns the routes of a listener for scrapers.
 pub(crate) fn metrics_routes() -> Router<Arc<App>> {
     let mut operations = operations(false);
     operations.retain(|operation| operation.path == "/metrics");
     operation::routes(operations).fallback(not_metrics)
 }
 
-/// Refuses a path at a listener for scrapers.
+/// Refuses other paths at a listener for scrapers.
 async fn not_metrics(method: Method, uri: Uri) -> Failure {
-    unknown(&method, &uri, ": `/metrics` alone is served here")
+    unknown(&method, &uri, ": this port serves only `/metrics`")
 }
 
-/// What a key needs for each operation.
+/// Returns the permission that each operation needs.
 pub(crate) fn needs(web: bool) -> impl Iterator<Item = (Method, String, Need)> {
     operations(web).into_iter().filter_map(|operation| {
         let need = operation.need();
@@ -136,7 +135,7 @@ pub(crate) fn needs(web: bool) -> impl Iterator<Item = (Method, String, Need)> {
     })
 }
 
-/// What clients can ask of a server.
+/// Returns the operations that clients of a server can use.
 fn offered(app: &App) -> Vec<Operation> {
     let mut offered = operations(app.options.web);
     offered.retain(|it| app.options.serves_metrics || it.path != "/metrics");
@@ -146,16 +145,16 @@ fn offered(app: &App) -> Vec<Operation> {
     offered
 }
 
-/// Nothing is served at the path.
+/// Returns the failure for a path without a route, with a hint.
 pub(crate) async fn unknown_route(method: Method, uri: Uri) -> Failure {
     let path = &*shortened(uri.path(), SHOWN_BYTES);
     let operations = operations(false);
     let mut elsewhere = operations.iter().filter(|it| is_path(&it.path, uri.path()));
     let hint = match elsewhere.next().map(|operation| operation.side) {
         Some(Side::Management) => {
-            ": it is served at the port of operators, `--management_port`".to_owned()
+            ": it is available at the operators' port, `--management_port`".to_owned()
         }
-        Some(Side::Public) => ": it is served at the port of clients, `--rest_port`".to_owned(),
+        Some(Side::Public) => ": it is available at the clients' port, `--rest_port`".to_owned(),
         Some(Side::Both) | None => {
             let listed = operations.iter().filter(|operation| operation.listed);
             let near = below(path, &method, &operations);
@@ -173,7 +172,7 @@ fn unknown(method: &Method, uri: &Uri, hint: &str) -> Failure {
     Failure::new(Cause::UnknownRoute, message)
 }
 
-/// Returns true if a path matches a route, of which each part in braces is any word.
+/// Returns true if a path matches a route, in which a part in braces matches any segment.
 fn is_path(route: &str, path: &str) -> bool {
     let (wanted, parts) = (route.split('/'), path.split('/'));
     let is_part = |(wanted, part): (&str, &str)| {
@@ -183,14 +182,14 @@ fn is_path(route: &str, path: &str) -> bool {
     wanted.clone().count() == parts.clone().count() && wanted.zip(parts).all(is_part)
 }
 
-/// Advice about a path.
+/// Formats a suggestion for a path.
 fn meant(near: Option<&str>) -> String {
     near.map_or(String::new(), |near| {
         format!("; did you mean `{}`?", near.replace("{*", "{"))
     })
 }
 
-/// The shortest of the paths with this method that go on where this one ends, behind a name.
+/// Returns the shortest path with this method that continues this one after a name.
 fn below<'a>(path: &str, method: &Method, operations: &'a [Operation]) -> Option<&'a str> {
     let ends_like = |begin: &str| {
         let all = operations.iter();
@@ -200,7 +199,7 @@ fn below<'a>(path: &str, method: &Method, operations: &'a [Operation]) -> Option
     let goes_on = |other: &&str| {
         let mut ends = other.match_indices("}/").map(|(at, _)| &other[..=at]);
         ends.any(|begin| {
-            // A name can have slashes there.
+            // The name can contain slashes.
             let of_kserve = begin == "/v2/models/{name}"
                 && path.starts_with("/v2/models/")
                 && !ends_like(begin);
@@ -213,8 +212,8 @@ fn below<'a>(path: &str, method: &Method, operations: &'a [Operation]) -> Option
     paths.min_by_key(|other| (other.matches('/').count(), other.len()))
 }
 
-/// The path that this one was probably meant to be. Each part that differs has to be near by
-/// itself: a name in one path is no slip of the keys for a word in another.
+/// Returns the path that was probably meant. Each differing part must be similar by itself: a name
+/// in one path is not a misspelled word of another.
 fn nearest<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let is_near = |(part, other): (&str, &str)| {
         part == other || other.starts_with('{') || suggest::nearest(part, [other]).is_some()
@@ -226,12 +225,12 @@ fn nearest<'a>(path: &str, paths: impl Iterator<Item = &'a str>) -> Option<&'a s
     suggest::nearest(path, paths.filter(are_near))
 }
 
-/// Refuses a method that a path does not take.
+/// Refuses a method that a path does not support.
 async fn wrong_method(target: Option<Extension<Target>>, method: Method, uri: Uri) -> Response {
     let near = meant(below(uri.path(), &method, &operations(false)));
     let path = shortened(uri.path(), SHOWN_BYTES);
     let method = shortened(method.as_str(), MAX_METHOD_BYTES);
-    let message = format!("`{path}` does not take `{method}`{near}");
+    let message = format!("`{path}` does not support `{method}`{near}");
     let mut response = Failure::new(Cause::WrongMethod, message).into_response();
     if let Some(methods) = kserve::methods(uri.path(), target.is_some()) {
         let allowed = HeaderValue::from_static(methods);

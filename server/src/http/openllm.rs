@@ -1,4 +1,5 @@
-//! OpenLLM's paths besides those of its dialect: what its clients ask before they send a prompt.
+//! OpenLLM's paths that do not belong to its dialect: questions of its clients before they send a
+//! prompt.
 
 use std::sync::Arc;
 
@@ -15,25 +16,25 @@ use super::{
 };
 use crate::{app::state::App, errors::Failure, run::RequestContext};
 
-/// The time that OpenLLM tells where there is no limit, in milliseconds.
+/// Timeout in milliseconds that is reported if there is no limit.
 const NO_TIMEOUT: u64 = 36_000_000;
 
-/// Beginnings of architectures, and the families whose parameters OpenLLM's clients know.
+/// Prefixes of architectures, with the families whose parameters OpenLLM's clients accept.
 #[rustfmt::skip]
 const FAMILIES: &[(&str, &str)] = &[
     ("baichuan", "baichuan"), ("chatglm", "chatglm"), ("command-r", "commandr"), ("dbrx", "dbrx"), ("falcon", "falcon"), ("gemma", "gemma"),
     ("gptneox", "gpt_neox"), ("mpt", "mpt"), ("phi", "phi"), ("qwen", "qwen"), ("stablelm", "stablelm"), ("starcoder", "starcoder"),
 ];
 
-/// The family of all other architectures: clients refuse names that they do not know.
+/// Family of all other architectures, because clients refuse unknown names.
 const USUAL_FAMILY: &str = "llama";
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     vec![
-        Operation::post("/v1/metadata", metadata).about(Group::Models, "The only model that generates, as OpenLLM's clients ask for it")
+        Operation::post("/v1/metadata", metadata).about(Group::Models, "Describes the only model that generates, for OpenLLM's clients")
             .answers(Answer::Json(&["model_id", "model_name", "configuration"])).refuses(OF_GRAPHS),
-        Operation::get("/readyz", kserve::ready).about(Group::Server, "The same as `/v2/health/ready`, where OpenLLM's clients look")
+        Operation::get("/readyz", kserve::ready).about(Group::Server, "Same as `/v2/health/ready`, for OpenLLM's clients")
             .answers(Answer::Health).listed(false),
     ]
 }
@@ -42,8 +43,8 @@ pub(super) fn operations() -> Vec<Operation> {
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct Nothing {}
 
-/// Describes the graph that `/v1/generate` is answered by. What clients send for parameters are the
-/// defaults that they have for its family.
+/// Describes the graph that answers `/v1/generate`. Clients use their own default parameters for
+/// its family.
 async fn metadata(
     State(app): State<Arc<App>>,
     who: RequestContext,

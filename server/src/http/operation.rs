@@ -14,39 +14,38 @@ use serde::Serialize;
 
 use crate::{app::state::App, errors::Cause, keys::Need};
 
-/// A method of a path.
+/// An operation: a method of a path, with its handler and its documentation.
 pub(crate) struct Operation {
-    /// In lower case.
+    /// HTTP method in lower case.
     pub(super) method: &'static str,
-    /// As the router has it: `{*name}` takes slashes.
+    /// Path in the router's syntax, in which `{*name}` matches slashes.
     pub(super) path: String,
-    /// None where the handler of a shorter path serves it, which ends in `{*name}`.
+    /// Handler; `None` if the handler of a shorter path that ends with `{*name}` serves the
+    /// operation.
     handler: Option<MethodRouter<Arc<App>>>,
-    /// What it belongs to, in the documentation.
+    /// Section of the documentation that lists it.
     pub(super) group: Group,
-    /// What it does.
+    /// Summary for the documentation, one sentence without a full stop.
     pub(super) summary: &'static str,
-    /// The body it takes.
+    /// Body in a dialect, if it takes one.
     pub(super) body: Option<Body>,
-    /// What it answers.
     pub(super) answer: Answer,
-    /// The fields of a body that the table of requests for graphs does not have.
+    /// Fields of a body that is not in a dialect.
     pub(super) fields: &'static [Parameter],
-    /// Whether its body is a text.
+    /// True if the body is plain text.
     pub(super) takes_text: bool,
-    /// The parameters behind the path.
     pub(super) query: &'static [Parameter],
-    /// Extra error causes, beyond those of all operations.
+    /// Additional error causes, beyond those of all operations.
     refusals: &'static [Cause],
-    /// Whether it is documented; other spellings of a path are not.
+    /// True to document it. Other spellings of a path are not documented.
     pub(super) listed: bool,
-    /// Which listener has it, where operators have one of their own.
+    /// Listener that serves it, if operators have one of their own.
     pub(super) side: Side,
-    /// What a key needs for it, where that is not as usual.
+    /// Required permission, if it differs from the usual one.
     own_need: Option<Need>,
 }
 
-/// A parameter behind a path, or a field of a body.
+/// A query parameter, or a field of a body.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Parameter {
     pub(super) name: &'static str,
@@ -54,31 +53,28 @@ pub(crate) struct Parameter {
     pub(super) about: &'static str,
 }
 
-/// What a parameter can be.
+/// The type of a parameter.
 #[derive(Copy, Clone, Debug)]
 pub(crate) enum Kind {
     Text,
-    /// A text that may be left out.
     OptionalText,
-    /// An object.
     Object,
-    /// An array of objects.
     Objects,
-    /// The same, which may be left out.
+    /// Optional array of JSON objects.
     OptionalObjects,
-    /// One of these texts.
+    /// One of the listed texts.
     OneOf(&'static [&'static str]),
-    /// A text; may be given several times.
+    /// Text that can be given several times.
     Texts,
-    /// A number above 0 and up to 1.
+    /// Number above 0 and up to 1.
     Share,
-    /// A whole number from 1 to this.
+    /// Whole number from 1 to the given maximum.
     Count(u64),
     Boolean,
 }
 
 impl Kind {
-    /// Returns true if a request has to have it, be it behind the path or in the body.
+    /// Returns true if a request must contain it.
     pub(super) fn is_required(self) -> bool {
         matches!(self, Self::Text | Self::Texts | Self::Objects)
     }
@@ -90,33 +86,33 @@ impl Parameter {
     }
 }
 
-/// Whom an operation is for.
+/// The users of an operation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// Clients.
+    /// Only for clients; not served at the port of operators.
     Public,
-    /// Operators.
+    /// Only for operators; refused at the port of clients if they have their own.
     Management,
-    /// Probes of either.
+    /// For clients and operators, such as probes.
     Both,
 }
 
-/// Parts of the documentation.
+/// The sections of the documentation.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Group {
-    /// Text from models.
+    /// Operations that generate text with models.
     Generation,
-    /// What models see.
+    /// Operations that show the prompts of models.
     Prompts,
-    /// Numbers about texts.
+    /// Operations that embed or rank texts.
     Vectors,
-    /// Graphs of tensors.
+    /// Operations on graphs of tensors.
     Tensors,
-    /// What is served.
+    /// Operations on the served models.
     Models,
-    /// What graphs and their sessions do.
+    /// Operations that observe graphs and sessions.
     Graphs,
-    /// How the server is.
+    /// Operations on the state of the server.
     Server,
 }
 
@@ -128,12 +124,12 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// Name of the endpoint in the table of fields.
+    /// Returns the name of the endpoint in the table of fields.
     pub(super) fn endpoint(self) -> &'static str {
         self.dialect.endpoint()
     }
 
-    /// The fields that its schema shows; none for all.
+    /// Returns the only fields that the schema shows; `None` shows all.
     pub(super) fn only(self) -> Option<&'static [&'static str]> {
         use Purpose::{Count, Rendering, Template};
         let shows_prompt = matches!(self.route.purpose, Rendering | Count(_) | Template);
@@ -141,8 +137,8 @@ impl Body {
     }
 }
 
-/// The fields that make a prompt, and `n`, whose name is so short that a client can hit on it by
-/// chance.
+/// Fields that shape a prompt. They include `n`, because the name is so short that a client may
+/// choose it by chance.
 #[rustfmt::skip]
 const OF_PROMPTS: &[&str] = &[
     "add_generation_prompt", "chat_template_kwargs", "documents", "enable_thinking", "input", "instructions", "messages", "model", "n",
@@ -154,38 +150,37 @@ const OF_PROMPTS: &[&str] = &[
 pub(crate) enum Answer {
     /// A JSON object with these fields.
     Json(&'static [&'static str]),
-    /// The same, or a stream of events.
+    /// A JSON object with these fields, or a stream of events.
     JsonOrEvents(&'static [&'static str]),
-    /// A stream of events.
     Events,
     /// Text of one of these media types.
     Text(&'static [&'static str]),
-    /// Whatever the graph gives.
+    /// Any answer that the graph produces.
     Any,
-    /// JSON, with a status that says the same: 200 or 503.
+    /// JSON with a matching status: 200 or 503.
     Health,
     /// A JSON array of objects.
     List,
-    /// The states of graphs, with a status that says whether one has changed: 200 or 201. What is
-    /// wrong with a new configuration: 400 or 412.
+    /// The states of graphs, with status 201 if one has changed and 200 if not. Errors of a new
+    /// configuration have status 400 or 412.
     Reload,
-    /// Nothing: status 204.
+    /// No content, with status 204.
     Nothing,
-    /// A file of the page, the same for everybody.
+    /// A file of the page, the same for all clients.
     Page,
 }
 
-/// Why any request may not be answered.
+/// Causes of failures of all operations.
 #[rustfmt::skip]
 const OF_ALL: &[Cause] = &[
     Cause::WrongMethod, Cause::ForeignHost, Cause::ForeignOrigin, Cause::TooManyConnections, Cause::Panic, Cause::NoKey, Cause::Forbidden,
 ];
 
-/// Why one that comes with a body may not be, besides.
+/// Additional causes of failures of operations with a body.
 #[rustfmt::skip]
 const OF_BODIES: &[Cause] = &[Cause::BodyTooLarge, Cause::UnknownEncoding, Cause::BodiesFull, Cause::LateRequest, Cause::Draining];
 
-/// Why no POST for a graph may be answered.
+/// Additional causes of failures of POST requests to graphs.
 #[rustfmt::skip]
 pub(crate) const OF_GRAPHS: &[Cause] = &[
     Cause::BadRequest, Cause::ContextLength, Cause::UnknownModel, Cause::NotFound, Cause::QueueFull, Cause::Loading, Cause::GraphFailed,
@@ -193,38 +188,39 @@ pub(crate) const OF_GRAPHS: &[Cause] = &[
 ];
 
 impl Operation {
-    /// A GET.
+    /// Creates an operation for GET.
     pub(crate) fn get<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
         Self::new("get", path, Some(get(handler)))
     }
 
-    /// A POST.
+    /// Creates an operation for POST.
     pub(crate) fn post<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
         Self::new("post", path, Some(post(handler)))
     }
 
-    /// A PUT.
+    /// Creates an operation for PUT.
     pub(crate) fn put<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
         Self::new("put", path, Some(put(handler)))
     }
 
-    /// An OPTIONS.
+    /// Creates an operation for OPTIONS.
     pub(crate) fn options<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
         Self::new("options", path, Some(options(handler)))
     }
 
-    /// A DELETE.
+    /// Creates an operation for DELETE.
     pub(crate) fn delete<T: 'static>(path: &str, handler: impl Handler<T, Arc<App>>) -> Self {
         Self::new("delete", path, Some(delete(handler))).refuses(&[Cause::NotFound])
     }
 
-    /// An operation that the handler of a shorter path serves, which ends in `{*name}`.
+    /// Creates an operation that is served by the handler of a shorter path, which ends with
+    /// `{*name}`.
     pub(crate) fn behind(method: &'static str, path: &str) -> Self {
         Self::new(method, path, None)
     }
 
-    /// What a key needs for it. Probes that name no graph need none; the page needs none, as
-    /// browsers ask for pages without one. Of what operators ask, `metrics` is for what only reads.
+    /// Returns the permission that it needs. Probes that name no graph need none. The page needs
+    /// none, as browsers request pages without a key. Operators need `metrics` for reading.
     pub(super) fn need(&self) -> Need {
         if let Some(need) = self.own_need {
             return need;
@@ -260,20 +256,20 @@ impl Operation {
         }
     }
 
-    /// It takes a body for a graph.
+    /// Sets its body, in a dialect.
     pub(crate) fn takes_body(mut self, body: Body) -> Self {
         self.body = Some(body);
         self.refuses(OF_GRAPHS)
     }
 
-    /// What it does.
+    /// Sets its section and its summary.
     pub(crate) fn about(mut self, group: Group, summary: &'static str) -> Self {
         self.group = group;
         self.summary = summary;
         self
     }
 
-    /// What it answers.
+    /// Sets the form of its answer.
     pub(crate) fn answers(mut self, answer: Answer) -> Self {
         if answer == Answer::Health {
             self.side = Side::Both;
@@ -282,13 +278,13 @@ impl Operation {
         self
     }
 
-    /// Why it may not answer, where that is not as usual.
+    /// Overrides the usual error causes.
     pub(crate) fn refuses(mut self, refusals: &'static [Cause]) -> Self {
         self.refusals = refusals;
         self
     }
 
-    /// Why it may not answer.
+    /// Returns all its error causes, usual and additional ones.
     pub(super) fn refusals(&self) -> impl Iterator<Item = Cause> {
         let comes_with_a_body = matches!(self.method, "post" | "put");
         let of_bodies = if comes_with_a_body { OF_BODIES } else { &[] };
@@ -296,44 +292,43 @@ impl Operation {
         all.copied()
     }
 
-    /// The parameters that it takes behind its path.
     pub(crate) fn asks(mut self, query: &'static [Parameter]) -> Self {
         self.query = query;
         self
     }
 
-    /// The fields of its body, which may be left out where none is required.
+    /// Sets the fields of its body. The body is optional if no field is required.
     pub(crate) fn takes(mut self, fields: &'static [Parameter]) -> Self {
         self.fields = fields;
         self
     }
 
-    /// Its body is a text.
+    /// Declares that its body is plain text.
     pub(crate) fn takes_text(mut self) -> Self {
         self.takes_text = true;
         self
     }
 
-    /// What a key needs for it.
+    /// Overrides the permission that the path implies.
     pub(crate) fn needs(mut self, need: Need) -> Self {
         self.own_need = Some(need);
         self
     }
 
-    /// Says whom it is for, where not for clients.
+    /// Sets its users, which are clients by default.
     pub(crate) fn on(mut self, side: Side) -> Self {
         self.side = side;
         self
     }
 
-    /// Documents the operation only if its path is the one that the documentation shows.
+    /// Sets if it is documented.
     pub(crate) fn listed(mut self, listed: bool) -> Self {
         self.listed = listed;
         self
     }
 }
 
-/// The routes of operations.
+/// Builds the router of operations.
 pub(crate) fn routes(operations: Vec<Operation>) -> Router<Arc<App>> {
     let handled = operations.into_iter();
     let handled = handled.filter_map(|it| Some((it.path, it.handler?)));

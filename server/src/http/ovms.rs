@@ -25,12 +25,12 @@ pub(super) fn operations() -> Vec<Operation> {
     vec![
         Operation::get("/v1/config", config).about(Group::Models, "The state of each graph in the configuration").on(Side::Management),
         Operation::post("/v1/config/reload", reload)
-            .about(Group::Models, "Reads the configuration again and serves it, if all of its graphs can be").answers(Answer::Reload).on(Side::Management),
+            .about(Group::Models, "Reads the configuration again and serves it, if all of its graphs can be loaded").answers(Answer::Reload).on(Side::Management),
     ]
 }
 
-/// The states of the graphs of the new configuration; 201 where one has changed. What is wrong with
-/// a new configuration is an error, and the old one is served.
+/// Answers with the states of the graphs in the new configuration, and status 201 if one has
+/// changed. If the new configuration has errors, the old one stays.
 async fn reload(State(app): State<Arc<App>>, who: RequestContext) -> Response {
     let (served, actor) = (Arc::clone(&app.runner.served), who.key());
     let reloading = spawn_blocking(move || served.reload_for(actor.as_deref(), None));
@@ -63,8 +63,8 @@ async fn reload(State(app): State<Arc<App>>, who: RequestContext) -> Response {
     }
 }
 
-/// Graphs sorted by name, each with its versions; a graph without versions has the version `1`. What
-/// keeps one from being served is in the error of its version.
+/// Lists graphs by name with their versions. A graph without versions has the version `1`. A
+/// version that is not served has the reason as its error.
 async fn config(State(app): State<Arc<App>>) -> Json<Value> {
     let servables = app.servables();
     let mut graphs: BTreeMap<&str, Vec<&Servable>> = BTreeMap::new();

@@ -21,28 +21,28 @@ use ring::digest::{SHA256, digest};
 
 use super::operation::{Answer, Group, Operation, Side};
 
-/// The content security policy of the page. It may do nothing but ask the server that it came from,
-/// with code and styles that came from there, too.
+/// Content security policy of the page. It allows only requests to the server, and code and styles
+/// from it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
                       img-src 'self' data: blob:; connect-src 'self'; font-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Content security policy of `/docs`: the page's, with inline code and styles, as it is there
-/// without this page, too.
+/// Content security policy of `/docs`. It also allows inline code and styles, because the file must
+/// work without the other page.
 const DOCS_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
                            img-src data:; connect-src 'self'; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The file that `/` answers with.
+/// File that is served at `/`.
 const START: &str = "index.html";
 
-/// The file that `/docs` answers with.
+/// File that is served at `/docs`.
 const DOCS: &str = "docs.html";
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     let pages = [
-        Operation::get("/", start).about(Group::Server, "A page: chat, graphs, playground and server, for a person with a browser"),
+        Operation::get("/", start).about(Group::Server, "The web page: chat, graphs, playground and server"),
         Operation::get("/page/{*file}", file).about(Group::Server, "A file of the page").listed(false),
     ];
     pages.map(|page| page.answers(Answer::Page).on(Side::Both)).into()
@@ -52,7 +52,7 @@ async fn start(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     answer((START, POLICY), method, uri, &headers).await
 }
 
-/// The page that shows the API documentation.
+/// Serves the page that shows the API documentation.
 pub(super) async fn docs(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     answer((DOCS, DOCS_POLICY), method, uri, &headers).await
 }
@@ -72,7 +72,8 @@ async fn answer(
     };
     let always = [
         (header::ETAG, file.etag.as_str()),
-        // Kept by browsers, and asked for with its tag: an upgraded server has another page.
+        // Browsers store it, and revalidate it with its tag, because an upgraded server has another
+        // page.
         (header::CACHE_CONTROL, "no-cache"),
         (header::VARY, "accept-encoding"),
         (header::CONTENT_SECURITY_POLICY, policy),
@@ -90,19 +91,19 @@ async fn answer(
     (always, of_content, file.bytes).into_response()
 }
 
-/// Returns true if the client has the file as it is.
+/// Returns true if the client has the current file.
 fn is_known(file: &File, headers: &HeaderMap) -> bool {
     listed(headers, header::IF_NONE_MATCH).any(|tag| tag == "*" || tag == file.etag)
 }
 
-/// The elements of a header's list, between commas.
+/// Returns the elements of a comma-separated header.
 fn listed(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
     let all = headers.get_all(name).into_iter();
     let all = all.filter_map(|value| value.to_str().ok());
     all.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-/// Returns true if the client reads this compression, which a weight of 0 rules out.
+/// Returns true if the client accepts gzip. A weight of 0 excludes it.
 fn takes_gzip(headers: &HeaderMap) -> bool {
     listed(headers, header::ACCEPT_ENCODING).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, "q=1"));
@@ -112,7 +113,7 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The output of `scripts/web.sh`, which is committed, so that cargo needs no Node.
+/// Output of `scripts/web.sh`, which is committed so that cargo needs no Node.
 static BUILT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../web/dist");
 
 static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
@@ -123,18 +124,17 @@ static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
     named.collect()
 });
 
-/// The part of a digest that tells one file from another, in bytes.
+/// Length in bytes of the part of a digest that is used as a tag.
 const TAG_BYTES: usize = 12;
 
-/// A file of the page.
+/// A file of the page with its headers.
 struct File {
-    /// As it is.
     bytes: &'static [u8],
-    /// The `content-type`.
+    /// Value of the header `content-type`.
     media_type: &'static str,
-    /// Weak, as the compressed file has the same.
+    /// Weak tag, because the compressed file has the same one.
     etag: String,
-    /// Compressed when it is first asked for so.
+    /// Compressed contents, created at the first request for them.
     gzip: OnceLock<Bytes>,
 }
 
@@ -150,11 +150,11 @@ impl File {
         }
     }
 
-    /// The file, compressed.
+    /// Returns the compressed contents, and compresses them at the first call.
     fn gzip(&self) -> Bytes {
         let compressed = self.gzip.get_or_init(|| {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-            // A vector takes whatever is written.
+            // Writing to a vector cannot fail.
             let _ = encoder.write_all(self.bytes);
             encoder.finish().unwrap_or_default().into()
         });

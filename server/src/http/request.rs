@@ -1,4 +1,4 @@
-//! Parts of a request that handlers read: its sender, the parameters behind its path, and its body.
+//! Parts of a request that handlers read: its sender, its query parameters, and its body.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -30,7 +30,7 @@ impl FromRequestParts<Arc<App>> for RequestContext {
 }
 
 impl RequestContext {
-    /// Writes the line of the audit log for what the sender wanted.
+    /// Writes a line of the audit log for an action of the sender.
     pub(crate) fn audit(&self, action: &str, subject: &str, outcome: &str, reason: Option<&str>) {
         observe::audit(&Audit {
             action,
@@ -42,7 +42,7 @@ impl RequestContext {
     }
 }
 
-/// The body of a request, and what it has of the budget of all bodies.
+/// The body of a request, with its share of the budget of all bodies.
 pub(super) struct RequestBody {
     pub(super) bytes: Bytes,
     pub(super) share: Arc<Share>,
@@ -61,7 +61,7 @@ impl FromRequest<Arc<App>> for RequestBody {
 }
 
 impl RequestBody {
-    /// Reads the fields of a JSON object; an empty body is `{}`.
+    /// Parses a JSON object. An empty body counts as `{}`.
     pub(super) fn fields<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         let is_empty = self.bytes.trim_ascii().is_empty();
         let text = if is_empty { b"{}" } else { &*self.bytes };
@@ -69,12 +69,12 @@ impl RequestBody {
     }
 }
 
-/// Reads a JSON object. An error begins with `what`, and names the field that is wrong.
+/// Parses a JSON object. `what` is the beginning of the error, which names the wrong field.
 pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> Result<T, Failure> {
     let text = without_mark(text);
     let refused = |why: String| Failure::new(Cause::BadRequest, format!("{what}: {why}"));
     if text.trim_ascii_start().starts_with(b"[") {
-        // serde accepts a list of the fields' values.
+        // serde would accept an array of the fields' values.
         return Err(refused("it is an array, not an object".to_owned()));
     }
     let mut json = Deserializer::from_slice(text);
@@ -91,7 +91,7 @@ pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> R
     Ok(read)
 }
 
-/// The parameters behind the `?` of a path, in their order.
+/// The query parameters of a request, in order.
 pub(super) struct Query(Vec<(String, String)>);
 
 impl<S: Sync> FromRequestParts<S> for Query {
@@ -105,15 +105,14 @@ impl<S: Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    /// Refuses other parameters than these, so that a mistyped one is not taken for one that is
-    /// left out.
+    /// Refuses parameters other than these, so that a misspelled one is not ignored.
     pub(super) fn check(&self, known: &[&'static str]) -> Result<(), Failure> {
         let mut names = self.0.iter().map(|(name, _)| name);
         let Some(name) = names.find(|name| !known.contains(&name.as_str())) else {
             return Ok(());
         };
         let (name, known) = (shortened(name, SHOWN_BYTES), known.join("`, `"));
-        let message = format!("unknown parameter `{name}`: there are `{known}`");
+        let message = format!("unknown parameter `{name}`: expected one of `{known}`");
         Err(Failure::new(Cause::BadRequest, message).with_code("unsupported_parameter"))
     }
 
@@ -122,12 +121,12 @@ impl Query {
         of_name.map(|(_, value)| value.as_str())
     }
 
-    /// All values of a parameter.
+    /// Returns all values of a parameter.
     pub(super) fn all(&self, name: &'static str) -> Vec<String> {
         self.values(name).map(str::to_owned).collect()
     }
 
-    /// The value of a parameter that may be given once.
+    /// Returns the value of a parameter that must not be given more than once.
     pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Failure> {
         let mut values = self.values(name);
         match (values.next(), values.next()) {
@@ -136,7 +135,7 @@ impl Query {
         }
     }
 
-    /// A parameter that is `true` or `false`.
+    /// Returns the value of a parameter that is `true` or `false`.
     pub(super) fn boolean(&self, name: &'static str) -> Result<Option<bool>, Failure> {
         match self.one(name)? {
             None => Ok(None),
@@ -147,12 +146,12 @@ impl Query {
     }
 }
 
-/// The failure of a parameter or field that is wrong.
+/// Creates the failure for a wrong parameter or field.
 pub(super) fn wrong(name: &'static str, why: &str) -> Failure {
     Failure::new(Cause::BadRequest, format!("`{name}` {why}")).of_field(name)
 }
 
-/// The failure of a parameter or field that is not there. `why`: what it is for.
+/// Creates the failure for a missing parameter or field. `why` is its purpose.
 pub(super) fn missing(name: &'static str, why: &str) -> Failure {
     wrong(name, &format!("is missing: {why}")).with_code("missing_required_parameter")
 }

@@ -1,5 +1,5 @@
-//! Loading and unloading of graphs, as clients of other servers say it: `/models/load` and
-//! `/models/unload` of llama-server, `/sleep`, `/wake_up` and `/is_sleeping` of vLLM.
+//! Loading and unloading of graphs through the APIs of other servers: `/models/load` and
+//! `/models/unload` of llama-server; `/sleep`, `/wake_up` and `/is_sleeping` of vLLM.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     servable::{Servable, StateName},
 };
 
-/// Reasons for which a graph may stay as it is.
+/// Causes of failures of loading or unloading a graph.
 const OF_A_GRAPH: &[Cause] = &[
     Cause::BadRequest,
     Cause::UnknownModel,
@@ -30,30 +30,30 @@ const OF_A_GRAPH: &[Cause] = &[
     Cause::Unavailable,
 ];
 
-const MODEL: &[Parameter] = &[Parameter::new("model", Kind::Text, "The graph")];
+const MODEL: &[Parameter] = &[Parameter::new("model", Kind::Text, "Name of the graph")];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     const DONE: Answer = Answer::Json(&["success"]);
-    const LEVEL: &[Parameter] = &[Parameter::new("level", Kind::OneOf(&["1", "2"]), "Both mean the same")];
+    const LEVEL: &[Parameter] = &[Parameter::new("level", Kind::OneOf(&["1", "2"]), "Level of sleep; both levels have the same effect")];
     let operations = [
         Operation::post("/models/load", load).about(Group::Models, "Loads a graph, as llama-server does").takes(MODEL).answers(DONE),
-        Operation::post("/models/unload", unload).about(Group::Models, "Unloads a graph when its requests have ended; the next one loads it again")
+        Operation::post("/models/unload", unload).about(Group::Models, "Unloads a graph when its requests have ended; the next request loads it again")
             .takes(MODEL).answers(DONE),
         Operation::post("/sleep", sleep).about(Group::Models, "Unloads all graphs when their requests have ended, as vLLM does").asks(LEVEL),
-        Operation::post("/wake_up", wake_up).about(Group::Models, "Loads the graphs again that `/sleep` has unloaded"),
-        Operation::get("/is_sleeping", is_sleeping).about(Group::Models, "Whether graphs have been unloaded by `/sleep`, and none is loaded")
+        Operation::post("/wake_up", wake_up).about(Group::Models, "Loads the graphs that `/sleep` unloaded"),
+        Operation::get("/is_sleeping", is_sleeping).about(Group::Models, "Reports if `/sleep` unloaded graphs and none is loaded again")
             .answers(Answer::Json(&["is_sleeping"])),
     ];
     operations.map(|operation| operation.refuses(OF_A_GRAPH).on(Side::Management)).into()
 }
 
-/// Returns true if a path is one of llama-server's among those of TorchServe.
+/// Returns true for llama-server's paths among those of TorchServe.
 pub(super) fn owns(path: &str) -> bool {
     matches!(path, "/models/load" | "/models/unload")
 }
 
-/// The state of a graph in the words of llama-server.
+/// Returns the state of a graph in the terms of llama-server.
 pub(super) fn status(servable: &Servable) -> Value {
     match servable.state_name() {
         StateName::Available => json!({ "value": "loaded" }),
@@ -73,7 +73,7 @@ struct Named {
     model: String,
 }
 
-/// Has a graph loaded. A load that takes long goes on after the answer.
+/// Loads a graph. A load that takes long continues after the answer.
 async fn load(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
     let Named { model } = body.fields()?;
     who.find(&model)?.servable.let_in();
@@ -99,7 +99,7 @@ async fn unload(who: RequestContext, body: RequestBody) -> Result<Json<Value>, F
 async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<(), Failure> {
     let names: Vec<String> = graphs.iter().map(|it| it.name().to_owned()).collect();
     let unloading = spawn_blocking(move || {
-        // One that stays does not keep the others.
+        // Each graph is tried, even if others cannot be unloaded.
         let ended: Vec<_> = graphs.iter().map(|it| it.put_to_sleep(false)).collect();
         ended.into_iter().collect::<Result<(), _>>()
     });
@@ -132,7 +132,7 @@ async fn wake_up(
     let servables = app.servables();
     let mut ended = Ok(());
     for asleep in servables.iter().filter(|it| it.sleeps()) {
-        // One that cannot be loaded does not keep the others.
+        // Each graph is tried, even if others cannot be loaded.
         ended = ended.and(wake(&who, asleep.name()).await);
     }
     ended.map(|()| Json(json!({})))

@@ -1,5 +1,5 @@
-//! The SSE writer: the framing of events, their end and keep-alives. It does not know the content
-//! of events.
+//! Server-sent events: framing, the end of streams, and keep-alives, independent of the content of
+//! events.
 
 use std::convert::Infallible;
 
@@ -14,13 +14,13 @@ use tokio::time::timeout;
 
 use crate::{app::state::App, errors::Failure, stage::Stage};
 
-/// The data of the event that says that the stream ended well.
+/// Data of the event that ends a complete stream.
 pub(super) const DONE: &str = "[DONE]";
 
-/// A comment, which clients skip: keeps proxies from closing a connection that is silent for long.
+/// Comment that clients skip. It keeps proxies from closing a silent connection.
 pub(crate) const PING: &[u8] = b": ping\n\n";
 
-/// Appends one event. Each line of `data` becomes a `data:` line, so that no text can end the event
+/// Appends an event. Each line of `data` becomes a `data:` line, so that no text can end the event
 /// or add a field to it.
 pub(crate) fn write_event(out: &mut BytesMut, data: &str) {
     let lines = data
@@ -35,7 +35,7 @@ pub(crate) fn write_event(out: &mut BytesMut, data: &str) {
     out.put_u8(b'\n');
 }
 
-/// Appends one event with a name.
+/// Appends an event with a name.
 pub(crate) fn write_named_event(out: &mut BytesMut, name: &'static str, data: &str) {
     out.reserve(name.len() + 8);
     out.put_slice(b"event: ");
@@ -44,18 +44,18 @@ pub(crate) fn write_named_event(out: &mut BytesMut, name: &'static str, data: &s
     write_event(out, data);
 }
 
-/// The answer that has `body` for its stream of events.
+/// Creates the response that streams `body`.
 pub(crate) fn response(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (header::CACHE_CONTROL, "no-cache"),
-        // Proxies that buffer answers would hold tokens back.
+        // Proxies that buffer answers would delay tokens.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, body).into_response()
 }
 
-/// The answer to a viewer that has these events, until its client leaves or the server stops.
+/// Creates a stream of events for a viewer, until its client leaves or the server stops.
 pub(super) fn view(
     app: &App,
     events: impl Stream<Item = Bytes> + Send + 'static,
@@ -69,7 +69,7 @@ pub(super) fn view(
         Some((Ok::<_, Infallible>(bytes), (events, place)))
     });
     let mut stage = app.runner.stage.clone();
-    // A page that is left open must not hold up the end of the server.
+    // An open page must not delay the end of the server.
     let draining = async move {
         let _ = stage.wait_for(|stage| *stage >= Stage::Draining).await;
     };

@@ -1,4 +1,4 @@
-//! `GET /v3/status`: what the server is doing now, for each engine and each graph.
+//! `GET /v3/status`: the current activity of each engine and each graph.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{app::state::App, servable::Servables};
 
-/// An engine, by its model and the first graph that uses it.
+/// An engine, identified by its model and the first graph that uses it.
 #[derive(Serialize)]
 struct Engine<'a, S, I> {
     model: String,

@@ -1,6 +1,6 @@
-//! Times of an answer, part by part and node by node, for requests with `?timings=1`: the member
-//! `timings` of a JSON object, or an event of that name behind the end of a stream, or behind the
-//! error that ended it.
+//! Times of an answer, by part and by node, for requests with `?timings=1`. They are in the member
+//! `timings` of a JSON object, or in an event of that name after the end of a stream or after its
+//! error.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::run::Facts;
 
-/// The header that says what an answer took.
+/// Header with the times of an answer.
 pub(crate) const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// The member and the event.
+/// Name of the member and the event.
 pub(crate) const NAME: &str = "timings";
 
 /// Returns true if a request asks for the times of its answer.
@@ -23,30 +23,29 @@ pub(crate) fn are_asked(uri: &Uri) -> bool {
     pairs.any(|pair| matches!(pair.strip_prefix(NAME), Some("" | "=" | "=1" | "=true")))
 }
 
-/// All times are in milliseconds. Times and token counts that a request does not have are left out.
+/// The times of an answer, in milliseconds. Times and token counts that do not apply are absent.
 #[derive(Serialize)]
 pub(crate) struct Timings<'a> {
     #[serde(flatten)]
     parts: serde_json::Map<String, serde_json::Value>,
-    /// Absent where the session failed or goes on.
+    /// Absent if the session failed or continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     nodes: Option<Vec<Node<'a>>>,
 }
 
-/// Time of all calls of a node. Calls of a node that works outside of the session
-/// overlap with others.
+/// The total time of all calls of a node. Calls of nodes that work outside of the session overlap.
 #[derive(Serialize)]
 struct Node<'a> {
     name: &'a str,
     calls: u64,
     ms: f64,
-    /// From the beginning of the first call to the end of the last one.
+    /// Time from the start of the first call to the end of the last call.
     #[serde(skip_serializing_if = "Option::is_none")]
     span_ms: Option<f64>,
 }
 
 impl<'a> Timings<'a> {
-    /// Describes an answer so far, with the nodes of the session that has ended for it, if one has.
+    /// Describes an answer so far. `summary` is from its session, if that has ended.
     pub(crate) fn new(entry: &Facts, summary: Option<&'a Summary>) -> Self {
         let parts = entry.parts().into_iter();
         let parts = parts.map(|(name, time)| (format!("{name}_ms"), milliseconds(time).into()));
@@ -56,7 +55,7 @@ impl<'a> Timings<'a> {
             ("cached_tokens", tally.cached),
             ("generated_tokens", tally.generated),
         ];
-        // Graphs of tensors count none.
+        // Graphs of tensors count no tokens.
         let counts = counts.into_iter().filter(|_| tally.prompt > 0);
         let counts = counts.map(|(name, count)| (name.to_owned(), count.into()));
         let node = |node: NodeSummary<'a>| Node {
@@ -73,12 +72,13 @@ impl<'a> Timings<'a> {
         }
     }
 
-    /// The object as an event has it.
+    /// Writes the object for an event.
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).expect("names and numbers")
     }
 
-    /// The body with the object as its last member; as it was where it is no object.
+    /// Inserts the object as the last member of a body; a body that is not a JSON object stays
+    /// unchanged.
     pub(crate) fn within(&self, body: Bytes) -> Bytes {
         let end = body.iter().rposition(|byte| !byte.is_ascii_whitespace());
         let Some(end) = end.filter(|&end| body[0] == b'{' && body[end] == b'}') else {
@@ -91,7 +91,7 @@ impl<'a> Timings<'a> {
     }
 }
 
-/// Rounded to microseconds.
+/// Converts a time to milliseconds, rounded to microseconds.
 fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! Hugging Face's cache of models on this machine, in the layout that its own programs share:
+//! Hugging Face's cache of models on this machine, in the layout that its own programs use:
 //! `models--org--repo/{blobs,refs,snapshots}`.
 
 use std::{
@@ -15,11 +15,11 @@ use super::{
     choice::{RepositoryFile, Sum, choose, has_model, is_projector, projector},
 };
 
-/// The folder of the cache.
+/// The cache, as the path of its folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache(PathBuf);
 
-/// The variables that name the folder, the most exact one first, and what is below it.
+/// Variables that name the folder, most specific first, each with the path below it.
 const FOLDERS: [(&str, &str); 5] = [
     ("HF_HUB_CACHE", ""),
     ("HUGGINGFACE_HUB_CACHE", ""),
@@ -28,56 +28,56 @@ const FOLDERS: [(&str, &str); 5] = [
     ("HOME", ".cache/huggingface/hub"),
 ];
 
-/// The beginning of the names of models' folders.
+/// Prefix of the names of model folders.
 const PREFIX: &str = "models--";
 
-/// The value of a variable that is set to something.
+/// Returns the value of a variable that is not empty.
 pub(super) fn given(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Places of a file.
+/// The paths of a file and its download.
 pub(super) struct Place {
-    /// The file itself.
+    /// Path of the complete file.
     pub(super) end: PathBuf,
-    /// The part that is here until the file is whole.
+    /// Path of the part that was downloaded, until the file is complete.
     pub(super) partial: PathBuf,
-    /// Held by the process that fetches it.
+    /// Lock file, held by the process that downloads the file.
     pub(super) lock: PathBuf,
-    /// The name of the file in its snapshot, and what that link says.
+    /// Path of the symbolic link in the snapshot, and its target; `None` outside of the cache.
     pub(super) link: Option<(PathBuf, PathBuf)>,
 }
 
-/// A model in the cache, as it is listed.
+/// A model file in the cache.
 #[derive(Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct CachedFile {
     pub(crate) repository: String,
-    /// Its path in the repository.
+    /// Path of the file in the repository.
     pub(crate) file: String,
     pub(crate) bytes: u64,
-    /// The path by which it is served.
+    /// Path of the file on this machine, which `serve` accepts.
     pub(crate) path: PathBuf,
 }
 
 impl Cache {
-    /// The cache that the environment names.
+    /// Returns the cache that the environment names.
     pub(crate) fn of_environment() -> Result<Self, String> {
         let named = FOLDERS
             .iter()
             .find_map(|(variable, below)| Some(PathBuf::from(given(variable)?).join(below)));
-        named.map(Self).ok_or_else(|| {
-            "there is no folder for models: set HF_HUB_CACHE, HF_HOME or HOME".to_owned()
-        })
+        named
+            .map(Self)
+            .ok_or_else(|| "there is no cache folder: set HF_HUB_CACHE, HF_HOME or HOME".to_owned())
     }
 
-    /// The folder that tokens are kept in.
+    /// Returns the folder of access tokens.
     pub(super) fn home(&self) -> PathBuf {
         let named = given("HF_HOME").map(PathBuf::from);
         let usual = || Some(PathBuf::from(given("HOME")?).join(".cache/huggingface"));
         named.or_else(usual).unwrap_or_else(|| self.0.clone())
     }
 
-    /// The folder of a repository.
+    /// Returns the folder of a repository.
     pub(crate) fn folder(&self, repository: &str) -> PathBuf {
         let name = repository.replace('/', "--");
         self.0.join(format!("{PREFIX}{name}"))
@@ -87,7 +87,7 @@ impl Cache {
         self.folder(repository).join("snapshots").join(commit)
     }
 
-    /// Returns the place of a file of a commit.
+    /// Returns the paths for a file of a commit.
     pub(super) fn place(&self, repository: &str, commit: &str, path: &str, sum: &Sum) -> Place {
         let folder = self.folder(repository);
         let (Sum::Sha256(digits) | Sum::GitBlob(digits)) = sum;
@@ -105,7 +105,7 @@ impl Cache {
         }
     }
 
-    /// Remembers which commit `main` is.
+    /// Stores the commit of `main`.
     pub(super) fn remember(&self, repository: &str, commit: &str) -> io::Result<()> {
         let refs = self.folder(repository).join("refs");
         fs::create_dir_all(&refs)?;
@@ -114,7 +114,7 @@ impl Cache {
         fs::rename(new, refs.join("main"))
     }
 
-    /// The snapshots that are here with their files, that of `main` first.
+    /// Returns the snapshots on this machine with their files. The snapshot of `main` comes first.
     pub(super) fn snapshots(&self, repository: &str) -> Vec<(PathBuf, Vec<RepositoryFile>)> {
         let folder = self.folder(repository);
         let main = read_text(&folder.join("refs/main")).unwrap_or_default();
@@ -127,7 +127,7 @@ impl Cache {
         snapshots.into_iter().map(files).collect()
     }
 
-    /// Lists the files of models in all repositories and snapshots.
+    /// Lists the model files in all repositories and snapshots.
     pub(crate) fn list(&self) -> Result<Vec<CachedFile>, String> {
         let mut found = Vec::new();
         for folder in folders_in(&self.0).map_err(|error| self.unreadable(&error))? {
@@ -157,8 +157,7 @@ impl Cache {
         format!("cannot read the cache `{}`: {error}", self.0.display())
     }
 
-    /// Removes a repository, or the files of it that the name means. Returns the bytes that are
-    /// free now.
+    /// Removes a repository, or the files that the name selects. Returns the number of bytes freed.
     pub(crate) fn remove(&self, name: &ModelName) -> Result<u64, String> {
         let folder = self.folder(&name.repository);
         let failed = |error: io::Error| format!("cannot remove `{}`: {error}", folder.display());
@@ -180,7 +179,7 @@ impl Cache {
         };
         let mut links = Vec::new();
         for (snapshot, mut files) in self.snapshots(&name.repository) {
-            // What lies elsewhere is not the cache's.
+            // The target is outside of the cache.
             if snapshot.is_symlink() {
                 continue;
             }
@@ -192,7 +191,7 @@ impl Cache {
             };
             files.retain(|file| !gone.contains(&file.path));
             if !has_model(&files) {
-                // Projectors belong to models.
+                // Projectors are of no use without a model.
                 files.retain(is_projector);
                 gone.extend(files.into_iter().map(|file| file.path));
             }
@@ -200,7 +199,7 @@ impl Cache {
         }
         if links.is_empty() {
             return Err(format!(
-                "`{name}` is not in the cache: `graphmill list` shows what is"
+                "`{name}` is not in the cache: `graphmill list` lists its contents"
             ));
         }
         let targets: Vec<_> = links
@@ -213,7 +212,8 @@ impl Cache {
         let kept = self.linked(&name.repository);
         let own = folder.join("blobs").canonicalize();
         for blob in targets {
-            // A link may lead to a file of somebody else, and several to the same file.
+            // The target may be a file outside of the cache, and several links may have the same
+            // target.
             let is_own = blob.parent() == own.as_deref().ok();
             if is_own && !kept.contains(&blob) && blob.exists() {
                 fs::remove_file(blob).map_err(failed)?;
@@ -230,7 +230,7 @@ impl Cache {
         Ok(freed)
     }
 
-    /// The files that the snapshots of a repository lead to.
+    /// Returns the targets of all links in the snapshots of a repository.
     fn linked(&self, repository: &str) -> HashSet<PathBuf> {
         let snapshots = folders_in(&self.folder(repository).join("snapshots"));
         let target = |snapshot: &PathBuf| {
@@ -246,9 +246,9 @@ impl Cache {
     }
 }
 
-/// Where a file goes that is put into a folder of its own, under its own name.
+/// Returns the paths for a file that is downloaded into a folder of its own.
 pub(super) fn place_in(folder: &Path, path: &str) -> Place {
-    // Where Hugging Face's own programs have it, too.
+    // Path that Hugging Face's own programs use, too.
     let beside = folder.join(".cache/huggingface/download");
     let name = path.replace('/', "--");
     Place {
@@ -274,7 +274,7 @@ fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The files below a folder, as those of a repository.
+/// Returns the files below a folder, with paths relative to it.
 pub(super) fn repository_files(folder: &Path) -> Vec<RepositoryFile> {
     let file = |(path, size)| RepositoryFile {
         path,
@@ -284,15 +284,15 @@ pub(super) fn repository_files(folder: &Path) -> Vec<RepositoryFile> {
     files_in(folder).into_iter().map(file).collect()
 }
 
-/// The files below a folder that are there and whole: paths in it, and bytes. What cannot be read
-/// is left out.
+/// Returns the complete files below a folder: relative paths, and sizes in bytes. Unreadable ones
+/// are skipped.
 fn files_in(folder: &Path) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(inner) = folders.pop() {
         for entry in fs::read_dir(inner).into_iter().flatten().flatten() {
             let path = entry.path();
-            // The target of a link; a link that leads nowhere has none.
+            // Size of a link's target. Broken links are skipped.
             let Ok(metadata) = fs::metadata(&path) else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! The choice of the files of a repository that make the model of a name.
+//! Selection of the files of a repository that belong to a model.
 
 use std::{
     collections::HashSet,
@@ -13,43 +13,42 @@ use crate::observe::log;
 /// A file of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RepositoryFile {
-    /// Its path in the repository.
     pub(super) path: String,
     pub(super) size: u64,
-    /// Nothing for a file that is here already, or whose hub does not say.
+    /// Checksum; `None` for a local file, or if the hub reports none.
     pub(super) sum: Option<Sum>,
 }
 
-/// The sum of a file's bytes. Its digits are the name of the file in the cache.
+/// The checksum of a file. Its hexadecimal digits are the file's name in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
     Sha256(String),
-    /// Of a file that is small enough for git itself.
+    /// Checksum of a file that git stores itself.
     GitBlob(String),
 }
 
-/// The files that make a model.
+/// The files of a model.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Choice<'a> {
-    /// All parts, in order.
+    /// All parts of the model, in order.
     pub(super) model: Vec<&'a RepositoryFile>,
     pub(super) projector: Option<&'a RepositoryFile>,
 }
 
-/// The quantization that is taken where a name says none.
+/// Default quantization, if a name selects none.
 const USUAL: &str = "Q4_K_M";
 
-/// Types of projectors, the best first: small files, whose quality shows.
+/// Types of projectors in order of preference. Projectors are small, and their quality matters.
 const PROJECTOR_TYPES: [&str; 3] = ["F16", "BF16", "Q8_0"];
 
-/// Maximum number of files of models in a repository.
+/// Maximum number of model files in a repository.
 const MAX_MODELS: usize = 10_000;
 
 /// Maximum number of files that a message lists.
 const LISTED: usize = 30;
 
-/// Chooses the files of a model: the quantization or the file that the name wants, or else
-/// `Q4_K_M`, or else the only model there is.
+/// Selects the files of a model: the quantization or file in the name; by default `Q4_K_M`, or else
+/// the only model.
 pub(super) fn choose<'a>(
     files: &'a [RepositoryFile],
     name: &ModelName,
@@ -83,7 +82,7 @@ pub(super) fn choose<'a>(
         if usable.is_empty() {
             return Err(format!(
                 "`{repository}` has no GGUF file: repositories whose name ends with -GGUF have \
-                 some, and docs/guide/get-a-model.md says how to convert a model"
+                 some, and docs/guide/get-a-model.md shows how to convert a model"
             ));
         }
         let wanted = name.wanted.as_deref().unwrap_or(USUAL);
@@ -105,7 +104,7 @@ pub(super) fn choose<'a>(
         let found = models.iter().find(|file| Path::new(&file.path) == part);
         model.push(*found.ok_or_else(|| {
             format!(
-                "`{repository}` lacks a part of the model: `{}`",
+                "`{repository}` lacks the part `{}` of the model",
                 part.display()
             )
         })?);
@@ -126,7 +125,7 @@ pub(super) fn projector<'a>(
     named(&all, wanted)
 }
 
-/// Returns true if there is a model.
+/// Returns true if there is a model among the files.
 pub(super) fn has_model(files: &[RepositoryFile]) -> bool {
     let mut files = files.iter();
     files.any(|file| is_gguf(file) && !is_projector(file))
@@ -141,7 +140,7 @@ pub(super) fn is_projector(file: &RepositoryFile) -> bool {
     is_gguf(file) && base(&file.path).starts_with("mmproj")
 }
 
-/// Bytes of all parts of a model.
+/// Returns the total size of all parts of a model, in bytes.
 fn of_all(first: &RepositoryFile, files: &[RepositoryFile]) -> u64 {
     let parts: HashSet<PathBuf> = model_parts(Path::new(&first.path)).into_iter().collect();
     let is_part = |file: &&RepositoryFile| parts.contains(Path::new(&file.path));
@@ -153,7 +152,7 @@ fn base(path: &str) -> String {
     base.to_ascii_lowercase()
 }
 
-/// The file of this path, or the only one of this name in a folder.
+/// Returns the file with this path, or the only file with this name in any folder.
 fn named<'a>(files: &[&'a RepositoryFile], wanted: &str) -> Option<&'a RepositoryFile> {
     let mut found = files.iter().filter(|file| {
         let path = file.path.strip_suffix(wanted);
@@ -165,8 +164,8 @@ fn named<'a>(files: &[&'a RepositoryFile], wanted: &str) -> Option<&'a Repositor
         .copied()
 }
 
-/// The file whose name has a type of weights as a word; of several, that with the shortest name,
-/// which is the plain one.
+/// Returns the file whose name contains a type of weights as a word. If several do, the shortest
+/// name counts, which is the plain one.
 fn of_type<'a>(files: &[&'a RepositoryFile], kind: &str) -> Option<&'a RepositoryFile> {
     let kind = kind.to_ascii_uppercase();
     let has_it = |file: &&&RepositoryFile| {

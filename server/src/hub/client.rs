@@ -1,4 +1,4 @@
-//! Requests to a hub: what a repository has, and its files.
+//! Requests to a hub: the list of files of a repository, and their contents.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use serde::Deserialize;
 use super::choice::{RepositoryFile, Sum};
 use crate::http_client;
 
-/// The hub that models come from, unless `HF_ENDPOINT` names another.
+/// Default hub; `HF_ENDPOINT` names another.
 const ENDPOINT: &str = "https://huggingface.co";
-/// The page where accounts have their tokens.
+/// Page where users create tokens.
 const TOKENS: &str = "https://huggingface.co/settings/tokens";
-/// Maximum size of the list of a repository's files, in bytes: some have tens of thousands.
+/// Maximum size of a repository's list of files, in bytes. Some have tens of thousands.
 const MAX_LIST_BYTES: usize = 64 << 20;
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 10;
@@ -22,11 +22,11 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum silence of a server.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The reason for which a request has failed.
+/// The error of a request to a hub.
 pub(super) enum Failure {
-    /// It will fail again.
+    /// It will fail again in the same way.
     Lasting(String),
-    /// It may work when it is made again.
+    /// It may succeed if it is repeated.
     Passing(String),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Listing {
     pub(super) files: Vec<RepositoryFile>,
 }
 
-/// A hub, and who asks it.
+/// A client of a hub, with the user's token.
 pub(super) struct Client {
     http: HttpClient,
     endpoint: Url,
@@ -51,7 +51,7 @@ impl Client {
         if !matches!(endpoint.scheme(), "http" | "https") || endpoint.cannot_be_a_base() {
             return Err(wrong(&"expected an address such as https://huggingface.co"));
         }
-        // Files are the only thing that is asked of the world outside, so a proxy may be needed.
+        // Downloads come from the Internet, so a proxy may be needed.
         let http = http_client::builder_through_proxies(&endpoint)
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE)
@@ -64,7 +64,7 @@ impl Client {
         })
     }
 
-    /// Asks what a repository has.
+    /// Requests the list of a repository's files.
     pub(super) async fn list(&self, repository: &str) -> Result<Listing, Failure> {
         let path = format!("api/models/{repository}/revision/main");
         let mut url = self.url(&path);
@@ -75,11 +75,14 @@ impl Client {
         let info: Info = serde_json::from_slice(&body).map_err(|error| {
             let hub = &self.endpoint;
             Failure::Lasting(format!(
-                "{hub} does not list `{repository}` as a hub does: {error}"
+                "the list of `{repository}` from {hub} cannot be read: {error}"
             ))
         })?;
         if !is_hexadecimal(&info.sha, 40) {
-            let why = format!("{} names no commit of `{repository}`", self.endpoint);
+            let why = format!(
+                "{} reports no valid commit of `{repository}`",
+                self.endpoint
+            );
             return Err(Failure::Lasting(why));
         }
         Ok(Listing {
@@ -92,7 +95,7 @@ impl Client {
         })
     }
 
-    /// Asks for a file from a byte on.
+    /// Requests a file, from a byte offset on.
     pub(super) async fn file(
         &self,
         repository: &str,
@@ -112,7 +115,7 @@ impl Client {
         url
     }
 
-    /// Gets what is at an address, or where that leads. Only the hub itself sees the token.
+    /// Requests a URL and follows redirects. Only the hub itself receives the token.
     async fn get(&self, url: Url, repository: &str, from: u64) -> Result<Response, Failure> {
         let mut url = url;
         for _ in 0..MAX_REDIRECTS {
@@ -128,7 +131,7 @@ impl Client {
                 let host = url.origin().ascii_serialization();
                 let reason = http_client::reason(&error);
                 let reason = if error.is_timeout() {
-                    "it does not answer in time"
+                    "it did not answer in time"
                 } else {
                     &reason
                 };
@@ -146,7 +149,7 @@ impl Client {
             };
             let Some(target) = target.filter(is_safe) else {
                 let host = url.host_str().unwrap_or_default();
-                let why = format!("{host} leads to no address that can be asked");
+                let why = format!("{host} redirects to an invalid URL");
                 return Err(Failure::Lasting(why));
             };
             url = target;
@@ -158,7 +161,7 @@ impl Client {
         Err(Failure::Lasting(why))
     }
 
-    /// Returns an answer with what was asked for; explains another.
+    /// Returns a successful answer, or the reason why the request was refused.
     fn admitted(&self, answer: Response, url: &Url, repository: &str) -> Result<Response, Failure> {
         let status = answer.status();
         if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
@@ -166,8 +169,8 @@ impl Client {
         }
         let host = url.host_str().unwrap_or_default();
         if url.origin() != self.endpoint.origin() {
-            // The address that the hub has given may have become too old.
-            return Err(Failure::Passing(format!("{host} answers {status}")));
+            // The address from the hub may have expired.
+            return Err(Failure::Passing(format!("{host} answered {status}")));
         }
         let code = answer.headers().get("x-error-code");
         let is_gated = code.is_some_and(|code| code == "GatedRepo");
@@ -187,26 +190,26 @@ impl Client {
                      access: {terms}"
                 ),
                 (Some(_), false) => format!(
-                    "the token in HF_TOKEN may not read `{repository}`, or the repository does \
+                    "the token in HF_TOKEN has no access to `{repository}`, or the repository does \
                      not exist ({status})"
                 ),
             },
             StatusCode::NOT_FOUND => {
-                format!("{host} has no repository `{repository}`, or not this file of it")
+                format!("{host} does not have the repository `{repository}`, or not this file")
             }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
-                return Err(Failure::Passing(format!("{host} answers {status}")));
+                return Err(Failure::Passing(format!("{host} answered {status}")));
             }
             _ if status.is_server_error() => {
-                return Err(Failure::Passing(format!("{host} answers {status}")));
+                return Err(Failure::Passing(format!("{host} answered {status}")));
             }
-            _ => format!("{host} answers {status}"),
+            _ => format!("{host} answered {status}"),
         };
         Err(Failure::Lasting(why))
     }
 }
 
-/// A repository as the hub describes it.
+/// The hub's description of a repository.
 #[derive(Deserialize)]
 struct Info {
     sha: String,
@@ -223,7 +226,7 @@ struct Sibling {
     lfs: Option<Lfs>,
 }
 
-/// A file that is too large for git.
+/// The checksum of a file that is too large for git.
 #[derive(Deserialize)]
 struct Lfs {
     #[serde(alias = "oid")]
@@ -232,7 +235,7 @@ struct Lfs {
 }
 
 impl Sibling {
-    /// A file, unless it has a path that would leave its folder, or that a terminal would obey.
+    /// Returns the file, unless its path could leave the folder or contains control characters.
     fn file(self) -> Option<RepositoryFile> {
         let is_odd = |it: char| it == '\\' || it.is_control();
         let is_inside =

@@ -1,5 +1,5 @@
-//! One file of a repository: what is here of it is kept, what is missing is asked for, and the whole
-//! is checked.
+//! Download of one file. A part that is already here is kept, the rest is requested, and the whole
+//! file is verified.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -21,34 +21,35 @@ use super::{
 };
 use crate::http_client;
 
-/// Maximum number of times in a row that a download breaks off without a byte more.
+/// Maximum number of interruptions in a row without any progress.
 const ATTEMPTS: u32 = 5;
-/// Maximum number of times that it breaks off at all.
+/// Maximum number of interruptions in total.
 const BREAKS: u32 = 200;
-/// The time before the third attempt; it doubles each time. The second is made at once.
+/// Pause before the third attempt, doubled for each further one. The second attempt follows at
+/// once.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The time between two looks at a file that another process fetches.
+/// Interval for checking a file that another process downloads.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A file that is wanted.
+/// A file to download, with its repository and its place in the cache.
 pub(super) struct Wanted<'a> {
     pub(super) repository: &'a str,
     pub(super) commit: &'a str,
     pub(super) file: &'a RepositoryFile,
     pub(super) sum: &'a Sum,
     pub(super) place: Place,
-    /// Bytes of the files before it.
+    /// Total size in bytes of the files before it.
     pub(super) before: u64,
 }
 
 impl Wanted<'_> {
-    /// True if the file is here.
+    /// Returns true if the file is on this machine.
     pub(super) fn is_here(&self) -> bool {
         let found = fs::metadata(&self.place.end);
         found.is_ok_and(|found| found.is_file() && found.len() == self.file.size)
     }
 
-    /// Has the file fetched although it is here.
+    /// Removes the file, so that it is downloaded again.
     pub(super) fn forget(&self) -> Result<(), String> {
         match fs::remove_file(&self.place.end) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(self.unwritable(&error)),
@@ -56,11 +57,11 @@ impl Wanted<'_> {
         }
     }
 
-    /// Fetches the file, unless it is here.
+    /// Downloads the file, unless it is on this machine.
     pub(super) async fn fetch(&self, client: &Client) -> Result<(), String> {
         if !self.is_here() {
             let _lock = self.lock().await?;
-            // Another process may have fetched it meanwhile.
+            // Another process may have downloaded it in the meantime.
             if !self.is_here() {
                 self.download(client).await?;
             }
@@ -69,7 +70,7 @@ impl Wanted<'_> {
         self.link().map_err(|error| self.unwritable(&error))
     }
 
-    /// Waits until no other process fetches the file.
+    /// Waits until no other process downloads the file.
     async fn lock(&self) -> Result<File, String> {
         let unusable = |error: io::Error| self.unwritable(&error);
         for path in [&self.place.lock, &self.place.partial, &self.place.end] {
@@ -113,15 +114,15 @@ impl Wanted<'_> {
             breaks += 1;
             if attempts == ATTEMPTS || breaks == BREAKS {
                 return Err(format!(
-                    "cannot download `{}`: {why}; {} of {} are kept, and the next download goes on \
-                     from there",
+                    "cannot download `{}`: {why}; {} of {} are kept, and the next download \
+                     continues from there",
                     self.file.path,
                     bytes(partial.length),
                     bytes(self.file.size)
                 ));
             }
             tracing::warn!(
-                "the download of `{}` breaks off: {why}; it goes on",
+                "the download of `{}` was interrupted: {why}; continuing",
                 self.file.path
             );
             if attempts > 1 {
@@ -131,12 +132,12 @@ impl Wanted<'_> {
         let (file, digits) = partial.finish();
         let (Sum::Sha256(expected) | Sum::GitBlob(expected)) = self.sum;
         if digits != *expected {
-            // Whatever it is, the next download is not to go on with it.
+            // The next download must not continue with these bytes.
             let removed = fs::remove_file(&self.place.partial);
             removed.map_err(|error| self.unwritable(&error))?;
             return Err(format!(
-                "`{}` of `{}` is damaged: its checksum is {digits}, expected {expected}; what was \
-                 downloaded is removed",
+                "`{}` of `{}` is damaged: its checksum is {digits}, expected {expected}; the \
+                 downloaded part was removed",
                 self.file.path, self.repository
             ));
         }
@@ -145,7 +146,7 @@ impl Wanted<'_> {
             .map_err(|error| self.unwritable(&error))
     }
 
-    /// Asks for what is missing, and takes what comes.
+    /// Requests the missing part, and stores the received bytes.
     async fn go_on(&self, client: &Client, partial: &mut Partial) -> Result<(), Failure> {
         let path = &self.file.path;
         let unwritable = |error: io::Error| Failure::Lasting(self.unwritable(&error));
@@ -168,19 +169,22 @@ impl Wanted<'_> {
             _ => None,
         };
         if start != Some(partial.length) {
-            // From the beginning: the server knows no ranges, or none that fits.
+            // The server does not support ranges, or sent another one, so the download starts over.
             partial
                 .clear(self.sum, self.file.size)
                 .map_err(unwritable)?;
             if start != Some(0) {
-                let why = format!("it was asked for a part, and answers {}", answer.status());
+                let why = format!(
+                    "unexpected answer to a request for a part: {}",
+                    answer.status()
+                );
                 return Err(Failure::Passing(why));
             }
         }
         loop {
             let chunk = answer.chunk().await.map_err(|error| {
                 Failure::Passing(format!(
-                    "the connection broke: {}",
+                    "the connection was interrupted: {}",
                     http_client::reason(&error)
                 ))
             })?;
@@ -189,7 +193,7 @@ impl Wanted<'_> {
                 partial
                     .clear(self.sum, self.file.size)
                     .map_err(unwritable)?;
-                let why = format!("`{path}` is longer than {}", bytes(self.file.size));
+                let why = format!("`{path}` is larger than {}", bytes(self.file.size));
                 return Err(Failure::Lasting(why));
             }
             partial.add(&chunk).map_err(unwritable)?;
@@ -206,7 +210,7 @@ impl Wanted<'_> {
     fn check_room(&self, here: u64) -> Result<(), String> {
         let folder = self.place.partial.parent().unwrap_or(Path::new("."));
         let Ok(disk) = rustix::fs::statvfs(folder) else {
-            return Ok(()); // writing tells
+            return Ok(()); // writing reports an error
         };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         let missing = self.file.size.saturating_sub(here);
@@ -214,7 +218,7 @@ impl Wanted<'_> {
             return Ok(());
         }
         Err(format!(
-            "`{}` does not fit: it takes {}, and the disk of `{}` has {} left (HF_HOME names \
+            "`{}` does not fit: it needs {}, but the disk of `{}` has only {} left (HF_HOME names \
              another folder)",
             self.file.path,
             bytes(missing),
@@ -223,7 +227,7 @@ impl Wanted<'_> {
         ))
     }
 
-    /// Gives the file its name in the snapshot.
+    /// Creates the file's link in the snapshot.
     fn link(&self) -> io::Result<()> {
         let Some((link, target)) = &self.place.link else {
             return Ok(());
@@ -232,7 +236,7 @@ impl Wanted<'_> {
             return Ok(());
         }
         fs::create_dir_all(link.parent().unwrap_or(Path::new("")))?;
-        // One that leads nowhere is in the way.
+        // Replaces a broken link.
         match fs::remove_file(link) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -247,7 +251,7 @@ impl Wanted<'_> {
         let folder = self.place.end.parent().unwrap_or(Path::new("."));
         let why = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                "the disk is full; what is here of the file is kept".to_owned()
+                "the disk is full; the downloaded part is kept".to_owned()
             }
             _ => error.to_string(),
         };
@@ -259,7 +263,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The part of a file that is here, and its sum so far.
+/// The downloaded part of a file, and its checksum so far.
 struct Partial {
     path: PathBuf,
     file: File,
@@ -318,7 +322,7 @@ impl Partial {
     }
 }
 
-/// A sum of nothing yet.
+/// Returns the initial state of a checksum.
 fn begun(sum: &Sum, size: u64) -> Context {
     match sum {
         Sum::Sha256(_) => Context::new(&SHA256),

@@ -1,9 +1,9 @@
-//! Models by name: the GGUF files of a repository of Hugging Face, in the cache that its own
-//! programs have, too.
+//! Models by name: GGUF files of a Hugging Face repository, in the cache that Hugging Face's own
+//! programs use, too.
 //!
-//! [`name`] reads `org/repo:Q4_K_M`, [`choice`] finds the files that it means, [`client`] asks the
-//! hub, [`download`] fetches a file, [`cache`] knows where it lies, and [`progress`] tells how far
-//! that is.
+//! [`name`] parses `org/repo:Q4_K_M`, [`choice`] selects the files, [`client`] sends requests to
+//! the hub, [`download`] downloads a file, [`cache`] finds its place, and [`progress`] reports the
+//! progress.
 
 mod cache;
 mod choice;
@@ -27,26 +27,26 @@ use download::Wanted;
 pub(crate) use name::ModelName;
 use progress::Told;
 
-/// The files of a model that is here.
+/// The files of a downloaded model.
 #[derive(Clone, Debug)]
 pub(crate) struct Fetched {
-    /// The file of the model, or the first of its parts.
+    /// Model file, or the first of its parts.
     pub(crate) model: PathBuf,
-    /// The projector that reads images for it.
+    /// Projector for images, if the model has one.
     pub(crate) projector: Option<PathBuf>,
 }
 
-/// A model that is wanted.
+/// A model to download, and where to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) name: ModelName,
-    /// The folder that gets the files, in the place of the cache.
+    /// Folder for the files; `None` uses the cache.
     pub(crate) folder: Option<PathBuf>,
-    /// True to fetch files again that are there.
+    /// True to download files again that exist.
     pub(crate) again: bool,
 }
 
-/// Fetches the files of a model that are not here. Blocks until they are.
+/// Downloads the missing files of a model. Blocks until they are complete.
 pub(crate) fn fetch(order: &Order) -> Result<Fetched, String> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
@@ -60,7 +60,7 @@ async fn fetch_files(order: &Order) -> Result<Fetched, String> {
     if given("HF_HUB_OFFLINE").is_some_and(is_set) {
         return here(order, &cache).unwrap_or_else(|| {
             Err(format!(
-                "`{name}` is not in the cache, and HF_HUB_OFFLINE forbids to fetch it"
+                "`{name}` is not in the cache, and HF_HUB_OFFLINE forbids downloads"
             ))
         });
     }
@@ -69,18 +69,18 @@ async fn fetch_files(order: &Order) -> Result<Fetched, String> {
         Ok(listing) => fetch_listed(order, &client, &cache, &listing).await,
         Err(Failure::Passing(why)) => match here(order, &cache) {
             Some(Ok(fetched)) => {
-                tracing::warn!("{why}: `{name}` is taken from the cache");
+                tracing::warn!("{why}: using `{name}` from the cache");
                 Ok(fetched)
             }
             _ => Err(format!(
-                "{why} (HF_ENDPOINT names another hub, and nothing of this name is in the cache)"
+                "{why} (the cache has no such model; HF_ENDPOINT names another hub)"
             )),
         },
         Err(Failure::Lasting(why)) => Err(why),
     }
 }
 
-/// The token of the user's account: that of the environment, or that which `hf auth login` keeps.
+/// Returns the user's token: from the environment, or as `hf auth login` stores it.
 fn token(cache: &Cache) -> Option<String> {
     let named = given("HF_TOKEN").or_else(|| given("HUGGING_FACE_HUB_TOKEN"));
     let kept = || {
@@ -91,7 +91,7 @@ fn token(cache: &Cache) -> Option<String> {
     Some(token).filter(|token| !token.is_empty())
 }
 
-/// Finds a model in the cache, without asking the hub.
+/// Finds a model in the cache, without a request to the hub.
 fn here(order: &Order, cache: &Cache) -> Option<Result<Fetched, String>> {
     let places = match &order.folder {
         None => cache.snapshots(&order.name.repository),
@@ -125,7 +125,7 @@ async fn fetch_listed(
     for &file in choice.model.iter().chain(&choice.projector) {
         let sum = file.sum.as_ref().ok_or_else(|| {
             format!(
-                "the hub tells no checksum of `{}`, so it is not downloaded",
+                "the hub reports no checksum for `{}`, so it is not downloaded",
                 file.path
             )
         })?;
@@ -181,14 +181,14 @@ async fn fetch_listed(
 }
 
 impl Wanted<'_> {
-    /// Returns the path of the file once it is here.
+    /// Returns the path of the complete file.
     fn path(&self) -> &Path {
         let link = self.place.link.as_ref();
         link.map_or(&self.place.end, |(link, _)| link)
     }
 }
 
-/// A number of bytes, for people.
+/// Formats a number of bytes for people.
 pub(crate) fn bytes(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB"];
     let mut size = bytes as f64 / 1e3;

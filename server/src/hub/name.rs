@@ -1,17 +1,17 @@
-//! Names of models: `org/repo`, and behind a colon what to take of it.
+//! Names of models: `org/repo`, optionally with a colon and a quantization or file.
 
 use std::{fmt, path::Path, str::FromStr};
 
 /// A model in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelName {
-    /// `org/repo`.
+    /// Repository, written as `org/repo`.
     pub(crate) repository: String,
-    /// A quantization such as `Q4_K_M`, or a file of the repository.
+    /// Quantization such as `Q4_K_M`, or a file of the repository.
     pub(crate) wanted: Option<String>,
 }
 
-/// The beginning of names that were copied from a browser.
+/// Prefixes of names that were copied from a browser.
 const HOSTS: [&str; 4] = [
     "https://huggingface.co/",
     "https://hf.co/",
@@ -19,11 +19,11 @@ const HOSTS: [&str; 4] = [
     "hf.co/",
 ];
 
-/// The endings of files that are served: a path with one is no name.
+/// File extensions of local sources: a path with one of them is not a model name.
 const SERVED_ENDINGS: [&str; 6] = [".gguf", ".onnx", ".pbtxt", ".json", ".gmar", ".mar"];
 
 impl ModelName {
-    /// Reads what was written in the place of a path, if it has the form of a name.
+    /// Parses a path that has the form of a model name; `None` otherwise.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let name: Self = path.to_str()?.parse().ok()?;
         let is_file = SERVED_ENDINGS
@@ -43,7 +43,7 @@ impl FromStr for ModelName {
             Some((repository, wanted)) => (repository, Some(wanted)),
             None => (name, None),
         };
-        // The hub has no others, and the folders of the cache are called after them.
+        // The hub allows no other characters, and the folders of the cache contain the names.
         let is_part = |part: &str| {
             let is_known = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
             !part.is_empty()
@@ -57,7 +57,7 @@ impl FromStr for ModelName {
             .is_some_and(|(owner, model)| is_part(owner) && is_part(model));
         if !is_name || wanted.is_some_and(str::is_empty) {
             return Err(format!(
-                "`{text}` is no name of a model: expected `org/repo`, `org/repo:Q4_K_M` or \
+                "`{text}` is not a model name: expected `org/repo`, `org/repo:Q4_K_M` or \
                  `org/repo:file.gguf`"
             ));
         }

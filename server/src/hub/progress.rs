@@ -1,51 +1,51 @@
-//! Progress of a model that is fetched or quantized.
+//! Progress of downloading or quantizing a model.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::bytes;
 
-/// The work on a model.
+/// The current work on a model.
 #[derive(Clone, Copy, Debug)]
 enum Now {
-    /// Bytes that are here, and all bytes.
+    /// Downloaded bytes, and total bytes.
     Downloading { done: u64, total: u64 },
-    /// This part of the tensors is written.
+    /// Share of the weights that was written, from 0 to 1.
     Quantizing(f32),
 }
 
-/// Models are got ready one after the other, as graphs are loaded.
+/// Current work. Models are prepared one at a time, as graphs are loaded.
 static NOW: Mutex<Option<Now>> = Mutex::new(None);
 
-/// It is plain data, which a panic cannot leave half changed.
+/// Locks the current work. A panic cannot leave this plain data inconsistent.
 fn now() -> MutexGuard<'static, Option<Now>> {
     NOW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A model that is told of until this is dropped.
+/// Guard that reports the work on a model until it is dropped.
 pub(crate) struct Told(());
 
 impl Told {
-    /// Of a download of so many bytes.
+    /// Reports a download of `total` bytes.
     pub(super) fn downloading(total: u64) -> Self {
         *now() = Some(Now::Downloading { done: 0, total });
         Self(())
     }
 
-    /// Of a file that is written with weights of another type.
+    /// Reports that a model is being quantized.
     pub(crate) fn quantizing() -> Self {
         *now() = Some(Now::Quantizing(0.0));
         Self(())
     }
 }
 
-/// Tells the number of bytes that are here now, of all files.
+/// Reports the number of downloaded bytes of all files.
 pub(super) fn reached(bytes: u64) {
     if let Some(Now::Downloading { done, .. }) = &mut *now() {
         *done = bytes;
     }
 }
 
-/// This part of the weights is written now, from 0 to 1.
+/// Reports the share of the weights that was written, from 0 to 1.
 pub(crate) fn quantized(part: f32) {
     if let Some(Now::Quantizing(before)) = &mut *now() {
         *before = part;
@@ -58,7 +58,7 @@ impl Drop for Told {
     }
 }
 
-/// Returns what is being done, and the part of it that is done.
+/// Returns the kind of work, and its progress from 0 to 1.
 pub(crate) fn stage() -> Option<(&'static str, f32)> {
     Some(match (*now())? {
         Now::Downloading { done, total } => ("downloading", done as f32 / total.max(1) as f32),
@@ -66,7 +66,7 @@ pub(crate) fn stage() -> Option<(&'static str, f32)> {
     })
 }
 
-/// Returns the same in one line.
+/// Returns the kind of work and its progress in one line.
 pub(crate) fn line() -> Option<String> {
     let (stage, part) = stage()?;
     let of = match (*now())? {

@@ -1,5 +1,5 @@
-//! Tokens a minute: a budget that fills up over time, from which requests take what they may need,
-//! and to which they give back what they did not.
+//! Token budget per minute. It fills up over time. Requests take the tokens that they may need, and
+//! return the unused ones.
 
 use std::{
     num::NonZeroU32,
@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The budget of a key. It holds at most what fills up in a minute. It can be overdrawn by what a
-/// request generates without having said how much: the next one waits longer then.
+/// The token budget of a key. It holds at most the tokens of a minute. A request that sets no
+/// maximum may overdraw it with generated tokens; the next request waits longer then.
 #[derive(Debug)]
 pub(super) struct Bucket {
     per_minute: NonZeroU32,
@@ -21,17 +21,17 @@ struct Level {
     at: Instant,
 }
 
-/// Why tokens cannot be taken.
+/// The reason why tokens cannot be taken.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
-    /// There are never as many.
+    /// More than the budget can ever hold.
     Never,
-    /// There will be after this long.
+    /// Not available until this time has passed.
     For(Duration),
 }
 
 impl Bucket {
-    /// A full one.
+    /// Creates a full budget, which holds `per_minute` tokens.
     pub(super) fn new(per_minute: NonZeroU32) -> Self {
         Self {
             per_minute,
@@ -50,12 +50,12 @@ impl Bucket {
         f64::from(self.per_minute.get())
     }
 
-    /// How long it takes to fill up by so many.
+    /// Returns the time in which this number of tokens fills up.
     fn time_of(&self, tokens: f64) -> Duration {
         Duration::from_secs_f64((tokens / self.most() * 60.0).max(0.0))
     }
 
-    /// The level as of now.
+    /// Locks the level, after adding the tokens since the last call.
     fn level(&self) -> MutexGuard<'_, Level> {
         let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -65,7 +65,7 @@ impl Bucket {
         level
     }
 
-    /// Takes so many, if there are as many.
+    /// Takes tokens, if the budget has as many.
     pub(super) fn take(&self, tokens: u64) -> Result<(), Lack> {
         let tokens = tokens as f64;
         if tokens > self.most() {
@@ -79,13 +79,13 @@ impl Bucket {
         Ok(())
     }
 
-    /// Gives back what was taken and not used, or takes what was used beyond it.
+    /// Returns unused tokens, or takes the ones that were used in addition.
     pub(super) fn settle(&self, taken: u64, used: u64) {
         let mut level = self.level();
         level.tokens = (level.tokens + taken as f64 - used as f64).min(self.most());
     }
 
-    /// What is left, and how long it takes to fill up.
+    /// Returns the number of available tokens, and the time until the budget is full.
     pub(super) fn left(&self) -> (u32, Duration) {
         let tokens = self.level().tokens;
         (tokens.max(0.0) as u32, self.time_of(self.most() - tokens))

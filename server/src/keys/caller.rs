@@ -1,5 +1,5 @@
-//! The key of one request: what the request may do, and what it has taken of the key's limits, to
-//! be given back when the request has ended.
+//! The key of one request: the request's permissions, and the share of the key's limits that it
+//! holds until its end.
 
 use std::{
     mem::take,
@@ -14,32 +14,32 @@ use graphmill_llm::Tenant;
 use super::{bucket::Lack, key::Key, usage};
 use crate::metrics::KeyCounts;
 
-/// The name of a request's key, in the extensions of its answer.
+/// Name of a request's key, as an extension of its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Label(pub(crate) Arc<str>);
 
-/// Whose request it is. What it has taken is given back at the end of its answer, and what its
-/// session does after that is counted when this is dropped.
+/// The key of a request and the limits that it holds. They are released at the end of its answer.
+/// Tokens that its session uses later are counted on drop.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(super) key: Arc<Key>,
-    /// Whether requests of other keys compete with it.
+    /// True if requests of other keys compete with it.
     competes: bool,
     held: Mutex<Held>,
     tally: OnceLock<Arc<Tally>>,
     counts: KeyCounts,
 }
 
-/// What a request has taken.
+/// The share of the key's limits that a request holds.
 #[derive(Debug, Default)]
 struct Held {
     tokens: u64,
     sequences: u32,
-    /// Of what waits: this request, and the tokens of its prompts.
+    /// Waiting requests (0 or 1), and waiting prompt tokens.
     queued: (u64, u64),
-    /// Tokens of prompts and generated ones that were settled.
+    /// Prompt tokens and generated tokens that were settled.
     settled: (u32, u32),
-    /// When to ask again, if it was refused.
+    /// Time to retry after, if a limit refused it.
     retry_after: Option<Duration>,
 }
 
@@ -54,27 +54,28 @@ impl Caller {
         }
     }
 
-    /// The name of its key.
+    /// Returns the name of the key.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.key.entry.name
     }
 
-    /// The name of its key, where requests of other keys compete with it.
+    /// Returns the name of the key, if requests of other keys compete with it.
     pub(crate) fn rival(&self) -> Option<&Arc<str>> {
         self.competes.then(|| self.name())
     }
 
-    /// Whether its key is for changing the server, and for requests of others.
+    /// Returns true if the key has admin scope: changes of the server, and access to requests of
+    /// other keys.
     pub(crate) fn administers(&self) -> bool {
         self.key.entry.administers()
     }
 
-    /// Says where the tokens of the request are counted.
+    /// Sets the tally of the request's tokens.
     pub(crate) fn is_tallied(&self, tally: Arc<Tally>) {
         self.tally.get_or_init(|| tally);
     }
 
-    /// Whether it may use a graph, or an adapter of it.
+    /// Returns true if the key allows a graph, or an adapter of it.
     pub(crate) fn sees(&self, graph: &str, adapter: Option<&str>) -> bool {
         match adapter {
             None => self.key.entry.may_use(graph),
@@ -82,13 +83,13 @@ impl Caller {
         }
     }
 
-    /// Counts a request for a graph that the key is not for. Its answer is that of a graph that does
-    /// not exist.
+    /// Counts a request for a graph that the key does not allow. Its answer is the same as for an
+    /// unknown graph.
     pub(crate) fn model_refused(&self) {
         self.counts.refused(&self.key.label, "model");
     }
 
-    /// Its key among others, where requests of other keys compete with it.
+    /// Returns the key's identity for fair scheduling, if requests of other keys compete with it.
     pub(crate) fn tenant(&self) -> Option<Tenant> {
         self.competes.then_some(Tenant {
             number: self.key.usage.number,
@@ -97,7 +98,7 @@ impl Caller {
         })
     }
 
-    /// What nodes have to know of the key.
+    /// Returns the key's settings that nodes apply.
     pub(crate) fn terms(self: &Arc<Self>) -> Terms {
         let entry = &self.key.entry;
         Terms {
@@ -107,7 +108,7 @@ impl Caller {
         }
     }
 
-    /// When to ask again, if a limit of the key was the reason to refuse.
+    /// Returns the time to retry after, if a limit of the key refused the request.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         self.held().retry_after
     }
@@ -124,10 +125,10 @@ impl Caller {
         if sequences > most.get() {
             self.counts.refused(&self.key.label, "sequences");
             let message = format!(
-                "the request is for {sequences} sequences, and the key `{name}` may have {most} at once"
+                "the request needs {sequences} sequences, but the key `{name}` may have at most {most} at once"
             );
             let error = Error::invalid(message).with_code("too_many_sequences");
-            // With one choice for each, it is the prompts that are too many.
+            // With `n` of 1, the prompts are too many, not the choices.
             return Err(if n > 1 { error.with_field("n") } else { error });
         }
         let fits = |taken: u32| {
@@ -140,14 +141,14 @@ impl Caller {
             self.counts.refused(&self.key.label, "sequences");
             self.held().retry_after = Some(Duration::from_secs(1));
             let message =
-                format!("the key `{name}` has as many sequences as it may at once: {most}");
+                format!("the key `{name}` has reached its limit of {most} sequences at once");
             return Err(exceeded(message));
         }
         self.held().sequences += sequences;
         Ok(())
     }
 
-    /// Counts the tokens of prompts that wait.
+    /// Counts the tokens of waiting prompts.
     fn queue_tokens(&self, tokens: u64) -> Result<()> {
         let most = self.key.entry.max_queued_prompt_tokens;
         let queued = &self.key.usage.queued;
@@ -155,7 +156,7 @@ impl Caller {
             let name = self.name();
             self.counts.refused(&self.key.label, "queued_tokens");
             exceeded(format!(
-                "prompts of {waiting} tokens of the key `{name}` are waiting, and {tokens} more are too many (max_queued_prompt_tokens)"
+                "the key `{name}` has {waiting} prompt tokens waiting, and {tokens} more exceed its limit (max_queued_prompt_tokens)"
             ))
         })?;
         self.held().queued.1 += tokens;
@@ -176,15 +177,16 @@ impl Caller {
             Err(Lack::Never) => {
                 self.counts.refused(&self.key.label, "tokens");
                 let message = format!(
-                    "the prompt and `max_tokens` are {tokens} tokens, and the key `{name}` may have {most} a minute"
+                    "the prompt and `max_tokens` need {tokens} tokens, but the key `{name}` may use at most {most} per minute"
                 );
                 Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"))
             }
             Err(Lack::For(wait)) => {
                 self.counts.refused(&self.key.label, "tokens");
                 self.held().retry_after = Some(wait);
-                let message =
-                    format!("the key `{name}` has no {tokens} tokens left of its {most} a minute");
+                let message = format!(
+                    "the key `{name}` does not have {tokens} tokens left of its {most} per minute"
+                );
                 Err(exceeded(message))
             }
         }
@@ -202,7 +204,7 @@ impl Quota for Caller {
         usage::add(&queued.requests, 1, most, false).map_err(|waiting| {
             self.counts.refused(&self.key.label, "queued_requests");
             exceeded(format!(
-                "{waiting} requests of the key `{}` are waiting, as many as may (max_queued_requests)",
+                "{waiting} requests of the key `{}` are waiting, which is its limit (max_queued_requests)",
                 self.name()
             ))
         })?;
@@ -253,7 +255,7 @@ impl Drop for Caller {
     }
 }
 
-/// Settles a request's account when it is dropped, at the end of the answer.
+/// Releases the limits that a request holds on drop, at the end of the answer.
 #[derive(Debug)]
 pub(crate) struct Settlement(pub(crate) Arc<Caller>);
 

@@ -1,7 +1,7 @@
-//! The key file: one key as a line of text, as OpenVINO Model Server has it, or JSON with many, and
-//! with the plans of tokens.
+//! The key file: one key as a line of text, as in OpenVINO Model Server, or JSON with many keys,
+//! and with plans for tokens.
 //!
-//! Messages name the field and the place, and repeat nothing of a value: it may be a key.
+//! Messages name the field and the place. They repeat no value, as it may be a key.
 
 use std::{collections::HashMap, fs, num::NonZeroU32, path::Path, sync::Arc};
 
@@ -14,17 +14,17 @@ use super::{
     key::{Digest, Entry, SCOPES, Scope, named_salt, own_salt},
 };
 
-/// Most bytes of a file: many thousand keys.
+/// Maximum size in bytes, enough for many thousand keys.
 const MAX_BYTES: u64 = 16 << 20;
-/// Longest name of a key.
+/// Maximum length of a key's name.
 const MAX_NAME: usize = 64;
-/// Highest weight of a key.
+/// Maximum weight of a key.
 const MAX_WEIGHT: u32 = 1_000;
 
 /// The keys of a file, and its plans.
 pub(super) type Entries = (Vec<Entry>, Vec<Entry>);
 
-/// Reads a key file.
+/// Reads a key file from a path.
 pub(super) fn read(path: &Path) -> Result<Entries, KeyError> {
     let shown = path.display();
     let unreadable = |why: &dyn std::fmt::Display| {
@@ -32,14 +32,14 @@ pub(super) fn read(path: &Path) -> Result<Entries, KeyError> {
     };
     let size = fs::metadata(path).map_err(|error| unreadable(&error))?;
     if size.len() > MAX_BYTES {
-        return Err(unreadable(&"it has more than 16 MiB"));
+        return Err(unreadable(&"it is larger than 16 MiB"));
     }
     let bytes = read_regular(path).map_err(|error| unreadable(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| unreadable(&"it is not UTF-8 text"))?;
     parse(&shown.to_string(), &text)
 }
 
-/// Reads the text of a key file of this name.
+/// Parses the text of the key file `name`.
 fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     if text.trim_start().starts_with(['{', '[']) {
@@ -48,11 +48,11 @@ fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
     let mut lines = text.lines();
     let key = lines.next().unwrap_or_default().trim_end();
     if key.is_empty() {
-        let message = "the first line is empty: it has to be the key, or the file JSON";
+        let message = "the first line is empty: expected the key, or JSON";
         return Err(KeyError(format!("{name}:1:1: {message}")));
     }
     if lines.any(|line| !line.trim().is_empty()) {
-        tracing::warn!("`{name}`: only its first line is a key; a file of several keys is JSON");
+        tracing::warn!("`{name}`: only the first line is a key: use JSON for several keys");
     }
     let entry = Entry::of_everything(Digest::of(key.as_bytes()));
     Ok((vec![entry], Vec::new()))
@@ -67,7 +67,7 @@ struct File<'a> {
     plans: Vec<&'a RawValue>,
 }
 
-/// What an entry is of.
+/// The kind of an entry.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Part {
     Keys,
@@ -75,7 +75,7 @@ enum Part {
 }
 
 impl Part {
-    /// As the file writes it.
+    /// Returns the name of the field in the file.
     fn field(self) -> &'static str {
         match self {
             Self::Keys => "keys",
@@ -115,7 +115,7 @@ impl Json<'_> {
         let keys = self.part(Part::Keys, &file.keys, &mut complaints);
         let plans = self.part(Part::Plans, &file.plans, &mut complaints);
         if file.keys.is_empty() && file.plans.is_empty() {
-            complaints.push(self.line(0, "`keys` is empty: nobody could use the server"));
+            complaints.push(self.line(0, "`keys` is empty: expected at least one key or plan"));
         }
         if complaints.is_empty() {
             Ok((keys, plans))
@@ -124,7 +124,7 @@ impl Json<'_> {
         }
     }
 
-    /// The entries of one part of the file, as far as they are right.
+    /// Reads the entries of a part of the file, without wrong ones.
     fn part(&self, part: Part, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
         let field = part.field();
         let mut entries: Vec<Entry> = Vec::new();
@@ -145,26 +145,28 @@ impl Json<'_> {
             complaints.extend(wrong.into_iter().map(complain));
             let Some(entry) = entry else { continue };
             if let Some(other) = names.insert(Arc::clone(&entry.name), index) {
-                let message = format!("`name` is that of `{field}[{other}]`");
+                let message = format!("`name` is also that of `{field}[{other}]`");
                 complaints.push(complain(message));
             }
             if let Some(other) = entry
                 .digest
                 .and_then(|digest| digests.insert(digest, index))
             {
-                complaints.push(complain(format!("the key is that of `{field}[{other}]`")));
+                complaints.push(complain(format!(
+                    "the key is also that of `{field}[{other}]`"
+                )));
             }
             entries.push(entry);
         }
         entries
     }
 
-    /// The element at this place, whose text begins `at` this byte.
+    /// Parses the element at `place`, whose text begins at byte `at`.
     fn entry(&self, at: usize, place: &str, text: &str) -> Result<Written, String> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
-            // The path of an unknown field is its name, which may be a key.
+            // An unknown field has its name in the path, which may be a key.
             let is_unknown = error.inner().to_string().starts_with("unknown field");
             let field = match path.as_str() {
                 _ if is_unknown => format!("`{place}`: "),
@@ -175,7 +177,7 @@ impl Json<'_> {
         })
     }
 
-    /// What serde says of the text that begins `at` this byte, without the values.
+    /// Formats serde's message about the text that begins at byte `at`, without values.
     fn said(&self, at: usize, field: &str, error: &serde_json::Error) -> String {
         let rest = &self.text[at..];
         let lines = rest.split_inclusive('\n').take(error.line().max(1) - 1);
@@ -188,7 +190,7 @@ impl Json<'_> {
         self.line(place, &format!("{field}{}", without_values(said)))
     }
 
-    /// A message about the place at this byte.
+    /// Formats a message with the position of a byte.
     fn line(&self, at: usize, message: &str) -> String {
         let before = &self.text.as_bytes()[..at.min(self.text.len())];
         let before = String::from_utf8_lossy(before);
@@ -199,8 +201,8 @@ impl Json<'_> {
     }
 }
 
-/// A message of serde without quoted text, which is a value, and without names that are not those
-/// of fields.
+/// Removes quoted text, which is a value, and names other than those of fields from a message of
+/// serde.
 fn without_values(said: &str) -> String {
     if let (Some(start), Some(end)) = (said.find('"'), said.rfind('"')) {
         let (before, after) = (&said[..start], &said[end + 1..]);
@@ -218,18 +220,18 @@ fn without_values(said: &str) -> String {
     }
 }
 
-/// Checks the name of a key.
+/// Checks the name of a key: length and characters.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@".contains(&byte);
     if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_plain) {
         return Ok(());
     }
     Err(format!(
-        "has to be 1 to {MAX_NAME} letters, digits or `-_.@`: it is shown in metrics and the log"
+        "must be 1 to {MAX_NAME} letters, digits or `-_.@`: it is shown in metrics and the log"
     ))
 }
 
-/// What an entry says, and what is wrong with it.
+/// Converts an element to an entry. Also returns its errors.
 fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
@@ -239,35 +241,35 @@ fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
     let digest = match (written.sha256, written.key) {
         (None, None) if part == Part::Plans => Ok(None),
         _ if part == Part::Plans => {
-            Err("a plan has no `sha256` and no `key`: it is for who comes with a token".to_owned())
+            Err("a plan must not have `sha256` or `key`: it applies to tokens".to_owned())
         }
         (Some(hex), None) => Digest::from_hex(&hex).map(Some).ok_or_else(|| {
-            "`sha256` has to be 64 hexadecimal digits, as `graphmill key` prints them".to_owned()
+            "`sha256` must be 64 hexadecimal digits, as `graphmill key` prints them".to_owned()
         }),
         (None, Some(key)) if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
             Ok(Some(Digest::of(key.as_bytes())))
         }
-        (None, Some(_)) => Err("`key` has to be visible ASCII characters".to_owned()),
-        (Some(_), Some(_)) => Err("`sha256` and `key` are both there: one is enough".to_owned()),
-        (None, None) => Err("`sha256` is missing, or `key`".to_owned()),
+        (None, Some(_)) => Err("`key` must be visible ASCII characters".to_owned()),
+        (Some(_), Some(_)) => Err("`sha256` and `key` exclude each other".to_owned()),
+        (None, None) => Err("`sha256` or `key` is missing".to_owned()),
     };
     let models = written.models.unwrap_or_else(|| vec!["*".to_owned()]);
     if models.is_empty() || models.iter().any(String::is_empty) {
-        wrong.push("`models` has to list names or patterns with `*`".to_owned());
+        wrong.push("`models` must list names or patterns with `*`".to_owned());
     }
     let mut scopes = Vec::new();
     for (index, scope) in written.scopes.iter().flatten().enumerate() {
         match SCOPES.iter().find(|(name, _)| name == scope) {
             Some((_, scope)) => scopes.push(*scope),
             None => wrong.push(format!(
-                "`scopes[{index}]` has to be `infer`, `admin` or `metrics`"
+                "`scopes[{index}]` must be `infer`, `admin` or `metrics`"
             )),
         }
     }
     match &written.scopes {
         None => scopes.push(Scope::Infer),
         Some(scopes) if scopes.is_empty() => {
-            wrong.push("`scopes` is empty: the key would be good for nothing".to_owned());
+            wrong.push("`scopes` is empty: expected `infer`, `admin` or `metrics`".to_owned());
         }
         Some(_) => {}
     }
@@ -276,7 +278,7 @@ fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
     }
     let weight = written.weight.unwrap_or(NonZeroU32::MIN);
     if weight.get() > MAX_WEIGHT {
-        wrong.push(format!("`weight` has to be from 1 to {MAX_WEIGHT}"));
+        wrong.push(format!("`weight` must be from 1 to {MAX_WEIGHT}"));
     }
     let digest = digest.map_err(|message| wrong.push(message)).ok();
     let entry = digest.map(|digest| Entry {
@@ -348,22 +350,25 @@ mod tests {
                 "unknown field `…`",
             ),
             (r#"{"keys": [{"key": "secret"}]}"#, "missing field `name`"),
-            (r#"{"keys": [{"name": "a"}]}"#, "`sha256` is missing"),
+            (
+                r#"{"keys": [{"name": "a"}]}"#,
+                "`sha256` or `key` is missing",
+            ),
             (
                 r#"{"keys": [{"name": "a", "sha256": "secret"}]}"#,
                 "64 hexadecimal digits",
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x", "sha256": "secret"}]}"#,
-                "one is enough",
+                "exclude each other",
             ),
             (
                 r#"{"keys": [{"name": "secret name", "key": "x"}]}"#,
-                "`name` has to be",
+                "`name` must be",
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x", "scopes": ["secret"]}]}"#,
-                "`scopes[0]` has to be",
+                "`scopes[0]` must be",
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x", "scopes": []}]}"#,
@@ -371,7 +376,7 @@ mod tests {
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x", "models": [""]}]}"#,
-                "`models` has to list",
+                "`models` must list",
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x", "cache_salt": ""}]}"#,
@@ -379,7 +384,7 @@ mod tests {
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x", "weight": 1001}]}"#,
-                "`weight` has to be",
+                "`weight` must be",
             ),
             (
                 "{\"keys\": [\n  {\"name\": \"a\", \"key\": \"x\",\n   \"tokens_per_minute\": 0}]}",
@@ -387,11 +392,11 @@ mod tests {
             ),
             (
                 "{\"keys\": [\n  {\"name\": \"a\", \"key\": \"x\"},\n  {\"name\": \"a\", \"key\": \"y\"}]}",
-                "keys.json:3:3: `keys[1]`: `name` is that of `keys[0]`",
+                "keys.json:3:3: `keys[1]`: `name` is also that of `keys[0]`",
             ),
             (
                 r#"{"keys": [], "plans": [{"name": "a", "key": "secret"}]}"#,
-                "keys.json:1:24: `plans[0]`: a plan has no `sha256`",
+                "keys.json:1:24: `plans[0]`: a plan must not have `sha256`",
             ),
             (
                 r#"{"plans": [{"name": "a"}, {"name": "a", "weight": 0}]}"#,
@@ -399,7 +404,7 @@ mod tests {
             ),
             (
                 r#"{"keys": [{"name": "a", "key": "x"}, {"name": "b", "key": "x"}]}"#,
-                "the key is that of `keys[0]`",
+                "the key is also that of `keys[0]`",
             ),
         ] {
             let message = wrong(text);

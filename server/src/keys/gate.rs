@@ -1,5 +1,5 @@
 //! The layer that checks the key of each request. Only health probes and the files of the page need
-//! none.
+//! no key.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,23 +17,23 @@ use crate::{
     observe::{self, Audit, log::shown},
 };
 
-/// Where clients of Anthropic's have their key.
+/// Header in which clients of Anthropic send their key.
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
-/// What a key needs for an operation.
+/// The permission that an operation needs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Not even a key.
+    /// No key at all, for probes and the page.
     Nothing,
-    /// Any key.
+    /// Any key, whatever its scopes.
     Key,
-    /// The scope `infer`.
+    /// The scope `infer`, for requests to graphs.
     Infer,
-    /// The scope `infer` for requests of the same key, or `admin`.
+    /// The scope `infer` for requests of the same key, or `admin` for all.
     Cancel,
-    /// The scope `metrics`, or `admin`.
+    /// The scope `metrics` or `admin`.
     Metrics,
-    /// The scope `admin`.
+    /// The scope `admin`, for changes of the server.
     Admin,
 }
 
@@ -58,11 +58,11 @@ impl Need {
     }
 }
 
-/// Lets requests in that have a key.
+/// State of the layer: the keys, and the permissions that operations need.
 pub(crate) struct Gate {
     keys: Arc<Keys>,
     counts: KeyCounts,
-    /// What operations need, by route.
+    /// Required permissions by route and method.
     needs: HashMap<String, Vec<(Method, Need)>>,
 }
 
@@ -93,18 +93,19 @@ impl Gate {
         let need = known.and_then(|needs| needs.iter().find(|(of, _)| of == method));
         match need {
             Some((_, need)) => *need,
-            // A path that a graph may serve.
+            // A graph may serve the path.
             None if *method == Method::POST => Need::Infer,
             None => Need::Key,
         }
     }
 
-    /// The key of a request, and how many more requests it may send, where that is limited.
+    /// Returns the key of a request, and the number of requests it may still send, if that is
+    /// limited.
     #[expect(clippy::result_large_err, reason = "a refusal is answered at once")]
     fn admit(&self, request: &Request, need: Need) -> Result<(Caller, Option<u32>), Refusal> {
         let none = || {
             let message =
-                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`";
+                "a key is needed: in the header `Authorization` after `Bearer`, or in `x-api-key`";
             Failure::new(Cause::NoKey, message)
         };
         let presented = presented(request.headers()).ok_or_else(none);
@@ -142,8 +143,7 @@ impl Gate {
         let left = match limited.map(|requests| requests.count()).transpose() {
             Ok(left) => left,
             Err(wait) => {
-                let message =
-                    format!("the key `{name}` has sent as many requests as it may a minute");
+                let message = format!("the key `{name}` is over its limit of requests per minute");
                 let failure = Failure::new(Cause::RateLimited, message).after(wait);
                 let refusal = refused("requests", failure);
                 return refusal.map_err(|mut refusal| {
@@ -157,7 +157,7 @@ impl Gate {
     }
 }
 
-/// Why a request is not let in, and what its answer says besides.
+/// A refused request: the failure, and additional headers of its answer.
 struct Refusal {
     failure: Failure,
     label: Option<Label>,
@@ -174,12 +174,12 @@ impl From<Failure> for Refusal {
     }
 }
 
-/// Whether a key can be in this header.
+/// Returns true for headers that may contain a key.
 pub(crate) fn has_key(name: &HeaderName) -> bool {
     name == header::AUTHORIZATION || name == X_API_KEY
 }
 
-/// What a client presents as its key.
+/// Returns the key that a client sent.
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let bearer = headers
@@ -192,7 +192,7 @@ fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     bearer.or_else(|| headers.get(X_API_KEY).map(HeaderValue::as_bytes))
 }
 
-/// Asks for the key.
+/// Checks the key of a request.
 pub(crate) async fn layer(
     State(gate): State<Arc<Gate>>,
     mut request: Request,

@@ -1,4 +1,4 @@
-//! One key: what it is recognized by, what it allows, and what is left of it.
+//! A key: its digest, its permissions, and the usage of its limits.
 
 use std::{
     fmt,
@@ -11,18 +11,18 @@ use subtle::ConstantTimeEq as _;
 
 use super::usage::Usage;
 
-/// The SHA-256 of a key.
+/// SHA-256 digest of a key.
 #[derive(Copy, Clone, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// That of a key.
+    /// Computes the digest of a key.
     pub fn of(key: &[u8]) -> Self {
         let digest = digest::digest(&digest::SHA256, key);
         Self(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
 
-    /// Reads 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits; `None` for anything else.
     pub(super) fn from_hex(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 2 * bytes.len() || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -35,7 +35,7 @@ impl Digest {
         Some(Self(bytes))
     }
 
-    /// Compares in a time that says nothing of where they differ.
+    /// Compares in constant time, so that timing reveals nothing.
     pub(super) fn is(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -53,32 +53,32 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// What a key is for.
+/// The permissions of a key.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Requests to graphs.
+    /// Requests to graphs, as far as `models` allows.
     Infer,
-    /// Changes of the server; includes what `Metrics` reads.
+    /// Changes of the server; includes the reading that `Metrics` allows.
     Admin,
-    /// Metrics, status and configuration.
+    /// Reading metrics, status and configuration.
     Metrics,
 }
 
-/// The scopes, as the key file writes them.
+/// Scopes with their names in the key file.
 pub(super) const SCOPES: [(&str, Scope); 3] = [
     ("infer", Scope::Infer),
     ("admin", Scope::Admin),
     ("metrics", Scope::Metrics),
 ];
 
-/// What the key file says of a key, or of a plan.
+/// The settings of a key, or of a plan, in the key file.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The label of the key in metrics and the log.
+    /// Name of the key in metrics and the log.
     pub(super) name: Arc<str>,
-    /// None for a plan.
+    /// Digest; `None` for a plan.
     pub(super) digest: Option<Digest>,
-    /// Patterns of what the `model` of a request may name.
+    /// Patterns of names that requests may use as `model`.
     pub(super) models: Vec<String>,
     pub(super) scopes: Vec<Scope>,
     pub(super) max_priority: Option<i32>,
@@ -87,15 +87,15 @@ pub(super) struct Entry {
     pub(super) max_concurrent_sequences: Option<NonZeroU32>,
     pub(super) max_queued_requests: Option<NonZeroU32>,
     pub(super) max_queued_prompt_tokens: Option<NonZeroU32>,
-    /// Computed prompts are shared only among requests of the same salt. Empty in a plan whose
-    /// tenants share nothing.
+    /// Salt of the prefix cache, which is shared only among requests of the same salt. Empty in a
+    /// plan whose tenants share nothing.
     pub(super) salt: Arc<str>,
-    /// Its share of the server beside other keys.
+    /// Weight in sharing the server with other keys.
     pub(super) weight: NonZeroU32,
 }
 
 impl Entry {
-    /// The only key of a server.
+    /// Creates the only key of a server, with all permissions and without limits.
     pub(super) fn of_everything(digest: Digest) -> Self {
         let name: Arc<str> = "default".into();
         Self {
@@ -106,7 +106,7 @@ impl Entry {
         }
     }
 
-    /// A plan for requests to all graphs, without limits.
+    /// Creates a plan for requests to all graphs, without limits.
     pub(super) fn plan(name: Arc<str>) -> Self {
         Self {
             name,
@@ -124,38 +124,38 @@ impl Entry {
         }
     }
 
-    /// Whether it is for requests to graphs.
+    /// Returns true if the key allows requests to graphs.
     pub(super) fn infers(&self) -> bool {
         self.scopes.contains(&Scope::Infer)
     }
 
-    /// Whether it is for reading what operators read.
+    /// Returns true if the key allows operators to read.
     pub(super) fn watches(&self) -> bool {
         self.scopes.contains(&Scope::Metrics) || self.administers()
     }
 
-    /// Whether it is for changing the server.
+    /// Returns true if the key allows changes of the server.
     pub(super) fn administers(&self) -> bool {
         self.scopes.contains(&Scope::Admin)
     }
 
-    /// Whether requests may name this model.
+    /// Returns true if requests may name this model.
     pub(super) fn may_use(&self, model: &str) -> bool {
         self.models.iter().any(|pattern| matches(pattern, model))
     }
 }
 
-/// The salt of a key that shares nothing with others.
+/// Returns the salt of a key that shares nothing with others.
 pub(super) fn own_salt(name: &str) -> Arc<str> {
     format!("key:{name}").into()
 }
 
-/// The salt of all keys that name it.
+/// Returns the salt of all keys with this `cache_salt`.
 pub(super) fn named_salt(salt: &str) -> Arc<str> {
     format!("salt:{salt}").into()
 }
 
-/// Whether a text is as a pattern says, in which `*` stands for any characters.
+/// Returns true if a text matches a pattern, in which `*` stands for any characters.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -174,17 +174,17 @@ fn matches(pattern: &str, text: &str) -> bool {
     text.ends_with(end)
 }
 
-/// A key, and what is left of its limits.
+/// A key with the usage of its limits.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) entry: Entry,
-    /// Its label in metrics. The number of labels is bounded, however many tenants there are.
+    /// Label in metrics. All tenants of a plan share one, so that the number of labels is bounded.
     pub(super) label: Arc<str>,
     pub(super) usage: Usage,
 }
 
 impl Key {
-    /// `before` is the usage of the same key until now.
+    /// Creates a key. `before` is its usage until now.
     pub(super) fn new(entry: Entry, before: Option<&Usage>) -> Self {
         Self {
             usage: Usage::new(&entry, before),
@@ -193,9 +193,9 @@ impl Key {
         }
     }
 
-    /// That of a tenant with a plan. `before` is the usage of the same tenant until now.
+    /// Creates the key of a tenant with a plan. `before` is its usage until now.
     pub(super) fn of_tenant(name: &str, plan: &Entry, before: Option<&Usage>) -> Self {
-        // No key of a key file has a colon in its name.
+        // Names in a key file cannot contain a colon.
         let name: Arc<str> = format!("jwt:{name}").into();
         let salt = match &*plan.salt {
             "" => own_salt(&name),

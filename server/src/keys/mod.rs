@@ -1,8 +1,8 @@
 //! The keys of a server: their permissions and limits.
 //!
-//! A key file is read by `file`; what a key has left of its limits is its `usage`; the `gate`
-//! asks each request for its key, and `caller` is that key for the time of one request. `jwt` has
-//! tokens in the place of keys. Nothing here keeps or shows a key: only its SHA-256 is compared.
+//! `file` reads the key file, `usage` counts what a key has used of its limits, `gate` checks the
+//! key of each request, and `caller` is the key of one request. `jwt` accepts tokens in place of
+//! keys. No key is stored or shown: only SHA-256 digests are compared.
 
 mod bucket;
 mod caller;
@@ -35,26 +35,26 @@ use crate::{
     file_watch,
 };
 
-/// Where the keys of a server come from.
+/// The source of a server's keys.
 #[derive(Clone, Debug)]
 pub enum KeySource {
-    /// A key file, which is read again when it changes.
+    /// Key file, read again when it changes.
     File(PathBuf),
-    /// One key that may do everything.
+    /// A single key with all permissions.
     One(Digest),
 }
 
-/// Why keys cannot be used: one line or several, each with its place in the file.
+/// The error that keys cannot be used. It has one or more lines, each with the place in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct KeyError(String);
 
-/// The keys that are valid now.
+/// The keys that are valid now, and their sources.
 pub(crate) struct Keys {
-    /// None where there are only tokens.
+    /// Source of keys; `None` if only tokens are accepted.
     source: Option<KeySource>,
     tokens: Option<Arc<Tokens>>,
-    /// The file as it was before it was first read.
+    /// State of the file before it was first read.
     opened: FileStamps,
     now: ArcSwap<Ring>,
 }
@@ -62,9 +62,9 @@ pub(crate) struct Keys {
 /// All keys at one time.
 struct Ring {
     keys: Vec<Arc<Key>>,
-    /// What tokens can have for limits.
+    /// Plans for tokens, by which tenants get their limits.
     plans: Vec<Arc<Entry>>,
-    /// Whether requests of several keys can compete.
+    /// True if requests of several keys can compete.
     is_shared: bool,
 }
 
@@ -97,7 +97,7 @@ impl Ring {
 }
 
 impl Keys {
-    /// Reads the keys, and those of the issuer of tokens.
+    /// Reads the keys, and the keys of the token issuer.
     pub(crate) fn open(
         source: Option<KeySource>,
         jwt: Option<JwtOptions>,
@@ -109,9 +109,9 @@ impl Keys {
         let ring = Ring::read(source.as_ref(), &[], jwt.is_some())?;
         if let Some(KeySource::File(path)) = &source {
             let (count, path) = (ring.keys.len(), path.display());
-            tracing::info!("requests need a key: there are {count} in `{path}`");
+            tracing::info!("requests need one of the {count} keys in `{path}`");
             if jwt.is_none() && !ring.plans.is_empty() {
-                tracing::warn!("the plans in `{path}` are for tokens, and none are accepted");
+                tracing::warn!("the plans in `{path}` have no effect: no tokens are accepted");
             }
         }
         Ok(Self {
@@ -122,8 +122,8 @@ impl Keys {
         })
     }
 
-    /// Reads the keys again. Those that stay keep what they have left of their limits. An error
-    /// changes nothing. Says how many there are.
+    /// Reads the keys again and returns their number. Keys that stay keep the usage of their
+    /// limits. An error changes nothing.
     pub(crate) fn reload(&self) -> Result<usize, KeyError> {
         let has_tokens = self.tokens.is_some();
         let ring = Ring::read(self.source.as_ref(), &self.now.load().keys, has_tokens)?;
@@ -134,13 +134,13 @@ impl Keys {
 
     fn reload_and_say(&self) {
         match self.reload() {
-            Ok(count) => tracing::info!("the key file was read again: {count} keys"),
-            Err(error) => tracing::error!("the keys stay as they were: {error}"),
+            Ok(count) => tracing::info!("read the key file again: {count} keys"),
+            Err(error) => tracing::error!("the keys were not updated: {error}"),
         }
     }
 
-    /// The key that a client presented, and whether others compete with it. Every key is compared,
-    /// each in constant time; a credential that matches no key may be a token.
+    /// Returns the key that a client sent, and true if other keys compete with it. All keys are
+    /// compared, each in constant time. A credential that matches none may be a token.
     fn find(&self, presented: &[u8]) -> Result<(Arc<Key>, bool), Failure> {
         let digest = Digest::of(presented);
         let ring = self.now.load();
@@ -161,7 +161,7 @@ impl Keys {
     }
 }
 
-/// Reads the key file again when it changes, for as long as the keys are in use.
+/// Reads the key file again when it changes, as long as the keys are in use.
 pub(crate) async fn watch(keys: Weak<Keys>) {
     let Some(opened) = keys.upgrade().map(|keys| keys.opened.clone()) else {
         return;

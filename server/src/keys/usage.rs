@@ -1,4 +1,4 @@
-//! What is left of a key's limits. It outlives a change of the key file.
+//! Usage of a key's limits. It survives changes of the key file.
 
 use std::{
     num::NonZeroU32,
@@ -19,27 +19,27 @@ use governor::{
 
 use super::{bucket::Bucket, key::Entry};
 
-/// The limits of one key and what requests have taken of them.
+/// The limits of a key, and their usage by requests.
 #[derive(Debug)]
 pub(super) struct Usage {
-    /// No other key of the process has it, and the key keeps it for as long as it is listed.
+    /// Number that is unique in the process. The key keeps it as long as it is in the file.
     pub(super) number: u64,
     pub(super) requests: Option<Arc<Requests>>,
     pub(super) tokens: Option<Arc<Bucket>>,
-    /// Sequences of requests that are being answered.
+    /// Number of sequences of running requests.
     pub(super) sequences: Arc<AtomicU32>,
     pub(super) queued: Arc<Queued>,
 }
 
-/// What of a key's requests waits for a slot.
+/// The requests of a key that wait for a slot, and their prompt tokens.
 #[derive(Debug, Default)]
 pub(super) struct Queued {
     pub(super) requests: AtomicU64,
     pub(super) prompt_tokens: AtomicU64,
 }
 
-/// Adds to a count unless it then is above `most`. What is added to nothing is let in with
-/// `alone`, whatever it is.
+/// Adds to a count, unless the sum exceeds `most`. With `alone`, any amount is accepted if the
+/// count is 0.
 pub(super) fn add(
     count: &AtomicU64,
     more: u64,
@@ -55,7 +55,7 @@ pub(super) fn add(
 }
 
 impl Usage {
-    /// That of a key. What `before` counted goes on where the limit is the same.
+    /// Creates the usage of a key. Counts in `before` continue if their limit has not changed.
     pub(super) fn new(entry: &Entry, before: Option<&Self>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let requests = entry.requests_per_minute.map(|most| {
@@ -77,13 +77,13 @@ impl Usage {
         }
     }
 
-    /// Whether something of its limits is still used up.
+    /// Returns true if some of the token budget is still used.
     pub(super) fn is_in_debt(&self) -> bool {
         let missing = |bucket: &Arc<Bucket>| !bucket.left().1.is_zero();
         self.tokens.as_ref().is_some_and(missing)
     }
 
-    /// Says in headers what is left. `requests` is what the last count said.
+    /// Writes the remaining limits as headers. `requests` is the result of the last count.
     pub(super) fn tell(&self, requests: Option<u32>, headers: &mut HeaderMap) {
         if let (Some(limit), Some(left)) = (&self.requests, requests) {
             let most = limit.per_minute.get();
@@ -112,7 +112,7 @@ fn tell(headers: &mut HeaderMap, what: &str, most: u32, left: u32, full_after: f
     }
 }
 
-/// Requests a minute.
+/// Limit of requests per minute.
 #[derive(Debug)]
 pub(super) struct Requests {
     per_minute: NonZeroU32,
@@ -127,7 +127,7 @@ impl Requests {
         }
     }
 
-    /// Counts one: how many are left, or after how long there is one.
+    /// Counts a request. Returns the number of remaining ones, or the time until one is available.
     pub(super) fn count(&self) -> Result<u32, Duration> {
         match self.limiter.check() {
             Ok(state) => Ok(state.remaining_burst_capacity()),

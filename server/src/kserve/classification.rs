@@ -1,23 +1,23 @@
-//! The classification extension: of an output, the classes with the highest values, as texts
-//! `<value>:<class>`.
+//! The classification extension, which returns the classes with the highest values of an output, as
+//! strings `<value>:<class>`.
 
 use graphmill_calculators::tensor::{Datatype, Tensor};
 
 use super::{Parameters, proto::infer_parameter::ParameterChoice, refuse_parameters, wrong};
 use crate::errors::Failure;
 
-/// The parameter of an output that asks for classes.
+/// Parameter of an output that requests classes.
 const CLASSES: &str = "classification";
 
 /// An output that a request names.
 pub(crate) struct WantedOutput {
     pub(crate) name: String,
-    /// Maximum number of classes; 0 for the tensor as it is.
+    /// Maximum number of classes; 0 returns the tensor unchanged.
     pub(crate) classes: usize,
 }
 
 impl WantedOutput {
-    /// Reads the output at a place of a request, whose other parameters have been taken out.
+    /// Reads the output at a place of a request. Its other parameters must have been removed.
     pub(crate) fn read(
         position: usize,
         name: String,
@@ -30,7 +30,7 @@ impl WantedOutput {
                 _ => None,
             };
             let field = format!("{place}.parameters.{CLASSES}");
-            count.ok_or_else(|| wrong(field, "it is a number of classes"))
+            count.ok_or_else(|| wrong(field, "expected a number of classes"))
         });
         refuse_parameters(&place, &parameters)?;
         Ok(Self {
@@ -39,7 +39,7 @@ impl WantedOutput {
         })
     }
 
-    /// Returns the tensor as it is wanted.
+    /// Returns the tensor, or its classes if they are wanted.
     pub(crate) fn take(&self, tensor: &Tensor) -> Result<Tensor, Failure> {
         if self.classes == 0 {
             return Ok(tensor.clone());
@@ -48,8 +48,8 @@ impl WantedOutput {
     }
 }
 
-/// Returns the classes of each row with the highest values, highest first. A tensor of one
-/// dimension is one row; else dimension 0 counts the rows.
+/// Returns the classes with the highest values of each row, highest first. A tensor of one
+/// dimension is one row; otherwise dimension 0 counts the rows.
 fn classify(tensor: &Tensor, classes: usize) -> Result<Tensor, String> {
     let values = values(tensor)?;
     let rows = match tensor.shape() {
@@ -61,7 +61,7 @@ fn classify(tensor: &Tensor, classes: usize) -> Result<Tensor, String> {
     let mut texts = Vec::with_capacity(count * rows);
     for row in values.chunks(each.max(1)) {
         let mut order: Vec<usize> = (0..row.len()).collect();
-        // Equal values in the order of their classes; what is no number comes last.
+        // Equal values are in the order of their classes. NaN comes last.
         order.sort_by(|a, b| {
             let (a, b) = (row[*a].0, row[*b].0);
             a.is_nan().cmp(&b.is_nan()).then(b.total_cmp(&a))
@@ -81,7 +81,7 @@ fn classify(tensor: &Tensor, classes: usize) -> Result<Tensor, String> {
     Tensor::new(Datatype::Bytes, &*shape, data).map_err(|error| error.to_string())
 }
 
-/// Returns the elements, each with its text.
+/// Returns the elements as numbers and as strings.
 #[expect(clippy::cast_lossless, reason = "it is for all datatypes")]
 fn values(tensor: &Tensor) -> Result<Vec<(f64, String)>, String> {
     macro_rules! read {
@@ -104,7 +104,7 @@ fn values(tensor: &Tensor) -> Result<Vec<(f64, String)>, String> {
         Datatype::Uint64 => read!(u64, "{}"),
         other @ (Datatype::Bool | Datatype::Fp16 | Datatype::Bf16 | Datatype::Bytes) => {
             return Err(format!(
-                "`{CLASSES}` is for numbers, and the tensor is {other}"
+                "`{CLASSES}` is for numbers, but the tensor is {other}"
             ));
         }
     })

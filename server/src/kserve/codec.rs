@@ -1,4 +1,4 @@
-//! The codec of the service: prost's messages, of a bounded number of fields.
+//! The codec of the gRPC service: prost with a limit on the number of fields.
 
 use std::{
     any::{TypeId, type_name},
@@ -18,14 +18,14 @@ use tonic::{
 use super::proto::ModelInferRequest;
 use crate::errors::{Cause, Failure};
 
-/// Maximum number of fields of a message, with those of its tensors, but without those inside of
-/// them: each takes memory and time that its few bytes do not show.
+/// Maximum number of fields in a message. It includes the tensors' fields, but not the fields
+/// inside those. Each field takes more memory and time than its few bytes suggest.
 const MAX_FIELDS: usize = 4_096;
 
-/// The fields `inputs` and `outputs` of a `ModelInferRequest`.
+/// Numbers of the fields `inputs` and `outputs` of a `ModelInferRequest`.
 const TENSORS: [u32; 2] = [5, 6];
 
-/// Writes messages of one type and reads those of another.
+/// Codec that encodes messages of type `A` and decodes messages of type `Q`.
 #[derive(Default)]
 pub(crate) struct Codec<A, Q>(PhantomData<(A, Q)>);
 
@@ -49,7 +49,7 @@ impl<A: Message, Q> Encoder for Codec<A, Q> {
     type Error = Status;
 
     fn encode(&mut self, message: A, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        // Tensors are copied once, not again each time that the buffer grows.
+        // Tensors are copied only once, as the buffer does not grow.
         buffer.reserve(message.encoded_len());
         message.encode(buffer).expect("buffers grow");
         Ok(())
@@ -66,7 +66,7 @@ impl<A, Q: Message + Default + 'static> Decoder for Codec<A, Q> {
             let name = type_name::<Q>().rsplit(':').next().unwrap_or_default();
             Failure::new(
                 Cause::BadRequest,
-                format!("the message is no {name}: {why}"),
+                format!("the message is not a {name}: {why}"),
             )
         };
         let is_tensors = TypeId::of::<Q>() == TypeId::of::<ModelInferRequest>();
@@ -74,7 +74,7 @@ impl<A, Q: Message + Default + 'static> Decoder for Codec<A, Q> {
         let fields =
             count_fields(bytes.clone(), inside).map_err(|error| wrong(error.to_string()))?;
         if fields > MAX_FIELDS {
-            let why = format!("it has {fields} fields, at most {MAX_FIELDS} are read");
+            let why = format!("it has {fields} fields: at most {MAX_FIELDS} are allowed");
             return Err(wrong(why).into());
         }
         Ok(Some(
@@ -83,7 +83,7 @@ impl<A, Q: Message + Default + 'static> Decoder for Codec<A, Q> {
     }
 }
 
-/// Counts the fields of a message, and those of the messages in its fields `inside`.
+/// Counts the fields of a message, and the fields of messages in its fields `inside`.
 fn count_fields(mut bytes: Bytes, inside: &[u32]) -> Result<usize, DecodeError> {
     let mut fields = 0;
     while bytes.has_remaining() {

@@ -1,4 +1,4 @@
-//! What the server is, and what tensors a graph takes and gives.
+//! Metadata of the server, and of the input and output tensors of graphs.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::{
     tensors::{self, ImageFormat, Port},
 };
 
-/// What runs a graph.
+/// Platform that is reported for all graphs.
 pub(crate) const PLATFORM: &str = "graphmill";
 
-/// The version of a graph without versions.
+/// Version of a graph without versions.
 const VERSION: u64 = 1;
 
-/// What is served besides the protocol itself.
+/// Supported extensions of the protocol.
 const EXTENSIONS: [&str; 6] = [
     "classification",
     "binary_tensor_data",
@@ -38,7 +38,7 @@ const EXTENSIONS: [&str; 6] = [
     "logging",
 ];
 
-/// Describes the server.
+/// Describes the server: name, version and extensions.
 pub(crate) fn describe_server() -> ServerMetadataResponse {
     ServerMetadataResponse {
         name: "Graphmill".to_owned(),
@@ -47,8 +47,8 @@ pub(crate) fn describe_server() -> ServerMetadataResponse {
     }
 }
 
-/// The inputs and outputs of a graph: none of one that takes HTTP requests, as no tensor can enter
-/// it.
+/// Returns the inputs and outputs of a graph; none for a graph that takes HTTP requests, not
+/// tensors.
 fn ports(plan: &Plan) -> [Vec<Port>; 2] {
     if tensors::is_served(plan).unwrap_or(false) {
         return [tensors::inputs(plan), tensors::outputs(plan)];
@@ -56,8 +56,7 @@ fn ports(plan: &Plan) -> [Vec<Port>; 2] {
     Default::default()
 }
 
-/// Describes the tensors of a graph, and lists the versions that answer, or the one that is asked
-/// for.
+/// Describes the tensors of a graph, and lists the versions that answer, or the one in the request.
 pub(crate) async fn describe(
     who: &RequestContext,
     name: &str,
@@ -83,12 +82,12 @@ pub(crate) async fn describe(
     })
 }
 
-/// Describes them in the form of Triton's model configuration.
+/// Describes the tensors of a graph in the form of Triton's model configuration.
 pub(crate) fn config(ready: &Ready) -> ModelConfig {
     let plan = ready.plan();
     let [inputs, outputs] = ports(plan);
     let max_batch_size = tensors::max_batch_size(plan);
-    // Those of a batch are without its dimension.
+    // Shapes in the configuration omit the batch dimension.
     let batch = usize::from(max_batch_size > 0);
     let dims = |shape: Vec<i64>| shape.into_iter().skip(batch).collect();
     let input = |port: Port| ModelInput {
@@ -128,7 +127,7 @@ fn data_type(datatype: Option<Datatype>) -> DataType {
     }
 }
 
-/// Writes the name of a [`DataType`] in the place of its number.
+/// Serializes a [`DataType`] as its name, not its number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 pub(crate) fn serialize_data_type<S: Serializer>(
     number: &i32,
@@ -138,7 +137,7 @@ pub(crate) fn serialize_data_type<S: Serializer>(
     data_type.as_str_name().serialize(serializer)
 }
 
-/// Writes the name of a [`Format`] in the place of its number.
+/// Serializes a [`Format`] as its name, not its number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
 pub(crate) fn serialize_format<S: Serializer>(
     number: &i32,
@@ -148,7 +147,7 @@ pub(crate) fn serialize_format<S: Serializer>(
     format.as_str_name().serialize(serializer)
 }
 
-/// The name of a graph and its version.
+/// The name and the version of a graph.
 #[derive(Clone)]
 pub(crate) struct Label {
     pub(crate) name: String,
@@ -164,7 +163,7 @@ impl From<&Servable> for Label {
     }
 }
 
-/// Finds the graph of this name and version, if the caller may use it.
+/// Returns the graph of this name and version, if the caller may use it.
 pub(crate) fn find(
     who: &RequestContext,
     name: &str,
@@ -173,7 +172,7 @@ pub(crate) fn find(
     find_version(|name| who.find(name), name, version).map(|(_, graph)| graph)
 }
 
-/// Lists the versions that a question is about, in order: that which it names, or else all.
+/// Returns the versions that a question is about, in ascending order: the named one, or else all.
 pub(crate) fn asked(
     who: &RequestContext,
     name: &str,
@@ -187,7 +186,7 @@ pub(crate) fn asked(
     Ok(all)
 }
 
-/// Finds the graph of this name and version as `find` does, and the name under which it does.
+/// Returns the graph of this name and version, found by `find`, and the name that `find` needs.
 pub(crate) fn find_version(
     find: impl Fn(&str) -> Result<Named, Failure>,
     name: &str,
@@ -198,10 +197,10 @@ pub(crate) fn find_version(
     Ok((name, graph))
 }
 
-/// How clients write that they name no version.
+/// Values of a version that clients send for no version.
 const NO_VERSION: [&str; 2] = ["", "0"];
 
-/// The name under which a version of a graph is found.
+/// Returns the name by which a version of a graph is found.
 fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Failure> {
     if NO_VERSION.contains(&version) {
         return Ok(name.to_owned());

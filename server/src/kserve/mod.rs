@@ -1,6 +1,6 @@
-//! KServe's Open Inference Protocol, whatever carries it: requests for runs of graphs whose streams
-//! carry tensors, what a graph is, and what the server counts. `proto` has its messages, which gRPC
-//! sends by `codec`, prost's with bounds, and REST writes as JSON.
+//! KServe's Open Inference Protocol, independent of the transport: runs of graphs whose streams
+//! carry tensors, metadata of graphs, and statistics. `proto` has its messages. gRPC sends them
+//! with `codec`, and REST writes them as JSON.
 
 mod classification;
 pub(crate) mod codec;
@@ -30,16 +30,16 @@ pub(crate) use statistics::Statistics;
 
 use crate::errors::{Cause, Failure};
 
-/// The part of a name that an error shows, in bytes.
+/// Maximum length in bytes of a name in an error.
 pub(crate) const SHOWN_BYTES: usize = 100;
 
-/// Refuses an operation with shared memory.
+/// Returns the failure for an operation with shared memory.
 pub(crate) fn no_shared_memory() -> Failure {
-    let why = "shared memory is not supported: tensors are sent in requests and answers";
+    let why = "shared memory is not supported: send tensors in requests";
     Failure::new(Cause::Unsupported, why)
 }
 
-/// Refuses a tensor, or what is said of one, by its place in the request.
+/// Creates the failure for a wrong field of a request.
 pub(crate) fn wrong(field: impl Into<String>, why: impl std::fmt::Display) -> Failure {
     let field = field.into();
     let message = format!("`{field}`: {why}");

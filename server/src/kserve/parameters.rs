@@ -1,5 +1,5 @@
-//! The parameters of a request: settings of the protocol, what it is of a sequence, and side
-//! packets of the graph.
+//! Parameters of a request: settings of the protocol, the control of sequences, and side packets of
+//! the graph.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -17,41 +17,42 @@ use crate::{
     run::TIMESTAMP,
 };
 
-/// Asks for outputs behind the JSON; only REST has it.
+/// Parameter that requests outputs in binary form, only over REST.
 pub(crate) const BINARY_OUTPUT: &str = "binary_data_output";
 
-/// Asks a stream to say when a request has all of its answers.
+/// Parameter that requests a message after the last answer of a stream's request.
 pub(crate) const FINAL_RESPONSE: &str = "triton_enable_empty_final_response";
 
-/// Tells what a client of `MLServer` made a tensor of, or makes of one. It changes no tensor.
+/// Parameter of clients of `MLServer` that describes the source of a tensor. It does not change the
+/// tensor.
 pub(super) const CONTENT_TYPE: &str = "content_type";
 
-/// The content types whose tensors are what their datatypes say.
+/// Content types that match the datatype of their tensor.
 const CONTENT_TYPES: [&str; 2] = ["np", "str"];
 
-/// Names the priority level of a request, 1 for the first.
+/// Parameter with the priority level of a request; 1 is the highest.
 pub(super) const PRIORITY: &str = "priority";
 
-/// Time for the answer, in microseconds.
+/// Parameter with the time limit of the answer, in microseconds.
 pub(super) const TIMEOUT: &str = "timeout";
 
-/// The parameters that say what of a sequence a request is.
+/// Parameters that control a sequence.
 pub(super) const ID: &str = "sequence_id";
 pub(super) const START: &str = "sequence_start";
 const END: &str = "sequence_end";
 
-/// Maximum length of the id of a sequence in bytes: longer ones are no ids, and each is kept.
+/// Maximum length of a sequence id in bytes, as each id is stored.
 const MAX_ID_BYTES: usize = 128;
 
-/// The parameters of a request, by name.
+/// Parameters of a request by name.
 pub(crate) type Parameters = BTreeMap<String, InferParameter>;
 
-/// The name of a parameter in messages.
+/// Returns the name of a parameter for messages.
 pub(super) fn field(name: &str) -> String {
     format!("parameters.{}", shortened(name, SHOWN_BYTES))
 }
 
-/// Reads the value of a parameter.
+/// Returns the value of a parameter.
 fn value<'a>(name: &str, parameter: &'a InferParameter) -> Result<&'a ParameterChoice, Failure> {
     let value = parameter.parameter_choice.as_ref();
     value.ok_or_else(|| wrong(field(name), "it has no value"))
@@ -70,7 +71,7 @@ pub(super) fn check_content_type(field: String, value: &InferParameter) -> Resul
         }
         _ => Err(wrong(
             field,
-            "it is `np` or `str`: no tensor is decoded before the graph takes it",
+            "expected `np` or `str`: tensors are passed to the graph without decoding",
         )),
     }
 }
@@ -78,11 +79,11 @@ pub(super) fn check_content_type(field: String, value: &InferParameter) -> Resul
 fn boolean(name: &str, value: &ParameterChoice) -> Result<bool, Failure> {
     match value {
         ParameterChoice::BoolParam(value) => Ok(*value),
-        _ => Err(wrong(field(name), "it is true or false")),
+        _ => Err(wrong(field(name), "expected true or false")),
     }
 }
 
-/// Reads a whole number of some type. `why` says what it has to be.
+/// Reads a whole number. `why` is the error message if it is out of range or not a number.
 fn number<T: TryFrom<i64> + TryFrom<u64>>(
     name: &str,
     value: &ParameterChoice,
@@ -96,22 +97,22 @@ fn number<T: TryFrom<i64> + TryFrom<u64>>(
     number.ok_or_else(|| wrong(field(name), why))
 }
 
-/// What the parameters of a request say.
+/// The settings in the parameters of a request.
 #[derive(Default)]
 pub(crate) struct Settings {
     pub(crate) sides: SidePackets,
-    /// How long the answer may take.
+    /// Time limit of the answer; `None` if the request sets none.
     pub(crate) timeout: Option<Duration>,
-    /// The priority level that it names; 0 if it names none.
+    /// Priority level; 0 if the request sets none.
     pub(crate) priority: u32,
-    /// The timestamp of its packets.
+    /// Timestamp of the request's packets.
     pub(crate) time: Option<Timestamp>,
-    /// Whether a stream says when the request has all of its answers.
+    /// True to send a message after the last answer of a stream's request.
     pub(crate) says_final: bool,
 }
 
 impl Settings {
-    /// Reads the parameters of a request that begins a run of a graph.
+    /// Reads the parameters of a request that starts a run.
     pub(crate) fn read(parameters: &Parameters, plan: &Plan) -> Result<Self, Failure> {
         let mut settings = Self::default();
         for (name, parameter) in parameters {
@@ -142,44 +143,44 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads those of a request that goes on with a run: side packets are those of the first.
+    /// Reads the parameters of a request that continues a run. It cannot have side packets.
     pub(crate) fn read_next(parameters: &Parameters) -> Result<Self, Failure> {
         let mut settings = Self::default();
         for (name, parameter) in parameters {
             if !settings.set(name, value(name, parameter)?)? {
-                let why = "side packets are those of the request that began the run";
+                let why = "only the first request of a run can have side packets";
                 return Err(wrong(field(name), why));
             }
         }
         if settings.priority > 0 {
-            let why = "a run has the priority of its first request";
+            let why = "only the first request of a run can have a priority";
             return Err(wrong(field(PRIORITY), why));
         }
         Ok(settings)
     }
 
-    /// Takes a setting; false if the name is unknown.
+    /// Reads a parameter of the protocol. Returns false if the name is unknown.
     fn set(&mut self, name: &str, value: &ParameterChoice) -> Result<bool, Failure> {
         match name {
             TIMESTAMP => {
-                let time = number(name, value, "it is a whole number of 64 bits")?;
+                let time = number(name, value, "expected a 64-bit whole number")?;
                 let at = Timestamp::new(time);
                 if at.value() != time {
-                    let why = format_args!("{time} is no timestamp of a packet");
+                    let why = format_args!("{time} is not a valid timestamp of a packet");
                     return Err(wrong(field(name), why));
                 }
                 self.time = Some(at);
             }
             TIMEOUT => {
-                let micros = number(name, value, "it is a whole number of microseconds")?;
-                // Triton's clients say so that there is none.
+                let micros = number(name, value, "expected a whole number of microseconds")?;
+                // Clients of Triton send 0 for no limit.
                 self.timeout = (micros > 0).then(|| Duration::from_micros(micros));
             }
             BINARY_OUTPUT => _ = boolean(name, value)?,
             FINAL_RESPONSE => self.says_final = boolean(name, value)?,
             ID | START | END => {}
             PRIORITY => {
-                let why = "it is the number of a priority level, or 0";
+                let why = "expected the number of a priority level, or 0";
                 self.priority = number(name, value, why)?;
             }
             _ => return Ok(false),
@@ -196,7 +197,7 @@ fn check_priority(priority: u32, plan: &Plan) -> Result<(), Failure> {
     let why = match levels.map(|batching| batching.levels.len()).min() {
         None => "no node of the graph has priority levels".to_owned(),
         Some(levels) if priority as usize > levels => {
-            format!("it is {priority}, and the graph has the levels 1 to {levels}")
+            format!("expected a level from 1 to {levels}, not {priority}")
         }
         Some(_) => return Ok(()),
     };
@@ -206,7 +207,7 @@ fn check_priority(priority: u32, plan: &Plan) -> Result<(), Failure> {
 fn unknown(name: &str, plan: &Plan) -> Failure {
     let shown = &*shortened(name, SHOWN_BYTES);
     let sides = &plan.explain().side_inputs;
-    // A port as the graph writes it: its name is behind the tag.
+    // A port is written with its tag, which comes before the name.
     let names = sides.iter();
     let names = names.map(|port| port.rsplit(':').next().unwrap_or(port));
     let near = suggest::nearest(shown, names);
@@ -215,7 +216,7 @@ fn unknown(name: &str, plan: &Plan) -> Failure {
     Failure::new(Cause::BadRequest, message).of_field(field(name))
 }
 
-/// The name of a sequence among those of a key and a graph.
+/// The id of a sequence, unique for a key and a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Id {
     Number(u64),
@@ -231,19 +232,19 @@ impl fmt::Display for Id {
     }
 }
 
-/// The part that a request is of a sequence.
+/// The control of a sequence in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SequenceControl {
     pub(super) id: Id,
-    /// True for the first one.
+    /// True for the first request.
     pub(crate) starts: bool,
-    /// True for the last one.
+    /// True for the last request.
     pub(crate) ends: bool,
 }
 
 impl SequenceControl {
-    /// Reads the parameters; none where the request is of no sequence, which clients write as
-    /// the id 0 or an empty one, too.
+    /// Reads the parameters. `None` if the request belongs to no sequence; clients also write that
+    /// as id 0 or an empty id.
     pub(crate) fn read(parameters: &Parameters) -> Result<Option<Self>, Failure> {
         let find = |name: &str| {
             let parameter = parameters.get(name);
@@ -254,14 +255,18 @@ impl SequenceControl {
         let id = match find(ID)? {
             None => None,
             Some(ParameterChoice::StringParam(text)) if text.len() > MAX_ID_BYTES => {
-                let why = format_args!("it has at most {MAX_ID_BYTES} bytes");
+                let why = format_args!("at most {MAX_ID_BYTES} bytes are allowed");
                 return Err(wrong(field(ID), why));
             }
             Some(ParameterChoice::StringParam(text)) => {
                 (!text.is_empty()).then(|| Id::Text(text.clone()))
             }
             Some(value) => {
-                let number = number(ID, value, "it is a text, or a whole number of at least 0")?;
+                let number = number(
+                    ID,
+                    value,
+                    "expected a string, or a whole number of at least 0",
+                )?;
                 (number > 0).then_some(Id::Number(number))
             }
         };
@@ -269,7 +274,7 @@ impl SequenceControl {
             Some(id) => Ok(Some(Self { id, starts, ends })),
             None if starts || ends => {
                 let name = if starts { START } else { END };
-                Err(wrong(field(name), "there is no `sequence_id`"))
+                Err(wrong(field(name), "`sequence_id` is missing"))
             }
             None => Ok(None),
         }

@@ -1,4 +1,4 @@
-//! The graphs of the configuration, as a repository of models.
+//! The graphs of the configuration, as a Triton model repository.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     servable::{Patience, Servable, Servables, StateName},
 };
 
-/// Maximum time for which a request waits until the graph that it loads is there.
+/// Maximum time that a request waits for the graph that it loads.
 const LOAD_AT_MOST: Duration = Duration::from_hours(1);
 
-/// The reason of a graph that no request has asked for yet.
-const ON_DEMAND: &str = "loaded by the first request for it";
+/// State reason of a graph that no request has loaded yet.
+const ON_DEMAND: &str = "loaded by its first request";
 
-/// The state of a graph as Triton and TorchServe name it.
+/// Returns the state of a graph in the terms of Triton and TorchServe.
 pub(crate) fn state(servable: &Servable) -> &'static str {
     match servable.state_name() {
         StateName::Available => "READY",
@@ -38,7 +38,7 @@ pub(crate) fn state(servable: &Servable) -> &'static str {
     }
 }
 
-/// Lists all graphs; with `ready`, those that are.
+/// Lists all graphs; with `ready`, only the ready ones.
 pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<ModelIndex> {
     let listed = servables.iter().map(|servable| {
         let Label { name, version } = servable.into();
@@ -59,7 +59,7 @@ pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<ModelIndex> {
     listed.filter(|it| !ready || it.state == "READY").collect()
 }
 
-/// The parameters of a change over gRPC, as REST has them.
+/// Converts the parameters of a gRPC request to those of REST.
 pub(crate) fn parameters_of(given: BTreeMap<String, ModelRepositoryParameter>) -> Parameters {
     use model_repository_parameter::ParameterChoice as Given;
 
@@ -78,8 +78,8 @@ pub(crate) fn parameters_of(given: BTreeMap<String, ModelRepositoryParameter>) -
     given.into_iter().map(read).collect()
 }
 
-/// Loads a graph as its files are now, and answers when it is served: a model of a repository, which
-/// can have a configuration of the request, or else all that the configuration has.
+/// Loads a graph from its current files, and answers when it is served. A model of a repository can
+/// get a configuration from the request. Otherwise the whole configuration is read again.
 pub(crate) async fn load(
     who: &RequestContext,
     name: &str,
@@ -94,7 +94,7 @@ async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Re
     let config = read_config(parameters)?;
     let served = Arc::clone(&who.runner.served);
     if config.is_some() && !served.reads_models() {
-        let why = "only models of a --model_repository_path are loaded with a configuration";
+        let why = "only models of a --model_repository_path can be loaded with a configuration";
         let why = format!("`parameters.config`: {why}");
         return Err(Failure::new(Cause::Unsupported, why).of_field("parameters.config"));
     }
@@ -123,8 +123,8 @@ async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Re
     Ok(())
 }
 
-/// Takes a graph out of memory, all versions of it, once its requests have ended. No request loads
-/// it again.
+/// Unloads a graph with all its versions, once its requests have ended. Requests do not load it
+/// again.
 pub(crate) async fn unload(
     who: &RequestContext,
     name: &str,
@@ -138,7 +138,7 @@ pub(crate) async fn unload(
     unloaded
 }
 
-/// The graph of this name, or all versions of it.
+/// Returns the graph of this name, or all its versions.
 pub(super) fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Servable>>, Failure> {
     let found = who.find(name)?.servable;
     let servables = who.servables();
@@ -149,22 +149,22 @@ pub(super) fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Serva
     Ok(servables.all().filter(is_version).cloned().collect())
 }
 
-/// Reads the configuration of a request that loads a model, and refuses what else it may have.
+/// Returns the configuration in a request that loads a model. Refuses other parameters.
 fn read_config(parameters: Parameters) -> Result<Option<String>, Failure> {
     let mut config = None;
     for (name, InferParameter { parameter_choice }) in parameters {
         match (&*name, parameter_choice) {
             ("config", Some(ParameterChoice::StringParam(text))) => config = Some(text),
-            ("config", _) => return Err(wrong(field(&name), "it is a text of JSON")),
+            ("config", _) => return Err(wrong(field(&name), "expected JSON in a string")),
             _ if name.starts_with("file:") => {
-                let why = "files are put into the folder of the repository, and not into a request";
+                let why = "put files into the folder of the repository, not into a request";
                 let why = format!("`{}`: {why}", field(&name));
                 return Err(Failure::new(Cause::Unsupported, why).of_field(field(&name)));
             }
             _ => {
                 return Err(wrong(
                     field(&name),
-                    "a load has no other parameter than `config`",
+                    "unknown parameter: a load accepts only `config`",
                 ));
             }
         }
@@ -172,23 +172,20 @@ fn read_config(parameters: Parameters) -> Result<Option<String>, Failure> {
     Ok(config)
 }
 
-/// Refuses what a request that unloads a graph cannot ask for.
+/// Refuses parameters that are not supported for unloading a graph.
 fn check_unload(parameters: &Parameters) -> Result<(), Failure> {
     for (name, value) in parameters {
         match (&**name, &value.parameter_choice) {
             ("unload_dependents", Some(ParameterChoice::BoolParam(false))) => {}
             ("unload_dependents", Some(ParameterChoice::BoolParam(true))) => {
-                let why = "an ensemble has its models in its own graph, and models of other names \
-                           are unloaded by their names";
+                let why = "the graph of an ensemble contains its models; unload models of other \
+                           names by their names";
                 let why = format!("`{}`: {why}", field(name));
                 return Err(Failure::new(Cause::Unsupported, why).of_field(field(name)));
             }
-            ("unload_dependents", _) => return Err(wrong(field(name), "it is true or false")),
+            ("unload_dependents", _) => return Err(wrong(field(name), "expected true or false")),
             _ => {
-                return Err(wrong(
-                    field(name),
-                    "there is no such parameter of an unload",
-                ));
+                return Err(wrong(field(name), "unknown parameter of an unload"));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! One request for a run of a graph, whatever carries it: a run by itself, or the next part of a
-//! sequence.
+//! One request for a run of a graph, independent of the transport: a run of its own, or the next
+//! part of a sequence.
 
 use std::sync::Arc;
 
@@ -25,34 +25,34 @@ use crate::{
     tensors,
 };
 
-/// Larger inputs are hashed off the threads that serve requests.
+/// Size in bytes above which inputs are hashed outside of the threads that serve requests.
 const INLINE_BYTES: usize = 256 << 10;
 
-/// The parameters that change no answer: when it has to be there, and how it is written.
+/// Parameters that do not change the tensors of an answer, only its deadline or format.
 const HOW_AND_WHEN: [&str; 4] = [TIMEOUT, PRIORITY, BINARY_OUTPUT, FINAL_RESPONSE];
 
 /// A request for a run.
 pub(crate) struct RunRequest {
     pub(crate) graph: String,
-    /// Empty where the request has none.
+    /// Version of the graph; empty if the request names none.
     pub(crate) version: String,
     pub(crate) parameters: Parameters,
     pub(crate) inputs: Tensors,
-    /// The outputs that are wanted; all if empty.
+    /// Wanted outputs; empty means all.
     pub(crate) outputs: Vec<WantedOutput>,
 }
 
-/// Result of a run.
+/// The result of a run.
 pub(crate) struct Outcome {
     /// Name and version of the graph.
     pub(crate) label: Label,
-    /// The outputs that are wanted, in that order.
+    /// Wanted outputs, in the order of the request.
     pub(crate) tensors: Tensors,
-    /// Summary of a session that has ended; `None` within a sequence, which goes on.
+    /// Summary of the session; `None` within a sequence, as the session continues.
     pub(crate) summary: Option<Summary>,
 }
 
-/// Waits until the graph of this name and version is available: loads it on demand.
+/// Waits until the graph of this name and version is available. Loads an on-demand graph.
 pub(crate) async fn loaded(
     who: &RequestContext,
     name: &str,
@@ -63,7 +63,7 @@ pub(crate) async fn loaded(
     who.available(&name, deadline).await
 }
 
-/// As [`loaded`]. Refuses a graph whose streams do not carry tensors.
+/// Waits for a graph like [`loaded`], and refuses one whose streams do not carry tensors.
 pub(crate) async fn available(
     who: &RequestContext,
     name: &str,
@@ -74,17 +74,17 @@ pub(crate) async fn available(
         return Ok(ready);
     }
     let name = ready.servable.name();
-    let why = format!("the graph `{name}` takes HTTP requests and no tensors");
+    let why = format!("the graph `{name}` takes HTTP requests, not tensors");
     Err(Failure::new(Cause::BadRequest, why).of_field("model_name"))
 }
 
-/// Runs a graph.
+/// Runs a graph with the tensors of a request.
 pub(crate) async fn run(
     sequences: &Arc<Sequences>,
     who: &RequestContext,
     request: RunRequest,
 ) -> Result<Outcome, Failure> {
-    // Before the answer's end is sent: the next request may follow at once.
+    // Before the end of the answer is sent, because the next request may follow at once.
     let _settlement = who.settlement();
     if let Some(part) = SequenceControl::read(&request.parameters)? {
         return part_of_sequence(sequences, who, request, &part).await;
@@ -139,7 +139,7 @@ pub(crate) async fn run(
     })
 }
 
-/// The key of a request's answer among those that its graph keeps.
+/// Returns the key of a request in the graph's cache of answers.
 async fn key_of(request: &RunRequest) -> Result<tensors::Key, Failure> {
     let parameters = request.parameters.iter();
     let parameters = parameters.filter(|(name, _)| !HOW_AND_WHEN.contains(&name.as_str()));
@@ -149,14 +149,14 @@ async fn key_of(request: &RunRequest) -> Result<tensors::Key, Failure> {
     if lengths.sum::<usize>() <= INLINE_BYTES {
         return Ok(tensors::key(&parameters, &request.inputs));
     }
-    // The data is shared, and not copied.
+    // The data is shared, not copied.
     let inputs = request.inputs.clone();
     let hashing = spawn_blocking(move || tensors::key(&parameters, &inputs));
     hashing.await.map_err(|_| Failure::stopping())
 }
 
-/// Goes on with a sequence, or begins it. What is wrong with a request leaves the sequence as it
-/// is; what goes wrong in the graph ends it.
+/// Continues or starts a sequence. An error in a request leaves the sequence unchanged. An error in
+/// the graph ends it.
 async fn part_of_sequence(
     sequences: &Arc<Sequences>,
     who: &RequestContext,
@@ -186,7 +186,7 @@ async fn part_of_sequence(
     let (settings, packets, time) = match checked {
         Ok(checked) => checked,
         Err(failure) => {
-            // If this request did not begin the sequence, there is none.
+            // If this request starts the sequence, the sequence ends with the error.
             if !part.starts {
                 hold.leave(sequence);
             }
@@ -198,7 +198,7 @@ async fn part_of_sequence(
     }
     let within = match who.find(&sequence.name) {
         Ok(named) => who.time_for(&named.servable, settings.timeout),
-        // A reload has taken it away.
+        // A reload has removed the graph.
         Err(_) => settings.timeout,
     };
     let fed = async {
@@ -239,12 +239,12 @@ fn begin(who: &RequestContext, ready: Ready, settings: &Settings) -> Result<Sequ
     })
 }
 
-/// Refuses a version that is not the one of a run: `what` is what goes on with it.
+/// Refuses a version other than that of a run. `what` names the run in the error.
 pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<(), Failure> {
     if ["", "0", version].contains(&asked) {
         return Ok(());
     }
-    let why = format!("the {what} is one of the version {version}");
+    let why = format!("the {what} is for the version {version}");
     Err(wrong("model_version", why))
 }
 
@@ -259,11 +259,11 @@ fn check_outputs(wanted: &[WantedOutput], plan: &Plan) -> Result<(), Failure> {
     };
     let unknown = shortened(&wanted[position].name, SHOWN_BYTES);
     let names = names.join("`, `");
-    let why = format!("the graph has no output `{unknown}`; there are `{names}`");
+    let why = format!("the graph has no output `{unknown}`: expected one of `{names}`");
     Err(wrong(format!("outputs[{position}].name"), why))
 }
 
-/// Of all tensors those that are wanted, in that order.
+/// Returns the wanted tensors, in the order of the request.
 fn choose(tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure> {
     if wanted.is_empty() {
         return Ok(tensors);
@@ -272,7 +272,7 @@ fn choose(tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure>
         let found = tensors.iter().find(|(other, _)| *other == output.name);
         let (name, tensor) = found.ok_or_else(|| {
             let name = shortened(&output.name, SHOWN_BYTES);
-            let why = format!("the graph's output `{name}` has no packet");
+            let why = format!("the graph sent no packet to its output `{name}`");
             Failure::new(Cause::NoAnswer, why)
         })?;
         Ok((name.clone(), output.take(tensor)?))
@@ -292,7 +292,7 @@ pub(crate) fn read_type(
     Ok((datatype, shape))
 }
 
-/// Refuses parameters of a tensor that there are not.
+/// Refuses unknown parameters of a tensor.
 pub(crate) fn refuse_parameters(place: &str, parameters: &Parameters) -> Result<(), Failure> {
     let mut parameters = parameters.iter();
     parameters.try_for_each(|(name, value)| check_parameter(place, name, value))
@@ -304,13 +304,14 @@ fn check_parameter(place: &str, name: &str, value: &InferParameter) -> Result<()
         return check_content_type(field, value);
     }
     if name.starts_with("shared_memory") {
-        let why = format!("`{field}`: there is no shared memory");
+        let why = format!("`{field}`: shared memory is not supported");
         return Err(Failure::new(Cause::Unsupported, why).of_field(field));
     }
-    Err(wrong(field, "there is no such parameter of a tensor"))
+    Err(wrong(field, "unknown parameter of a tensor"))
 }
 
-/// Makes packets of a graph's inputs of the tensors of a request. `whole`: each input has one.
+/// Converts the tensors of a request to packets of the graph's inputs. With `whole`, each input
+/// must have one.
 pub(crate) fn packets(
     plan: &Plan,
     given: Tensors,
@@ -324,7 +325,7 @@ pub(crate) fn packets(
                 .graph_inputs()
                 .map(|stream| tensors::input_name(plan, stream));
             let names = names.collect::<Vec<_>>().join("`, `");
-            let why = format!("the graph has no such input; there are `{names}`");
+            let why = format!("unknown input: expected one of `{names}`");
             return Err(wrong(field, why));
         };
         if packets.iter().any(|(other, _)| *other == stream) {

@@ -1,7 +1,7 @@
 //! Stateful sequences: runs of graphs that persist between requests, with the state of their nodes.
 //!
-//! A sequence belongs to the key that began it. While a request uses it, the request owns it: if
-//! the request ends early, the sequence ends too.
+//! A sequence belongs to the key that started it. While a request uses it, the request owns it: if
+//! the request ends early, the sequence ends, too.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,15 +24,15 @@ use crate::{
     stage::Stage,
 };
 
-/// How many sequences there may be. Each is a session: what its nodes keep is in memory, and its
-/// graph stays loaded.
+/// Limits on sequences. Each is a session, whose nodes keep state in memory, and its graph stays
+/// loaded.
 #[derive(Clone, Debug)]
 pub struct SequenceLimits {
-    /// Most sequences at once.
+    /// Maximum number of sequences in total.
     pub all: usize,
-    /// Maximum number of sequences per key, or per client where there are no keys.
+    /// Maximum number of sequences per key; per client if there are no keys.
     pub of_a_key: usize,
-    /// After which time without a request a sequence ends.
+    /// Idle time after which a sequence ends.
     pub idle: Duration,
 }
 
@@ -46,67 +46,67 @@ impl Default for SequenceLimits {
     }
 }
 
-/// A run that stays.
+/// A run that persists between requests.
 pub(super) struct Sequence {
-    /// What logs and counts call its graph.
+    /// Name of the graph in logs and counts.
     pub(super) name: String,
     pub(super) label: Label,
     pub(super) run: Run,
     pub(super) feeder: Feeder,
 }
 
-/// Where a sequence is.
+/// The identity of a sequence.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Place {
-    /// The name of the key, where there are keys.
+    /// Name of the key, if there are keys.
     key: Option<Arc<str>>,
     graph: String,
     id: Id,
 }
 
-/// The use of a place.
+/// The state of a sequence, with its owner.
 struct Slot {
-    /// Owner of the request that began it.
+    /// Owner of the request that started it.
     owner: Option<Owner>,
     state: State,
 }
 
 enum State {
-    /// A request has the place and has not begun the sequence.
+    /// A request reserved it, but has not started the sequence yet.
     Begins,
-    /// A request works with it.
+    /// A request is using it.
     InUse,
-    /// It waits for a request since then.
+    /// It waits for its next request since this time.
     Waiting(Box<Sequence>, Instant),
 }
 
-/// Why a sequence has ended.
+/// The reason why a sequence has ended.
 #[derive(Copy, Clone, Debug)]
 enum End {
     /// Its last request was answered, or the graph has ended.
     Done,
     /// A request failed in the graph, passed its deadline, or was left by its client.
     Failed,
-    /// No request came.
+    /// No request came within the idle time.
     Idle,
-    /// The server stops.
+    /// The server is stopping, which ends all sequences.
     Stopped,
 }
 
-/// What is counted of sequences.
+/// Counts of sequences for the metrics.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SequenceCounts {
-    /// Those that are open, by the name of the graph.
+    /// Open sequences, by the name of the graph.
     pub(crate) open: BTreeMap<String, usize>,
-    /// Those of them that a request works with.
+    /// Open sequences that a request is using.
     pub(crate) in_use: usize,
-    /// Those that have ended, by why.
+    /// Numbers of ended sequences, by reason.
     pub(crate) ended: [(&'static str, u64); 4],
-    /// Requests that would have begun one, and found no place.
+    /// Requests that were refused because of a limit on sequences.
     pub(crate) refused: u64,
 }
 
-/// All sequences.
+/// All sequences of the server.
 pub(crate) struct Sequences {
     pub(crate) limits: SequenceLimits,
     table: Mutex<Table>,
@@ -115,13 +115,13 @@ pub(crate) struct Sequences {
 #[derive(Default)]
 struct Table {
     slots: HashMap<Place, Slot>,
-    /// By [`End`].
+    /// Numbers of ended sequences, by [`End`].
     ended: [u64; 4],
     refused: u64,
 }
 
 impl Table {
-    /// Refuses a sequence where there are as many as there may be.
+    /// Refuses a sequence above a limit.
     fn check_room(
         &mut self,
         limits: &SequenceLimits,
@@ -139,7 +139,7 @@ impl Table {
             _ => return Ok(()),
         };
         self.refused += 1;
-        let failure = Failure::new(Cause::QueueFull, why + ", as many as there may be");
+        let failure = Failure::new(Cause::QueueFull, why + ", which is the limit");
         Err(failure.with_code("too_many_sequences"))
     }
 }
@@ -161,7 +161,7 @@ impl Sequences {
             ..SequenceCounts::default()
         };
         for (place, Slot { state, .. }) in &table.slots {
-            // What has not begun may name a graph that there is not.
+            // A sequence that has not started may name an unknown graph.
             if !matches!(state, State::Begins) {
                 *counts.open.entry(place.graph.clone()).or_default() += 1;
             }
@@ -174,8 +174,8 @@ impl Sequences {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sequence of a request, for as long as the request works with it; of the first one a
-    /// place for it.
+    /// Returns the sequence of a request for exclusive use. For the first request, reserves a new
+    /// one.
     pub(crate) fn take(
         self: &Arc<Self>,
         owner: Option<Owner>,
@@ -191,12 +191,12 @@ impl Sequences {
         let mut table = self.lock();
         let sequence = match table.slots.get_mut(&place).map(|slot| &mut slot.state) {
             Some(State::InUse | State::Begins) => {
-                let why = format!("another request works with the sequence {id}");
+                let why = format!("the sequence {id} is in use by another request");
                 let failure = Failure::new(Cause::QueueFull, why).of_field(field(ID));
                 return Err(failure.with_code("sequence_in_use"));
             }
             Some(State::Waiting(..)) if *starts => {
-                let why = format_args!("the sequence {id} has begun and not ended");
+                let why = format_args!("the sequence {id} has already begun");
                 return Err(wrong(field(START), why));
             }
             Some(waiting) => match std::mem::replace(waiting, State::InUse) {
@@ -206,7 +206,7 @@ impl Sequences {
             None if !*starts => {
                 let graph = shortened(graph, SHOWN_BYTES);
                 let why = format!(
-                    "`{ID}`: the graph `{graph}` has no sequence {id}: it begins with `{START}`, and ends after {} s without a request",
+                    "`{ID}`: the graph `{graph}` has no sequence {id}: a sequence begins with `{START}`, and ends after {} s without a request",
                     self.limits.idle.as_secs()
                 );
                 return Err(Failure::new(Cause::NotFound, why).of_field(field(ID)));
@@ -228,9 +228,9 @@ impl Sequences {
         })
     }
 
-    /// Ends unused sequences, and all that wait when the server stops.
+    /// Ends idle sequences, and all waiting ones when the server stops.
     pub(crate) async fn watch(self: Arc<Self>, mut stage: watch::Receiver<Stage>) {
-        // Often enough that none lives much longer than it may.
+        // Often enough that a sequence ends soon after its idle time.
         let look = (self.limits.idle / 10).clamp(Duration::from_millis(10), Duration::from_secs(1));
         loop {
             tokio::select! {
@@ -254,25 +254,24 @@ impl Sequences {
         let over: Vec<_> = over.collect();
         table.ended[why as usize] += over.len() as u64;
         drop(table);
-        // What nodes keep may take a while to drop: nobody waits for it.
+        // Dropping the state of nodes may take long, and nothing waits for it.
         drop(over);
     }
 }
 
-/// A sequence that a request works with. It ends when this is dropped, unless it was
-/// [left](Self::leave).
+/// A sequence in use by a request. It ends on drop, unless it was [left](Self::leave).
 pub(crate) struct Hold {
     sequences: Arc<Sequences>,
     place: Place,
-    /// None before it has begun.
+    /// Sequence; `None` before it has started.
     pub(super) sequence: Option<Sequence>,
-    /// How it ends when this is dropped; none before it has begun.
+    /// Reason for its end on drop; `None` before it has started.
     ends: Option<End>,
     stays: bool,
 }
 
 impl Hold {
-    /// Says that the sequence has begun.
+    /// Marks the sequence as started.
     pub(super) fn begins(&mut self) {
         self.ends = Some(End::Failed);
         self.is(State::InUse);
@@ -284,13 +283,13 @@ impl Hold {
         }
     }
 
-    /// Lets the sequence wait for its next request.
+    /// Returns the sequence, so that it waits for its next request.
     pub(super) fn leave(mut self, sequence: Sequence) {
         self.stays = true;
         self.is(State::Waiting(Box::new(sequence), Instant::now()));
     }
 
-    /// Ends the sequence well.
+    /// Ends the sequence as done.
     pub(super) fn done(mut self) {
         self.ends = Some(End::Done);
     }

@@ -1,5 +1,5 @@
-//! Settings of log and traces, as Triton's clients ask for them and change them: how much is logged
-//! can change while the server runs, and all else is said when it is started.
+//! Log and trace settings for Triton's clients. Only the log level can change while the server
+//! runs; the other settings are those of the command line.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::{
     run::RequestContext,
 };
 
-/// The detail beyond information: 1 for debugging, 2 for all.
+/// Returns the verbosity above information: 1 for debugging, 2 for everything.
 fn verbosity(level: Level) -> u32 {
     match level {
         Level::Trace => 2,
@@ -33,7 +33,7 @@ fn verbosity(level: Level) -> u32 {
     }
 }
 
-/// Tells how much is logged.
+/// Returns the log settings in the form of Triton.
 pub(crate) fn log_settings() -> LogSettingsResponse {
     use ParameterChoice::{BoolParam, StringParam, Uint32Param};
 
@@ -55,7 +55,7 @@ pub(crate) fn log_settings() -> LogSettingsResponse {
     }
 }
 
-/// The settings of a request over gRPC, as REST has them.
+/// Converts the settings of a gRPC request to those of REST.
 pub(crate) fn log_parameters(
     given: BTreeMap<String, log_settings_request::SettingValue>,
 ) -> Parameters {
@@ -76,7 +76,7 @@ pub(crate) fn log_parameters(
     given.into_iter().map(read).collect()
 }
 
-/// Changes how much is logged, and tells it.
+/// Sets the log level, and returns the log settings.
 pub(crate) fn set_log(
     who: &RequestContext,
     given: &Parameters,
@@ -90,7 +90,7 @@ pub(crate) fn set_log(
     }
     let level = wanted_level(given)?;
     if !log::set_level(level) {
-        let why = "the log is that of the program around the server, which says how much is logged";
+        let why = "the log belongs to the program that embeds the server, which sets the log level";
         return Err(Failure::new(Cause::Unsupported, why));
     }
     let subject = format!("log level {level:?}");
@@ -98,7 +98,7 @@ pub(crate) fn set_log(
     Ok(log_settings())
 }
 
-/// The lowest level of the settings as they are, changed by those of a request.
+/// Returns the log level after applying the settings of a request to the current ones.
 fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
     use infer_parameter::ParameterChoice::{BoolParam, Int64Param, StringParam};
 
@@ -116,22 +116,22 @@ fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
             ("log_warning", Some(BoolParam(on))) => warning = *on,
             ("log_info", Some(BoolParam(on))) => info = *on,
             ("log_error" | "log_warning" | "log_info", _) => {
-                return Err(wrong(name, "it is true or false"));
+                return Err(wrong(name, "expected true or false"));
             }
             ("log_verbose_level", Some(Int64Param(level @ 0..=2))) => verbose = *level,
             ("log_verbose_level", _) => {
-                return Err(wrong(name, "it is 0, or 1 for DEBUG, or 2 for TRACE"));
+                return Err(wrong(name, "expected 0, 1 for DEBUG, or 2 for TRACE"));
             }
             ("log_format", Some(StringParam(format))) if format == "default" => {}
-            ("log_format", _) => return refused("it stays as --log_format says it"),
-            ("log_file", _) => return refused("the log stays where --log_path says it"),
+            ("log_format", _) => return refused("it is set by --log_format and cannot be changed"),
+            ("log_file", _) => return refused("it is set by --log_path and cannot be changed"),
             _ => {
                 let name = shortened(name, SHOWN_BYTES);
-                return Err(wrong(&*name, "there is no such setting"));
+                return Err(wrong(&*name, "unknown setting"));
             }
         }
     }
-    let why = "a log has all levels above its lowest: `log_verbose_level` above 0 needs \
+    let why = "a log includes all levels above its lowest: `log_verbose_level` above 0 needs \
                `log_info`, which needs `log_warning`";
     match (verbose, info, warning) {
         (1.., false, _) => Err(wrong("log_info", why)),
@@ -144,7 +144,7 @@ fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
     }
 }
 
-/// Tells whether requests are traced, and where spans go.
+/// Returns the trace settings: level, mode, rate and destination of spans.
 pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> TraceSettingResponse {
     let level = traces.map_or("OFF", |_| "TIMESTAMPS");
     let settings = [("trace_level", level), ("trace_mode", "opentelemetry")];
@@ -161,8 +161,8 @@ pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> TraceSettingRespo
     }
 }
 
-/// Refuses settings of traces that are not as they are already; one without a value, which clients
-/// write to have it as it was, is none.
+/// Refuses trace settings that differ from the current ones. A setting without a value, which
+/// clients send to keep it, is ignored.
 pub(crate) fn check_traces<'a>(
     traces: Option<&TraceOptions>,
     given: impl IntoIterator<Item = (&'a String, &'a Vec<String>)>,
@@ -177,7 +177,7 @@ pub(crate) fn check_traces<'a>(
     };
     let name = shortened(name, SHOWN_BYTES);
     let why = format!(
-        "`{name}`: traces stay as --otlp_endpoint, --trace_sample_ratio and the environment say"
+        "`{name}`: traces are set by --otlp_endpoint, --trace_sample_ratio and the environment, and cannot be changed"
     );
     Err(Failure::new(Cause::Unsupported, why).of_field(name.into_owned()))
 }

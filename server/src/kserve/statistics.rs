@@ -1,4 +1,4 @@
-//! Counts and times of the requests for each graph, whatever protocol they came by.
+//! Counts and times of requests for each graph, for all protocols.
 
 use std::{
     collections::BTreeMap,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{errors::Failure, run::RequestContext, servable::Servable};
 
-/// The counts of a graph that has had no request.
+/// Counts of a graph without requests.
 const NONE: InferStatistics = {
     let none = Some(StatisticDuration { count: 0, ns: 0 });
     InferStatistics {
@@ -29,7 +29,7 @@ const NONE: InferStatistics = {
     }
 };
 
-/// The counts of all graphs: as many as were ever listed.
+/// Counts of all graphs. The number of graphs that were ever listed bounds them.
 #[derive(Debug, Default)]
 pub(crate) struct Statistics(Mutex<BTreeMap<String, ModelStatistics>>);
 
@@ -38,8 +38,8 @@ impl Statistics {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request that has ended. `kept`: whether its answer was kept from an earlier one,
-    /// where answers are.
+    /// Counts a request that has ended. `kept` is true if its answer came from the graph's cache;
+    /// `None` if the graph has no cache.
     pub(crate) fn ended(
         &self,
         graph: &str,
@@ -75,7 +75,7 @@ impl Statistics {
         add(&mut stats.compute_output, Duration::ZERO);
     }
 
-    /// Reads what was counted of a graph.
+    /// Returns the counts of a graph.
     fn read(&self, servable: &Servable) -> ModelStatistics {
         let Label { name, version } = servable.into();
         let counts = self.lock().get(servable.name()).cloned();
@@ -88,7 +88,7 @@ impl Statistics {
         }
     }
 
-    /// Reads what was counted of a version, or of all versions of a graph.
+    /// Returns the counts of a version, or of all versions of a graph.
     pub(crate) fn read_asked(
         &self,
         who: &RequestContext,
@@ -100,7 +100,7 @@ impl Statistics {
         Ok(ModelStatisticsResponse { model_stats })
     }
 
-    /// Reads what was counted of each graph that the caller may use.
+    /// Returns the counts of each graph that the caller may use.
     pub(crate) fn read_all(&self, who: &RequestContext) -> ModelStatisticsResponse {
         let servables = who.servables();
         let seen = servables.iter().filter(|it| who.sees(it.graph(), None));
@@ -110,7 +110,7 @@ impl Statistics {
     }
 }
 
-/// Counts one more that took this long.
+/// Adds a request that took this time.
 fn add(sum: &mut Option<StatisticDuration>, took: Duration) {
     let sum = sum.get_or_insert_default();
     sum.count += 1;

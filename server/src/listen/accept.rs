@@ -1,4 +1,4 @@
-//! Accepts connections, or refuses them, and survives all errors.
+//! Accepts connections or refuses them, and survives all errors.
 
 use std::{
     io::{
@@ -31,44 +31,44 @@ use crate::{
     owner::Peer,
 };
 
-/// Connections that may wait to be accepted, if the system allows as many (`net.core.somaxconn`).
-/// One that finds no place tries again after a second.
+/// Maximum number of connections that wait to be accepted, if the system allows it
+/// (`net.core.somaxconn`). A client above it tries again after a second.
 const BACKLOG: u32 = 4_096;
 
-/// The first and the longest pause after the system could not give a connection.
+/// First and longest pause after the system failed to accept a connection.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
 
-/// Connections that are being refused at the same time: each has a descriptor and a task for up to
-/// [`COURTESY`]. More are told at once, whether or not they can read it.
+/// Maximum number of connections being refused at the same time. Each needs a descriptor and a task
+/// for up to [`COURTESY`]. Further ones are refused without waiting for the client.
 pub(super) const REFUSED_AT_ONCE: usize = 64;
 
-/// Longest time that a client may take to read why its connection ends.
+/// Maximum time for a client to read why its connection is closed.
 const COURTESY: Duration = Duration::from_secs(1);
 
-/// As [`TcpListener::bind`], which has room for 128 that wait.
+/// Listens like [`TcpListener::bind`], but with a longer queue than 128.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
     } else {
         TcpSocket::new_v6()?
     };
-    // A server can be started again while connections of the last one end. Elsewhere this means
-    // that two may listen.
+    // Allows a restart while connections of the last server are closing. On other systems it would
+    // let two servers listen.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// A source of connections.
+/// A source of connections, such as a TCP listener.
 pub(crate) trait Listener: Send + Sync + 'static {
-    /// A connection.
+    /// Type of its connections.
     type Stream: Stream + 'static;
 
-    /// The next connection, and its client.
+    /// Waits for the next connection. Returns it with its client.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
 
-    /// Closes a connection with what can be said without waiting.
+    /// Closes a connection after sending what fits without waiting.
     fn refuse_at_once(stream: Self::Stream) {
         drop(stream);
     }
@@ -79,7 +79,7 @@ impl Listener for TcpListener {
 
     async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
         let (stream, client) = Self::accept(self).await?;
-        // Tokens are small writes: waiting to fill a segment would hold each back.
+        // Tokens are small writes. Waiting for a full segment would delay each.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("TCP_NODELAY: {error}");
         }
@@ -88,16 +88,16 @@ impl Listener for TcpListener {
 
     fn refuse_at_once(stream: TcpStream) {
         if let Ok(mut stream) = stream.into_std() {
-            // What came so far is read first: closing on it would be a reset. The socket does not
-            // block: whatever cannot be done now is left undone.
+            // Received bytes are read first, as closing would reset the connection otherwise. The
+            // socket does not block; the rest is left undone.
             let _ = stream.read(&mut [0; 4 << 10]);
             let _ = stream.write(answer(&too_many()).as_bytes());
         }
     }
 }
 
-/// Serves the connections of a listener for as long as this is polled. They go on when it is
-/// dropped.
+/// Accepts the connections of a listener until it is dropped. Accepted connections continue after
+/// that.
 pub(crate) async fn accept<L: Listener>(
     listener: L,
     tls: Option<Arc<Tls>>,
@@ -116,7 +116,7 @@ pub(crate) async fn accept<L: Listener>(
                         spawn(ends, serve(stream, acceptor, place, service.clone()));
                     }
                     None if acceptor.is_none() => refuse::<L>(&connections.refusing, stream),
-                    // To say why would take a handshake, which is what there is no room for.
+                    // An explanation would need a TLS handshake, for which there are no resources.
                     None => drop(stream),
                 }
             }
@@ -127,7 +127,7 @@ pub(crate) async fn accept<L: Listener>(
                     ConnectionAborted | ConnectionReset | ConnectionRefused | Interrupted
                 ) => {}
             Err(error) => {
-                // Mostly no descriptors or no memory: others have to give some back first.
+                // Usually out of descriptors or memory, which other connections must release first.
                 if pause == first {
                     tracing::warn!("a connection could not be accepted: {error}");
                 }
@@ -139,7 +139,7 @@ pub(crate) async fn accept<L: Listener>(
     }
 }
 
-/// Says that there are too many connections, in one of [`REFUSED_AT_ONCE`] places.
+/// Refuses a connection with an explanation, in one of [`REFUSED_AT_ONCE`] places.
 fn refuse<L: Listener>(places: &Arc<Semaphore>, stream: L::Stream) {
     if let Ok(place) = Arc::clone(places).try_acquire_owned() {
         tokio::spawn(async move {
@@ -151,8 +151,8 @@ fn refuse<L: Listener>(places: &Arc<Semaphore>, stream: L::Stream) {
     }
 }
 
-/// Closes a connection, and says why. A client that may still be sending is listened to until it
-/// ends: closing on what was not read would be a reset, which takes back what was said.
+/// Closes a connection with an explanation. If the client may still be sending, its bytes are read
+/// to the end: unread bytes would reset the connection, and the explanation would be lost.
 pub(super) async fn close(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     why: Option<Failure>,
@@ -166,15 +166,15 @@ pub(super) async fn close(
         while is_sending && stream.read(&mut scratch).await? > 0 {}
         io::Result::Ok(())
     };
-    // However it ends, the client had its chance.
+    // The client had its time, no matter how this ends.
     let _ = timeout(COURTESY, closing).await;
 }
 
-/// Returns why there is no place for a request or a connection.
+/// Returns the failure for a request or connection above the limit.
 pub(super) fn too_many() -> Failure {
     Failure::new(
         Cause::TooManyConnections,
-        "the server has as many connections or requests as it can hold",
+        "the server has reached its limit of connections or requests",
     )
 }
 

@@ -1,8 +1,8 @@
-//! The bodies of a request and of its answer, as the listener watches them.
+//! Bodies of requests and answers, with time limits.
 //!
-//! The timers of tower-http begin anew with each frame, or allow the same time for every length: one
-//! never cuts a body that comes a byte at a time, the other cuts a long one that comes at a good
-//! rate. Neither sees that a client does not read.
+//! The timers of tower-http restart with each frame, or allow the same time for each length. The
+//! first never ends a body that comes byte by byte; the second ends a long body that comes fast.
+//! Neither notices a client that does not read.
 
 use std::{
     pin::Pin,
@@ -24,27 +24,27 @@ use super::{
     limits::{BODY_BYTES_A_SECOND, time_earned},
 };
 
-/// Time for which a body is waited for even when the deadline has passed: where it is on its way, it
-/// is not what was late.
+/// Time to wait for a body even after the deadline, as a body that is on its way is not the cause
+/// of the delay.
 pub(crate) const ON_ITS_WAY: Duration = Duration::from_millis(25);
 
-/// Body that the client sends. It fails if that takes too long.
+/// Body of a request. It fails if it takes too long.
 pub(super) struct Upload {
     pub(super) body: Incoming,
     pub(super) connection: Arc<Connection>,
     pub(super) exchange: Arc<Exchange>,
-    /// When the answer becomes worthless, as far as the head says.
+    /// Deadline of the answer, as far as the head sets one.
     pub(super) deadline: Option<Instant>,
-    /// Since when it is being read.
+    /// Time when reading started; `None` before that.
     pub(super) began: Option<Instant>,
     pub(super) came: u64,
     pub(super) ended: bool,
-    /// There is none where the body has come with the head.
+    /// Timer; `None` if the body arrived with the head.
     pub(super) timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl Upload {
-    /// Returns until when the rest has to come.
+    /// Returns the time by which the rest must arrive.
     fn due(&mut self) -> Instant {
         let began = *self.began.get_or_insert_with(Instant::now);
         let limit = self.connection.limits.body;
@@ -53,11 +53,11 @@ impl Upload {
             .map_or(due, |deadline| due.min(deadline.max(began + ON_ITS_WAY)))
     }
 
-    /// Returns true if it took too long; it is looked at again when it has.
+    /// Returns true if the body is late. Otherwise, the task is woken at the due time.
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
         let due = self.due().into();
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
-        // Only a timer that has run out is set again: bytes that came cost nothing.
+        // The timer is reset only after it has fired, so that received bytes cost nothing.
         while timer.as_mut().poll(cx).is_ready() {
             if timer.deadline() >= due {
                 return true;
@@ -82,7 +82,7 @@ impl HttpBody for Upload {
         let is_late = match &frame {
             Poll::Ready(Some(Ok(frame))) => {
                 this.came += frame.data_ref().map_or(0, |data| data.len() as u64);
-                // What comes a byte at a time is never pending when it is asked for seldom.
+                // A body that comes byte by byte and is polled rarely is never pending.
                 is_limited && Instant::now() >= this.due()
             }
             Poll::Ready(_) => {
@@ -99,7 +99,7 @@ impl HttpBody for Upload {
         };
         if is_late {
             this.exchange.lock().is_late = true;
-            return Poll::Ready(Some(Err("the body did not come in time".into())));
+            return Poll::Ready(Some(Err("the body did not arrive in time".into())));
         }
         frame.map(|frame| frame.map(|it| it.map_err(Into::into)))
     }
@@ -122,7 +122,7 @@ impl Drop for Upload {
     }
 }
 
-/// Body that the client is sent. It notes how long the client takes to read.
+/// Body of an answer. It records how long the client takes to read.
 pub(super) struct Download {
     pub(super) body: Body,
     pub(super) answering: Answering,

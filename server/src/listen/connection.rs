@@ -1,9 +1,9 @@
 //! State of a connection and of its requests, and the limits that they exceed.
 //!
-//! A connection is one task. The task, its socket and its requests note here what begins and what
-//! ends; another task checks all connections a few times a second and ends those over a limit.
-//! The library's own timer of heads cannot be used: it runs between requests too, and says nothing
-//! to the client. So no connection has timers of its own, and a token resets none.
+//! A connection is one task. The task, its socket and its requests record here what starts and
+//! ends. Another task checks all connections a few times per second, and ends those over a limit.
+//! The library's own timer for heads cannot be used: it also runs between requests, and sends no
+//! explanation to the client. So a connection has no timers, and sending a token resets none.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::limits::{ANSWER_BYTES_A_SECOND, Limits, time_earned};
 use crate::owner::Peer;
 
-/// Kinds of connections that may have to leave for another: a later one leaves sooner.
+/// The states of connections that can be ended for another one. Later ones are ended first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Dispensable {
     Uploads,
@@ -25,30 +25,29 @@ pub(super) enum Dispensable {
     Idle,
 }
 
-/// A connection, as all that works for it sees it.
+/// A connection, shared by all tasks that work for it.
 pub(super) struct Connection {
     pub(super) client: Peer,
     pub(super) limits: Limits,
-    /// Wakes the task when it is to end.
+    /// Wakes the task when the connection should end.
     pub(super) told: Notify,
     task: AbortHandle,
     state: Mutex<State>,
 }
 
 struct State {
-    /// When it was told to end as soon as its requests have.
+    /// Time when its shutdown began. Its running requests may finish.
     ending: Option<Instant>,
-    /// Set when the head of its request does not come in time.
+    /// True if the head of a request did not arrive in time.
     is_late: bool,
-    /// Longest time that it may be without a request.
+    /// Maximum time without a request.
     silence: Duration,
-    /// When the first byte of a head came that is not complete.
+    /// Arrival of the first byte of an incomplete head.
     head: Option<Instant>,
-    /// Since when there is no request.
+    /// Time since which there is no request.
     quiet: Instant,
-    /// Set when the client may still send a body that will not be read.
+    /// True if the client may still send a body that will not be read.
     leaves_body: bool,
-    /// Requests that are being answered.
     exchanges: Vec<Arc<Exchange>>,
 }
 
@@ -61,7 +60,7 @@ fn passed(since: Instant, limit: Duration) -> bool {
 }
 
 impl Connection {
-    /// Returns a connection, and what ends the task that is to serve it.
+    /// Creates a connection, and the registration for aborting the task that serves it.
     pub(super) fn new(client: Peer, limits: Limits) -> (Self, AbortRegistration) {
         let (task, ends) = AbortHandle::new_pair();
         let state = Mutex::new(State {
@@ -84,7 +83,7 @@ impl Connection {
         (connection, ends)
     }
 
-    /// Notes that bytes came that are of a head where they are not of a body.
+    /// Records received bytes. If no request is running, they belong to a head.
     pub(super) fn received(&self) {
         let mut state = lock(&self.state);
         if state.exchanges.is_empty() {
@@ -92,14 +91,14 @@ impl Connection {
         }
     }
 
-    /// Notes that the bytes that came and will come are frames of HTTP/2.
+    /// Records that all bytes are HTTP/2 frames from now on.
     pub(super) fn has_frames(&self) {
         let mut state = lock(&self.state);
         (state.head, state.quiet) = (None, Instant::now());
         state.silence = self.limits.idle;
     }
 
-    /// Begins the request whose head is complete.
+    /// Starts a request whose head is complete.
     pub(super) fn begin(&self) -> Arc<Exchange> {
         let mut state = lock(&self.state);
         let arrived = state.head.take().unwrap_or_else(Instant::now);
@@ -112,15 +111,14 @@ impl Connection {
         exchange
     }
 
-    /// Notes that an answer was written to its end, or will not be.
+    /// Records that an answer was written to its end, or was abandoned.
     pub(super) fn end(&self, exchange: &Arc<Exchange>) {
         let mut state = lock(&self.state);
         state.exchanges.retain(|it| !Arc::ptr_eq(it, exchange));
         state.quiet = Instant::now();
     }
 
-    /// Notes that the client read more of what waited for it: the rest of an answer may be left
-    /// when its request has ended.
+    /// Records that the client read more bytes, also those that remain after its request has ended.
     pub(super) fn read_more(&self, bytes: u64) {
         let mut state = lock(&self.state);
         let earned = state.quiet + time_earned(bytes, ANSWER_BYTES_A_SECOND);
@@ -131,13 +129,13 @@ impl Connection {
         lock(&self.state).leaves_body = true;
     }
 
-    /// Returns true if the client may be in the middle of sending something.
+    /// Returns true if the client may be sending something.
     pub(super) fn may_be_sending(&self) -> bool {
         let state = lock(&self.state);
         state.leaves_body || state.head.is_some()
     }
 
-    /// Returns true if a head did not come in time, and has not become complete since.
+    /// Returns true if a head did not arrive in time and is still incomplete.
     pub(super) fn is_late(&self) -> bool {
         let state = lock(&self.state);
         state.is_late && state.exchanges.is_empty()
@@ -151,17 +149,17 @@ impl Connection {
         }
     }
 
-    /// Has the connection end when its requests have.
+    /// Ends the connection after its requests.
     pub(super) fn finish(&self) {
         self.tell(&mut lock(&self.state), false);
     }
 
-    /// Ends the connection now.
+    /// Ends the connection now, with its requests.
     pub(super) fn cut(&self) {
         self.task.abort();
     }
 
-    /// Ends what has passed a limit.
+    /// Ends requests, or the connection, if a limit is exceeded.
     pub(super) fn check(&self) {
         let Limits { header, write, .. } = self.limits;
         let mut state = lock(&self.state);
@@ -179,12 +177,12 @@ impl Connection {
         }
     }
 
-    /// Returns the number of requests that are being answered.
+    /// Returns the number of requests being answered.
     pub(super) fn requests(&self) -> usize {
         lock(&self.state).exchanges.len()
     }
 
-    /// Returns the request whose answer waits longest for the client, and since when.
+    /// Returns the request whose answer has waited longest for the client, and the time since when.
     pub(super) fn longest_unread(&self) -> Option<(Instant, Arc<Exchange>)> {
         let state = lock(&self.state);
         let unread = state.exchanges.iter();
@@ -193,8 +191,8 @@ impl Connection {
         longest.filter(|_| !self.task.is_aborted())
     }
 
-    /// Returns how dispensable the connection is, and since when; `None` if it is answering
-    /// something, or ends.
+    /// Returns how dispensable the connection is, and the time since when. `None` if it is
+    /// computing an answer, or ends.
     pub(super) fn dispensable(&self) -> Option<(Dispensable, Instant)> {
         let state = lock(&self.state);
         if state.ending.is_some() || self.task.is_aborted() {
@@ -204,7 +202,7 @@ impl Connection {
             let head = state.head.map(|head| (Dispensable::SendsHead, head));
             return head.or(Some((Dispensable::Idle, state.quiet)));
         }
-        // `None`, of a request that is being answered, is less than any time.
+        // `None`, for a request being computed, is less than any time.
         let exchanges = || state.exchanges.iter().map(|it| it.lock());
         let unread = exchanges().map(|it| it.unread).min().flatten();
         let uploads = exchanges().map(|it| it.uploads).min().flatten();
@@ -212,7 +210,7 @@ impl Connection {
         unread.or(uploads.map(|at| (Dispensable::Uploads, at)))
     }
 
-    /// Makes room for another connection.
+    /// Ends the connection to make room for another one.
     pub(super) fn evict(&self, why: Dispensable) {
         match why {
             Dispensable::Idle => self.finish(),
@@ -222,31 +220,30 @@ impl Connection {
     }
 }
 
-/// A request and its answer.
+/// A request with its answer.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    /// When the first byte of the head came.
+    /// Arrival of the first byte of the head.
     pub(crate) arrived: Instant,
     progress: Mutex<Progress>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Ends the task that answers: of a stream of HTTP/2, or of the connection.
+    /// Aborts the answering task: of an HTTP/2 stream, or of the connection.
     pub(super) task: Option<AbortHandle>,
-    /// Since when the body is being waited for.
+    /// Time since which the body is awaited.
     pub(super) uploads: Option<Instant>,
-    /// Since when the client lets the answer wait, had it never read before.
+    /// Time since which the client leaves the answer unread, as if it had never read before.
     unread: Option<Instant>,
-    /// Bytes that wait.
     bytes: u64,
-    /// Time for which the client let the answer wait, less what it earned by reading.
+    /// Time for which the client left the answer unread, minus the time that it earned by reading.
     spent: Duration,
-    /// Set when the body did not come in time.
+    /// True if the body did not arrive in time.
     pub(super) is_late: bool,
-    /// Set when the client did not read the answer in time.
+    /// True if the client did not read the answer in time.
     is_unread: bool,
-    /// Set when the body may take as long as it likes.
+    /// True if the body has no time limit.
     pub(super) is_open_ended: bool,
 }
 
@@ -255,7 +252,7 @@ impl Exchange {
         lock(&self.progress)
     }
 
-    /// Returns true if the request's body did not come in time.
+    /// Returns true if the request's body did not arrive in time.
     pub(crate) fn body_was_late(&self) -> bool {
         self.lock().is_late
     }
@@ -265,20 +262,20 @@ impl Exchange {
         self.lock().is_unread
     }
 
-    /// Says that the body comes for as long as the client has something to say.
+    /// Removes the time limit of the body, for a stream that lasts as long as the client wants.
     pub(crate) fn is_open_ended(&self) {
         self.lock().is_open_ended = true;
     }
 
-    /// Notes that so many bytes wait for the client.
+    /// Records that bytes wait for the client.
     pub(super) fn waits(&self, bytes: u64, now: Instant) {
         let mut progress = self.lock();
         progress.bytes = bytes;
         progress.unread = now.checked_sub(progress.spent);
     }
 
-    /// Notes that the client has taken what waited. Waiting uses up the limit, and reading gives it
-    /// back.
+    /// Records that the client took the waiting bytes. Waiting uses up the limit, and reading
+    /// restores it.
     pub(super) fn is_read(&self, limit: Duration, now: Instant) {
         let mut progress = self.lock();
         if let Some(since) = progress.unread.take() {
@@ -287,11 +284,11 @@ impl Exchange {
         }
     }
 
-    /// Ends the request, whose answer the client does not read.
+    /// Ends the request, because the client does not read its answer.
     pub(super) fn end(&self) {
         let mut progress = self.lock();
         progress.is_unread = true;
-        // It is on its way out, so that the next to make room is another one.
+        // It is ending, so the next eviction must choose another one.
         progress.unread = None;
         if let Some(task) = &progress.task {
             task.abort();

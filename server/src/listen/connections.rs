@@ -1,4 +1,4 @@
-//! The connections of a listener: which are accepted, which are closed, and whether any are left.
+//! The connections of listeners: limits, eviction and shutdown.
 
 use std::{cmp::Reverse, sync::Arc, time::Duration};
 
@@ -15,31 +15,31 @@ use super::{
 };
 use crate::owner::{PLACES_OF_A_CLIENT, Peer};
 
-/// Connections over the limit while those that they replace are still closing.
+/// Connections allowed above the limit while the ones that they replace are closing.
 const CLOSING: usize = 32;
 
-/// Longest time that an answer that was handed over may take to leave, when everything else has ended.
+/// Maximum time for finished answers to be sent when everything else has ended.
 const FLUSH: Duration = Duration::from_millis(250);
 
 /// All connections of the listeners that share a limit.
 pub(crate) struct Connections {
     limits: Limits,
-    /// Places of connections that are being refused.
+    /// Permits for connections that are being refused.
     pub(super) refusing: Arc<Semaphore>,
     open: watch::Sender<Open>,
 }
 
 #[derive(Default)]
 struct Open {
-    /// At most [`Limits::connections`] and [`CLOSING`].
+    /// Open connections, at most [`Limits::connections`] and [`CLOSING`].
     connections: Vec<Arc<Connection>>,
-    /// Requests that are being answered.
+    /// Number of requests being answered.
     requests: usize,
-    /// Connections that were refused.
+    /// Number of connections refused so far.
     refused: u64,
 }
 
-/// A connection's place, until it is dropped.
+/// The place of a connection among all, released on drop.
 pub(super) struct Place {
     connections: Arc<Connections>,
     pub(super) connection: Arc<Connection>,
@@ -53,9 +53,9 @@ impl Drop for Place {
     }
 }
 
-/// A request that is being answered, until this is dropped.
+/// A request being answered, until this is dropped.
 pub(super) struct Answering {
-    /// `None` where no place is left: it is refused.
+    /// `None` if there is no place, so the request is refused.
     pub(super) place: Option<Arc<Connections>>,
     pub(super) connection: Arc<Connection>,
     pub(super) exchange: Arc<Exchange>,
@@ -70,8 +70,8 @@ impl Drop for Answering {
     }
 }
 
-/// Returns true if a client may take one more of the places, of which so many are taken. Where it
-/// has its share of them, or all are taken, another has to end, of the client or of all.
+/// Returns true if a client may take another place. If the client has used its share, one of its
+/// own must end; if all places are taken, any one. `make_room` ends it.
 fn has_place(
     client: Peer,
     (taken, most): (usize, usize),
@@ -79,21 +79,21 @@ fn has_place(
     make_room: impl FnOnce(Option<Peer>) -> bool,
 ) -> bool {
     let share = PLACES_OF_A_CLIENT as usize * most.saturating_sub(taken);
-    // Nobody has more than all have.
+    // A client cannot have more than all clients together.
     taken < share
         || own() < share
         || taken < most + CLOSING && make_room((taken < most).then_some(client))
 }
 
 impl Open {
-    /// Returns the connections of a client, or all.
+    /// Returns the connections of a client, or of all clients.
     fn of(&self, client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
         let is_meant = move |it: &&Arc<Connection>| client.is_none_or(|client| it.client == client);
         self.connections.iter().filter(is_meant)
     }
 
-    /// Has the most dispensable connection leave, of all or of a client. One that has just come is
-    /// not: its request may be on the way.
+    /// Ends the most dispensable connection of a client, or of all. A connection that has just been
+    /// accepted stays, because its request may be on the way.
     fn evict(&self, limits: &Limits, whose: Option<Peer>) -> bool {
         let candidates = self
             .of(whose)
@@ -103,7 +103,7 @@ impl Open {
         chosen.inspect(|((why, _), it)| it.evict(*why)).is_some()
     }
 
-    /// Ends the request whose answer has waited longest for its client, of all or of a client.
+    /// Ends the request whose answer has waited longest for its client, of a client or of all.
     fn end_unread(&self, limits: &Limits, whose: Option<Peer>) -> bool {
         let unread = self.of(whose).filter_map(|it| it.longest_unread());
         let longest = unread.min_by_key(|(since, _)| *since);
@@ -121,8 +121,8 @@ impl Connections {
         }
     }
 
-    /// Returns a place for one more connection, and what ends the task that is to serve it. Where
-    /// all are taken, the one that does the least has to leave, unless all do something.
+    /// Returns a place for another connection, and the registration for aborting its task. If all
+    /// places are taken, the most dispensable connection ends; if there is none, returns `None`.
     pub(super) fn admit(self: &Arc<Self>, client: Peer) -> Option<(Place, AbortRegistration)> {
         let (connection, ends) = Connection::new(client, self.limits.clone());
         let place = Place {
@@ -143,42 +143,42 @@ impl Connections {
         is_admitted.then_some((place, ends))
     }
 
-    /// Has a connection that does nothing give its descriptor back.
+    /// Ends a dispensable connection to get its descriptor.
     pub(super) fn free_descriptor(&self) {
         self.open.borrow().evict(&self.limits, None);
     }
 
-    /// Returns the number of open connections, and of those that were refused.
+    /// Returns the number of open connections, and of refused ones.
     pub(crate) fn counts(&self) -> (usize, u64) {
         let open = self.open.borrow();
         (open.connections.len(), open.refused)
     }
 
-    /// Has each connection end when its requests have.
+    /// Ends each connection after its requests.
     pub(crate) fn finish(&self) {
         self.open.borrow().of(None).for_each(|it| it.finish());
     }
 
-    /// Ends all connections now.
+    /// Ends all connections now, with their requests.
     pub(crate) fn cut(&self) {
         self.open.borrow().of(None).for_each(|it| it.cut());
     }
 
-    /// Waits until there is neither a request nor, but for heads that never come, a connection.
+    /// Waits until there are no requests and no connections, except those whose heads never arrive.
     pub(crate) async fn empty(&self) {
         let mut open = self.open.subscribe();
         loop {
-            // It ends with the sender, which is here.
+            // Fails only if the sender is dropped, which this value owns.
             let _ = open.wait_for(|open| open.requests == 0).await;
             let all = open.wait_for(|open| open.connections.is_empty());
-            // In this time a head that was on its way may have become a request.
+            // A head that was on its way may become a request in this time.
             if timeout(FLUSH, all).await.is_ok() || self.open.borrow().requests == 0 {
                 return;
             }
         }
     }
 
-    /// Checks all connections again and again, for as long as the server runs.
+    /// Checks all connections regularly, as long as the server runs.
     pub(crate) async fn watch(self: Arc<Self>) {
         let limits = &self.limits;
         let shortest = limits.header.min(limits.idle).min(limits.write);
@@ -193,8 +193,8 @@ impl Connections {
 }
 
 impl Place {
-    /// Begins a request, if there is a place: streams of HTTP/2 are many to a connection. Where all
-    /// are taken, one whose answer nobody reads has to end.
+    /// Starts a request, if there is a place; an HTTP/2 connection can have many requests. If all
+    /// places are taken, a request whose answer is not read must end.
     pub(super) fn begin(&self) -> Answering {
         let Self {
             connections,

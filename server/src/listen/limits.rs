@@ -1,5 +1,5 @@
-//! Limits on the number of clients and on the time that they take: those of the listener, and those
-//! that clients set themselves.
+//! Limits on clients and their time: the limits of the listener, and deadlines that clients set
+//! themselves.
 
 use std::{
     fs,
@@ -11,21 +11,20 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::errors::{Cause, Failure};
 
-/// Limits on the connections of a listener and on the time that its clients take.
+/// The limits on the connections of a listener, and on the time of its clients.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at the same time; also requests at the same time, of which HTTP/2 can have many
-    /// on one connection.
+    /// Maximum number of connections; also the maximum number of requests, of which an HTTP/2
+    /// connection can have many.
     pub connections: usize,
-    /// From the first byte of a request's head to its last; also how long a new connection may be
-    /// silent.
+    /// Maximum time from the first byte of a request's head to its last; also the maximum silence
+    /// of a new connection.
     pub header: Duration,
-    /// Longest time that a connection may be without a request.
+    /// Maximum time of a connection without a request.
     pub idle: Duration,
-    /// Longest time that a request's body may take, besides a second for each 64 KiB that came.
+    /// Maximum time for a request's body, plus a second for each 64 KiB received.
     pub body: Duration,
-    /// Longest time that a client may leave its answer unread, besides a second for each 16 KiB
-    /// that it read.
+    /// Maximum time that a client may leave its answer unread, plus a second for each 16 KiB read.
     pub write: Duration,
 }
 
@@ -42,8 +41,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns the limits of a listener for probes, scrapers and operators, which is apart so that it
-    /// can be reached when the other is full.
+    /// Returns the limits of a separate listener for probes, scrapers and operators, which stays
+    /// reachable when the other one is full.
     pub(crate) fn of_management(&self) -> Self {
         Self {
             connections: MANAGEMENT_CONNECTIONS,
@@ -51,37 +50,37 @@ impl Limits {
         }
     }
 
-    /// Returns true if a connection or an answer has been there since then for long enough to give
-    /// way to another: what has just come may be about to go on.
+    /// Returns true if a connection or an answer may be ended for another one. One that has just
+    /// started may not, as it may be about to continue.
     pub(super) fn may_end(&self, since: Instant) -> bool {
         since.elapsed() > self.header / 10
     }
 }
 
-/// Returns for how long so many bytes count at a rate of bytes a second.
+/// Returns the time in which this number of bytes is sent at a rate of bytes per second.
 pub(super) fn time_earned(bytes: u64, rate: u64) -> Duration {
     Duration::from_millis(bytes / (rate / 1_000))
 }
 
-/// A body that comes at this rate is never cut, however long it is: half a megabit a second.
+/// Rate of a body that is never too slow, whatever its length: half a megabit per second.
 pub(super) const BODY_BYTES_A_SECOND: u64 = 64 << 10;
 
-/// An answer that is read at this rate is never cut.
+/// Rate of reading that is never too slow.
 pub(super) const ANSWER_BYTES_A_SECOND: u64 = 16 << 10;
 
-/// The longest head of a request in bytes, the same for HTTP/1 and HTTP/2: long tokens and trace
-/// headers fit several times over.
+/// Maximum length of a request's head in bytes, for HTTP/1 and HTTP/2, several times the size of
+/// long tokens and trace headers.
 pub(super) const HEAD_BYTES: usize = 64 << 10;
 
-/// Connections of the management listener: probes and scrapers are few.
+/// Maximum number of connections of the management listener, as there are few probes and scrapers.
 const MANAGEMENT_CONNECTIONS: usize = 64;
 
-/// File descriptors that are kept for other things than connections: model and graph files, pipes
-/// to children, connections that are being refused.
+/// Number of file descriptors reserved for other purposes: model and graph files, pipes to child
+/// processes, connections being refused.
 const OTHER_DESCRIPTORS: u64 = 96;
 
-/// Returns as many of `wanted` connections as the descriptor limit of the process leaves, which is raised
-/// where the system lets it be.
+/// Returns the number of connections, up to `wanted`, that the limit of file descriptors allows.
+/// Raises that limit if the system permits it.
 pub(crate) fn affordable(wanted: usize) -> usize {
     let open = fs::read_dir("/proc/self/fd").map_or(32, |open| open.count() as u64);
     let others = open + OTHER_DESCRIPTORS + MANAGEMENT_CONNECTIONS as u64;
@@ -96,13 +95,13 @@ pub(crate) fn affordable(wanted: usize) -> usize {
         ..limit
     };
     let granted = setrlimit(Resource::Nofile, new).map_or(current, |()| raised);
-    // Few descriptors are shared: half for connections.
+    // If there are few descriptors, half of them are for connections.
     let left = granted.saturating_sub(others).max(granted / 2);
     (left as usize).min(wanted).max(1)
 }
 
-/// Returns how long an answer may take until it is worthless, as far as the headers say so. The time
-/// begins with the first byte of the head.
+/// Returns the time limit of the answer in the headers; `None` if there is none. The time starts
+/// with the first byte of the head.
 pub(crate) fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, Failure> {
     let time_of = |name: &'static str, read: fn(&str) -> Option<Duration>, why: &str| {
         let read = |value: &HeaderValue| {
@@ -121,7 +120,7 @@ pub(crate) fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, Fail
     let of_grpc = time_of(
         "grpc-timeout",
         grpc_time,
-        "no number of at most eight digits with a unit",
+        "not a number of at most eight digits with a unit",
     )?;
     Ok(ours.into_iter().chain(of_grpc).min())
 }
@@ -133,7 +132,7 @@ fn millis(text: &str) -> Option<Duration> {
         .map(Duration::from_millis)
 }
 
-/// Reads a time as gRPC writes it, such as `500m`.
+/// Parses a time in gRPC's format, such as `500m`.
 fn grpc_time(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {

@@ -1,9 +1,9 @@
-//! Listeners and connections: how many a client may hold, and its time limits. This code does not
-//! know the content of requests.
+//! Listeners and connections, with limits on clients and their time, independent of the content of
+//! requests.
 //!
-//! A connection is one task ([`serve`]) with a socket ([`socket`]) that notes what the client does,
-//! over TCP or [`tls`]; [`connection`] says what is known of it and when a limit has passed;
-//! [`connections`] holds all of them.
+//! A connection is one task ([`serve`]) with a [`socket`] that records the client's activity, over
+//! TCP or [`tls`]. [`connection`] has its state and checks its limits. [`connections`] has all of
+//! them.
 
 mod accept;
 mod body;
@@ -34,14 +34,14 @@ pub(crate) use unix::UnixSocket;
 
 use crate::errors::{Cause, Failure};
 
-/// Says of a request whose body did not come in time that this is why it failed.
+/// Replaces the answer to a request whose body did not arrive in time by that error.
 pub(crate) async fn late_bodies(request: Request, next: Next) -> Response {
     let exchange = request.extensions().get::<Arc<Exchange>>().cloned();
     let response = next.run(request).await;
     if exchange.is_some_and(|exchange| exchange.body_was_late()) {
         return Failure::new(
             Cause::LateRequest,
-            "the request's body did not come in time",
+            "the request's body did not arrive in time",
         )
         .into_response();
     }

@@ -1,4 +1,4 @@
-//! One connection: a task that speaks HTTP/1 or HTTP/2, whichever the client begins with.
+//! The task of a connection, which speaks HTTP/1 or HTTP/2, as the client begins.
 
 use std::{
     convert::Infallible,
@@ -33,30 +33,30 @@ use super::{
 };
 use crate::errors::{Cause, Failure};
 
-/// Requests of one HTTP/2 connection at the same time: a proxy has few connections for many
-/// clients.
+/// Maximum number of concurrent requests on an HTTP/2 connection. Proxies use few connections for
+/// many clients.
 const STREAMS: u32 = 256;
-/// Bytes that a client of HTTP/2 may send of bodies before they are read, for each stream and for all
-/// of a connection.
+/// Number of body bytes that an HTTP/2 client may send before they are read, per stream and per
+/// connection.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
-/// Bytes that a stream of HTTP/2 may have to send before the client takes them.
+/// Maximum number of buffered bytes that an HTTP/2 stream waits to send.
 const STREAM_BUFFER_BYTES: usize = 64 << 10;
-/// A client of HTTP/2 that leaves a ping unanswered for as long again is gone.
+/// Interval of HTTP/2 pings. A client that does not answer one within the same time is gone.
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
 tokio::task_local! {
-    /// Ends the task that answers: of a stream of HTTP/2, or of a connection.
+    /// Aborts the answering task: of an HTTP/2 stream, or of a connection.
     static TASK: AbortHandle;
 }
 
-/// Spawns a task that ends itself when it is told so.
+/// Spawns a task that can be aborted through its registration.
 pub(super) fn spawn(ends: AbortRegistration, future: impl Future<Output: Send> + Send + 'static) {
     let task = ends.handle();
     tokio::spawn(TASK.scope(task, Abortable::new(future, ends)));
 }
 
-/// Runs the streams of HTTP/2, each in a task that can be ended alone.
+/// Executor of HTTP/2 streams, each in its own task that can be aborted by itself.
 #[derive(Clone)]
 struct Streams;
 
@@ -66,7 +66,7 @@ impl<F: Future<Output: Send> + Send + 'static> Executor<F> for Streams {
     }
 }
 
-/// Serves a connection, over TLS where there is an acceptor.
+/// Serves a connection, over TLS if there is an acceptor.
 pub(super) async fn serve(
     stream: impl Stream + 'static,
     acceptor: Option<TlsAcceptor>,
@@ -77,7 +77,7 @@ pub(super) async fn serve(
     let stream: Box<dyn Stream> = match acceptor {
         None => Box::new(stream),
         Some(acceptor) => tokio::select! {
-            // It may take as long as a connection may be silent.
+            // The handshake may take as long as a new connection may be silent.
             () = connection.told.notified() => return,
             shaken = acceptor.accept(stream) => match shaken {
                 Ok(stream) => Box::new(stream),
@@ -116,7 +116,7 @@ pub(super) async fn serve(
     drop(serving);
     if let Ok(stream) = after.await {
         if is_late {
-            let why = "the request's head was not complete in time";
+            let why = "the head of the request did not arrive in time";
             close(stream, Some(Failure::new(Cause::LateRequest, why)), false).await;
         } else if connection.may_be_sending() {
             close(stream, None, true).await;
@@ -128,12 +128,12 @@ fn builder() -> auto::Builder<Streams> {
     let mut builder = auto::Builder::new(Streams);
     builder
         .http1()
-        // Heads are limited apart from the time between requests: [`super::connection`].
+        // [`super::connection`] limits heads separately from the time between requests.
         .header_read_timeout(None)
-        // A head has to fit into the buffer, where bodies and answers pass through in parts.
+        // A head must fit into the buffer. Bodies and answers pass through it in parts.
         .max_buf_size(HEAD_BYTES);
-    // Streams that are reset at once, or that reset by their errors, are limited by the library: 20
-    // and 1,024.
+    // The library limits streams that are reset at once to 20, and those reset because of errors to
+    // 1,024.
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -147,7 +147,7 @@ fn builder() -> auto::Builder<Streams> {
     builder
 }
 
-/// Answers a request, watched from here to the end of its answer.
+/// Answers a request, and watches it to the end of its answer.
 fn answer(
     request: Request<Incoming>,
     place: &Place,
@@ -165,7 +165,7 @@ fn answer(
     let exchange = Arc::clone(&answering.exchange);
     parts.extensions.insert(connection.client);
     parts.extensions.insert(Arc::clone(&exchange));
-    // What is no time is refused when the body has been read.
+    // An invalid time is refused after reading the body.
     let allowed = time_allowed(&parts.headers).ok().flatten();
     let upload = Upload {
         body,
@@ -185,22 +185,22 @@ fn answer(
             let request = Request::from_parts(parts, Body::new(upload));
             service.call(request).await?
         };
-        // The library asks for no body before the client of HTTP/2 has room for some of it.
+        // The library does not poll the body until the HTTP/2 client has a window for it.
         answering.exchange.waits(0, Instant::now());
         Ok(response.map(|body| Download { body, answering }))
     }
 }
 
-/// Refuses codings that another server on the way may read in another way: the only one is `chunked`,
-/// once.
+/// Refuses transfer codings that another server on the way may read differently. Only a single
+/// `chunked` is accepted.
 fn unclear_coding(headers: &HeaderMap) -> Option<Response<Body>> {
     let mut given = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
     if given.next().is_none_or(is_chunked) && given.next().is_none() {
         return None;
     }
-    let why = "`transfer-encoding` is not what is read: expected `chunked`, once";
+    let why = "unsupported `transfer-encoding`: expected `chunked`, once";
     let failure = Failure::new(Cause::BadRequest, why).of_field("transfer-encoding");
-    // Where the body ends is not sure.
+    // The end of the body is not certain.
     Some(([(header::CONNECTION, "close")], failure).into_response())
 }

@@ -1,5 +1,6 @@
-//! The socket of a connection, between the client and the HTTP library: it notes when bytes come and
-//! go, and outlives the library's use of it, so that a client can be told why the connection ends.
+//! The socket of a connection, between the client and the HTTP library. It records when bytes
+//! arrive and leave. It outlives the library's use of it, so that the client gets an explanation
+//! when the connection ends.
 
 use std::{
     io::{self, IoSlice},
@@ -16,7 +17,7 @@ use tokio::{
 
 use super::connection::Connection;
 
-/// Bytes from and to a client, plain or through TLS.
+/// A stream of bytes from and to a client, plain or through TLS.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
@@ -24,11 +25,11 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub(super) struct Socket {
     pub(super) stream: Box<dyn Stream>,
     pub(super) connection: Arc<Connection>,
-    /// Known with the first bytes that are written.
+    /// True for HTTP/2; `None` before the first bytes are written.
     pub(super) is_http2: Option<bool>,
-    /// Set while the client has not taken all that was written to it.
+    /// True while the client has not taken all written bytes.
     pub(super) blocked: bool,
-    /// Takes the stream when the library drops the socket, if something can be written to it then.
+    /// Receives the stream when the library drops the socket, if it can still be written to.
     pub(super) owner: Option<oneshot::Sender<Box<dyn Stream>>>,
 }
 
@@ -61,7 +62,7 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // A server of HTTP/2 begins with a frame, as soon as it has the preface of the client.
+        // An HTTP/2 server begins with a frame when it has received the client's preface.
         if self.is_http2.is_none() {
             let is_http1 = parts.iter().any(|part| part.starts_with(b"HTTP/"));
             self.is_http2 = Some(!is_http1);
@@ -94,7 +95,7 @@ impl Drop for Socket {
     fn drop(&mut self) {
         if let (false, Some(owner)) = (self.blocked, self.owner.take()) {
             let stream = mem::replace(&mut self.stream, Box::new(empty()));
-            // Nobody takes it from a task that was aborted.
+            // Fails if the receiving task was aborted.
             let _ = owner.send(stream);
         }
     }

@@ -1,4 +1,4 @@
-//! TLS: the certificate of the server, and the clients that it lets in by theirs.
+//! TLS: the certificate of the server, and verification of clients by their certificates.
 
 use std::{
     fmt::Display,
@@ -21,18 +21,19 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::file_watch;
 
-/// The files of a server that speaks TLS, all in PEM.
+/// The TLS files of a server, all in PEM.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// The certificate, with those between it and one that clients know.
+    /// Certificate of the server with its intermediates.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: PathBuf,
-    /// The certificates that those of clients have to be signed by; without, clients need none.
+    /// CA certificates. Clients must present a certificate signed by one of them. `None` accepts
+    /// all clients.
     pub client_ca: Option<PathBuf>,
 }
 
-/// Reason for which a certificate cannot be used.
+/// The error that a certificate cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TlsError(String);
@@ -45,7 +46,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the files.
+    /// Reads the certificate, the key and the CA certificates.
     pub(crate) fn open(files: TlsFiles) -> Result<Self, TlsError> {
         let paths = [&files.certificate, &files.key].into_iter();
         let opened = file_watch::look_at(paths.chain(&files.client_ca).map(PathBuf::as_path));
@@ -56,7 +57,7 @@ impl Tls {
         })
     }
 
-    /// For a connection that comes now.
+    /// Returns an acceptor with the current certificates.
     pub(super) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.now.load_full())
     }
@@ -66,15 +67,15 @@ impl Tls {
             Ok(config) => {
                 self.now.store(Arc::new(config));
                 let file = self.files.certificate.display();
-                tracing::info!("the certificate was read again from `{file}`");
+                tracing::info!("reloaded the certificate from `{file}`");
             }
-            Err(error) => tracing::error!("the certificate stays as it was: {error}"),
+            Err(error) => tracing::error!("the certificate was not reloaded: {error}"),
         }
     }
 }
 
-/// Reads the files again when they change, for as long as they are in use. Connections keep the
-/// certificate with which they began.
+/// Reads the files again when they change, as long as they are in use. Open connections keep their
+/// certificate.
 pub(crate) async fn watch_certificates(tls: Weak<Tls>) {
     let Some(opened) = tls.upgrade().map(|tls| tls.opened.clone()) else {
         return;
@@ -120,23 +121,23 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     Ok(config)
 }
 
-/// Reads the certificates of a file, at least one.
+/// Reads the certificates in a file, at least one.
 fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates = read_regular(file)
         .map_err(Error::Io)
         .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
         .map_err(|error| wrong(flag, file, told(&error)))?;
     if certificates.is_empty() {
-        return Err(wrong(flag, file, "it has no certificate in PEM"));
+        return Err(wrong(flag, file, "it contains no PEM certificate"));
     }
     Ok(certificates)
 }
 
-/// Tells what is wrong with a file, without what is in it.
+/// Describes an error of a file, without its contents.
 fn told(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
-        Error::NoItemsFound => "it has none in PEM".to_owned(),
+        Error::NoItemsFound => "it contains none in PEM".to_owned(),
         _ => "it is not PEM".to_owned(),
     }
 }

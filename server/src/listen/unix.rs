@@ -1,4 +1,4 @@
-//! A socket in the file system, for clients on the same machine.
+//! Unix sockets, for clients on the same machine.
 
 use std::{
     fs, io,
@@ -12,15 +12,15 @@ use tokio::net::{UnixListener, UnixStream};
 use super::accept::Listener;
 use crate::owner::Peer;
 
-/// A listener whose file is there for as long as this is.
+/// A listener on a Unix socket, whose file is removed on drop.
 pub(crate) struct UnixSocket {
     listener: UnixListener,
     path: PathBuf,
 }
 
 impl UnixSocket {
-    /// Listens at a path. A socket that is there and that nobody listens at, as a process leaves that
-    /// was killed, is replaced.
+    /// Listens at a path. Replaces a socket that no process listens at, such as one of a killed
+    /// process.
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         let is_socket = fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
         if is_socket && Probe::connect(path).is_err() {
@@ -35,7 +35,7 @@ impl UnixSocket {
 
 impl Drop for UnixSocket {
     fn drop(&mut self) {
-        // Somebody may have removed it.
+        // Fails if the file was removed before.
         fs::remove_file(&self.path).ok();
     }
 }

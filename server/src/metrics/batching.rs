@@ -1,4 +1,4 @@
-//! The metrics of the nodes that batch, read at each scrape from what their batchers say.
+//! Metrics of batching nodes, read from their batchers at each scrape.
 
 use graphmill_calculators::tensor::batch::BatcherMeasurements;
 
@@ -16,7 +16,7 @@ impl families::Reading for Reading {
     const FAMILIES: &'static [Family<Self>] = &[
         Family::gauge(
             "batching_requests_waiting",
-            "Requests that wait for a batch",
+            "Requests waiting for a batch",
             |reading| reading.waiting as f64,
         ),
         Family::counter("batching_batches", "Batches computed", |reading| {
@@ -34,23 +34,25 @@ impl families::Reading for Reading {
         ),
         Family::finished(
             "batching_finish",
-            "Batched requests that ended, by why",
+            "Batched requests that ended, by reason",
             |reading| &reading.measured.finished,
         ),
         Family::seconds(
             "batching_queue_time",
-            "From a request's arrival to the begin of its batch",
+            "Time from a request's arrival to the start of its batch",
             |reading| &reading.measured.queue_seconds,
         ),
-        Family::seconds("batching_batch_duration", "Of a batch", |reading| {
-            &reading.measured.batch_seconds
-        }),
-        Family::sizes("batching_batch_rows", "Rows of a batch", |reading| {
+        Family::seconds(
+            "batching_batch_duration",
+            "Time to compute a batch",
+            |reading| &reading.measured.batch_seconds,
+        ),
+        Family::sizes("batching_batch_rows", "Rows in a batch", |reading| {
             &reading.measured.batch_rows
         }),
         Family::sizes(
             "batching_batch_requests",
-            "Requests of a batch",
+            "Requests in a batch",
             |reading| &reading.measured.batch_requests,
         ),
     ];

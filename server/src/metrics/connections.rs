@@ -1,4 +1,4 @@
-//! Connections of each listener.
+//! Metrics of connections, by listener.
 
 use std::{fmt, sync::Arc};
 
@@ -10,16 +10,16 @@ use prometheus_client::{
 
 use crate::listen::Connections;
 
-/// Listeners by whom they are for.
+/// Listeners with the names of their users.
 pub(crate) type Listeners = [(&'static str, Arc<Connections>); 2];
 
 #[derive(Debug, EncodeLabelSet)]
 struct Labels {
-    /// Whom the listener is for.
+    /// Users of the listener: clients or operators.
     listener: &'static str,
 }
 
-/// Reads the numbers at a scrape.
+/// Collector that reads the numbers at each scrape.
 pub(super) struct ConnectionMetrics(pub(super) Listeners);
 
 impl fmt::Debug for ConnectionMetrics {
@@ -45,7 +45,7 @@ impl Collector for ConnectionMetrics {
         }
         let mut refused = encoder.encode_descriptor(
             "connections_refused",
-            "Connections that found no place",
+            "Connections refused because of the limit",
             None,
             MetricType::Counter,
         )?;

@@ -1,4 +1,4 @@
-//! The metrics of the engines that embed and rank, read at each scrape from what they publish.
+//! Metrics of engines that embed and rank, read from their status at each scrape.
 
 use graphmill_llm::embed::{EmbeddingMeasurements, EmbeddingStatus};
 use graphmill_llm::{Health, LlmEngineState};
@@ -20,17 +20,17 @@ impl families::Reading for Reading {
     const FAMILIES: &'static [Family<Self>] = &[
         Family::gauge("embedding_requests", "Requests for vectors or scores that have not ended", |it| f64::from(it.status.requests)),
         Family::gauge("embedding_engine_stopped", "1 if the engine's thread has ended", |it| f64::from(u8::from(it.status.stopped))),
-        Family::gauge("embedding_engine_up", "1 if the engine takes requests, 0 while it is started again or has failed for good", |it| f64::from(u8::from(it.health.state == LlmEngineState::Running))),
-        Family::gauge("embedding_engine_stalled_seconds", "How long the engine has had work without a step", |it| it.status.stalled_for.as_secs_f64()),
+        Family::gauge("embedding_engine_up", "1 if the engine takes requests, 0 while it is restarting or after it has failed permanently", |it| f64::from(u8::from(it.health.state == LlmEngineState::Running))),
+        Family::gauge("embedding_engine_stalled_seconds", "Seconds for which the engine has had work without a step", |it| it.status.stalled_for.as_secs_f64()),
         Family::gauge("embedding_model_file_changed", "1 if a file of the model was changed since it was loaded", |it| f64::from(u8::from(it.file_changed))),
         Family::counter("embedding_queue_refusals", "Requests refused because too many waited", |it| it.status.refused),
         Family::counter("embedding_failed_steps", "Steps that failed", |it| it.status.failed_steps),
         Family::counter("embedding_engine_restarts", "Restarts of the engine after a failure", |it| it.health.restarts),
-        Family::finished("embedding_finish", "Requests for vectors or scores that ended, by why", |it| &it.measured.finished),
-        Family::seconds("embedding_duration", "From a request's submission to its vectors or scores", |it| &it.measured.request_seconds),
-        Family::seconds("embedding_step_duration", "Of a step", |it| &it.measured.step_seconds),
-        Family::sizes("embedding_batch_tokens", "Tokens of a step", |it| &it.measured.step_tokens),
-        Family::sizes("embedding_batch_texts", "Texts of a step", |it| &it.measured.step_texts),
+        Family::finished("embedding_finish", "Requests for vectors or scores that ended, by reason", |it| &it.measured.finished),
+        Family::seconds("embedding_duration", "Time from a request's submission to its vectors or scores", |it| &it.measured.request_seconds),
+        Family::seconds("embedding_step_duration", "Time to compute a step", |it| &it.measured.step_seconds),
+        Family::sizes("embedding_batch_tokens", "Tokens in a step", |it| &it.measured.step_tokens),
+        Family::sizes("embedding_batch_texts", "Texts in a step", |it| &it.measured.step_texts),
     ];
 
     fn read(servables: &Servables) -> Vec<Self> {

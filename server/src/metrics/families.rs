@@ -1,5 +1,4 @@
-//! Families of metrics with a sample for each engine, whose values come from what it said at a
-//! scrape.
+//! Families of metrics with a sample for each engine, read from its figures at each scrape.
 
 use std::{
     fmt,
@@ -18,10 +17,10 @@ use crate::servable::{Servables, Served};
 
 /// The figures of one engine at a scrape.
 pub(super) trait Reading: Sized + 'static {
-    /// The metrics of such engines, in the order of the page.
+    /// Metrics of such engines, in the order of the page.
     const FAMILIES: &'static [Family<Self>];
 
-    /// Reads all engines.
+    /// Reads the figures of all engines.
     fn read(servables: &Servables) -> Vec<Self>;
 
     fn labels(&self) -> &LlmEngineLabels;
@@ -29,7 +28,7 @@ pub(super) trait Reading: Sized + 'static {
 
 #[derive(Clone, Debug, EncodeLabelSet)]
 pub(super) struct LlmEngineLabels {
-    /// The first graph that uses the engine.
+    /// Name of the first graph that uses the engine.
     pub(super) graph: String,
     pub(super) model: String,
 }
@@ -41,18 +40,18 @@ struct FinishLabels {
     reason: String,
 }
 
-/// A family of metrics.
+/// A family of metrics: its name, its help, and how to read its value.
 pub(super) struct Family<R> {
     name: &'static str,
     help: &'static str,
     value: Value<R>,
 }
 
-/// The sample of an engine.
+/// The reader of an engine's sample.
 enum Value<R> {
     Gauge(fn(&R) -> f64),
     Counter(fn(&R) -> u64),
-    /// A sample for each reason.
+    /// Reader of one sample for each reason.
     Finished(fn(&R) -> &[(&'static str, u64)]),
     Histogram(Option<Unit>, fn(&R) -> &Histogram),
 }
@@ -78,7 +77,7 @@ impl<R> Family<R> {
         Self::new(name, help, Value::Counter(value))
     }
 
-    /// A counter of what has ended, by why.
+    /// Creates a family of counters of what has ended, by reason.
     pub(super) const fn finished(
         name: &'static str,
         help: &'static str,
@@ -148,7 +147,7 @@ impl<R: Reading> Family<R> {
     }
 }
 
-/// The engines of one kind.
+/// The engines of one kind, as a source of figures.
 pub(super) struct Engines<R> {
     served: Weak<Served>,
     kind: std::marker::PhantomData<fn() -> R>,

@@ -1,4 +1,4 @@
-//! The metrics of graphs, read at each scrape from their plans.
+//! Metrics of graphs, read from their plans at each scrape.
 
 use std::{
     fmt,
@@ -13,17 +13,17 @@ use prometheus_client::{
 
 use crate::{servable::Served, tensors::CacheUse};
 
-/// A family of the metrics of graphs that keep answers.
+/// A metric of graphs with a response cache: name, help, type and reader.
 type OfCaches = (&'static str, &'static str, MetricType, fn(CacheUse) -> u64);
 
 #[rustfmt::skip]
 const CACHES: &[OfCaches] = &[
-    ("response_cache_hits", "Requests answered from those that a graph keeps", MetricType::Counter, |it| it.hits),
-    ("response_cache_misses", "Requests of a graph that keeps answers which were run", MetricType::Counter, |it| it.misses),
-    ("response_cache_bytes", "Size of the answers that a graph keeps", MetricType::Gauge, |it| it.bytes),
+    ("response_cache_hits", "Requests answered from the graph's response cache", MetricType::Counter, |it| it.hits),
+    ("response_cache_misses", "Requests not found in the graph's response cache", MetricType::Counter, |it| it.misses),
+    ("response_cache_bytes", "Size of the graph's response cache", MetricType::Gauge, |it| it.bytes),
 ];
 
-/// Reads all graphs.
+/// Collector that reads all graphs.
 pub(super) struct Graphs(Weak<Served>);
 
 #[derive(Clone, Debug, EncodeLabelSet)]
@@ -47,7 +47,7 @@ impl Collector for Graphs {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let servables = self.0.upgrade().map(|served| served.now());
         let graphs = || servables.iter().flat_map(|servables| servables.iter());
-        let help = "Jobs of a graph's requests that wait for an executor";
+        let help = "Jobs of a graph's requests waiting for an executor";
         let mut family =
             encoder.encode_descriptor("executor_jobs_waiting", help, None, MetricType::Gauge)?;
         for servable in graphs() {

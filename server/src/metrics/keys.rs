@@ -1,4 +1,4 @@
-//! The usage of each key, labeled with its name. The key file bounds the number of labels.
+//! Usage of keys, labeled with their names. The key file bounds the number of labels.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -6,7 +6,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-/// Counts by key. Clones count together.
+/// Counts by key. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyCounts {
     requests: Family<KeyLabels, Counter>,
@@ -24,7 +24,7 @@ struct KeyLabels {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RefusalLabels {
-    /// Empty for a request without a valid key.
+    /// Name of the key; empty for a request without a valid key.
     key: String,
     reason: &'static str,
 }
@@ -38,12 +38,12 @@ impl KeyCounts {
         );
         registry.register(
             "key_refusals",
-            "Requests that were refused for their key",
+            "Requests refused because of their key",
             self.refusals.clone(),
         );
         registry.register(
             "key_prompt_tokens",
-            "Tokens of prompts, reused ones included",
+            "Prompt tokens, including reused ones",
             self.prompt_tokens.clone(),
         );
         registry.register(
@@ -53,22 +53,22 @@ impl KeyCounts {
         );
         registry.register(
             "key_requests_queued",
-            "Requests that make their prompt or wait for a place in the batches",
+            "Requests that prepare their prompt or wait for a slot",
             self.queued.clone(),
         );
         registry.register(
             "key_prompt_tokens_queued",
-            "Tokens of the prompts of requests that wait for a place in the batches",
+            "Prompt tokens of requests that wait for a slot",
             self.queued_tokens.clone(),
         );
     }
 
-    /// A request came with this key.
+    /// Counts a request with this key.
     pub(crate) fn request(&self, key: &str) {
         self.requests.get_or_create(&labels(key)).inc();
     }
 
-    /// A request was refused; `key` is empty where it had none that is valid.
+    /// Counts a refused request; `key` is empty for a request without a valid key.
     pub(crate) fn refused(&self, key: &str, reason: &'static str) {
         let labels = RefusalLabels {
             key: key.to_owned(),
@@ -77,7 +77,7 @@ impl KeyCounts {
         self.refusals.get_or_create(&labels).inc();
     }
 
-    /// So many more requests wait, and tokens of prompts.
+    /// Adds to the numbers of waiting requests and of their prompt tokens.
     pub(crate) fn queued(&self, key: &str, requests: i64, tokens: i64) {
         for (family, more) in [(&self.queued, requests), (&self.queued_tokens, tokens)] {
             if more != 0 {
@@ -86,7 +86,7 @@ impl KeyCounts {
         }
     }
 
-    /// A request has ended.
+    /// Counts the tokens of a request that has ended.
     pub(crate) fn used(&self, key: &str, prompt: u32, generated: u32) {
         for (family, tokens) in [
             (&self.prompt_tokens, prompt),

@@ -1,5 +1,5 @@
-//! `GET /metrics`: counters, gauges and histograms in the text format of Prometheus, or in that of
-//! `OpenMetrics` for those who ask for it.
+//! `GET /metrics`: counters, gauges and histograms in the text format of Prometheus, or in
+//! `OpenMetrics` if the scraper asks for it.
 //!
 //! Labels are bounded: graphs by the configuration, models by the graphs, endpoints by the routes,
 //! codes by HTTP.
@@ -43,12 +43,12 @@ use crate::{
     servable::Served,
 };
 
-/// Upper bounds in seconds for how long a request takes.
+/// Upper bounds of histogram buckets for request times, in seconds.
 const REQUEST_SECONDS: [f64; 14] = [
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
 
-/// What the server counts of its own.
+/// The counters of the server, and the registry of all metrics.
 pub(crate) struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -59,7 +59,7 @@ pub(crate) struct Metrics {
     ovms: Arc<ovms::Counts>,
 }
 
-/// How long requests took, with the trace of one in each bucket.
+/// Histogram of request times, with the trace of one request as an exemplar in each bucket.
 type Durations = HistogramWithExemplars<TraceLabels>;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -76,7 +76,7 @@ struct GraphLabels {
 struct RequestLabels {
     graph: String,
     endpoint: String,
-    /// The status, or `left` for a client that left before there was one.
+    /// HTTP status, or `left` for a client that left before there was one.
     code: String,
 }
 
@@ -87,7 +87,7 @@ struct EndpointLabels {
 }
 
 impl Metrics {
-    /// All metrics of a server, those of its connections and engines included.
+    /// Creates all metrics of a server, including its connections and engines.
     pub(crate) fn new(
         served: &Arc<Served>,
         connections: Listeners,
@@ -106,7 +106,7 @@ impl Metrics {
             Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS));
         registry.register_with_unit(
             "time_to_first_token",
-            "Time from a request's head to the first part of an answer that was generated: of a stream its first event, else the whole",
+            "Time from a request's head to the first part of a generated answer: the first event of a stream, otherwise the whole answer",
             Unit::Seconds,
             first_tokens.clone(),
         );
@@ -127,7 +127,7 @@ impl Metrics {
         keys.register(registry);
         registry.register(
             "log_lines_dropped",
-            "Lines of the log that were lost because nobody read them fast enough",
+            "Log lines that were dropped because they were not read fast enough",
             log::dropped(),
         );
         registry.register(
@@ -153,7 +153,7 @@ impl Metrics {
         }
     }
 
-    /// What a scrape gets, in the format that its headers ask for.
+    /// Writes all metrics in the format that the headers ask for.
     pub(crate) fn scrape(&self, headers: &HeaderMap) -> Result<impl IntoResponse + use<>, Failure> {
         let mut body = String::new();
         openmetrics::encode(&mut body, &self.registry)
@@ -171,18 +171,18 @@ impl Metrics {
         Ok((headers, body))
     }
 
-    /// Where the use of keys is counted.
+    /// Returns the counts by key.
     pub(crate) fn keys(&self) -> &KeyCounts {
         &self.keys
     }
 
-    /// A request has come.
+    /// Counts a request that has arrived.
     pub(crate) fn begins(&self) {
         self.open.inc();
     }
 
-    /// A request was answered, or its client has left. `graph` is empty for a request that no graph
-    /// took. `trace` is the trace that its spans are in, if they are sent.
+    /// Counts a request that was answered, or whose client has left. `graph` is empty if no graph
+    /// took the request. `trace` is the trace of its spans, if they are sent.
     pub(crate) fn ends(
         &self,
         graph: &str,
@@ -210,14 +210,14 @@ impl Metrics {
         );
     }
 
-    /// The first part of an answer that was generated took so long.
+    /// Records the time to the first part of a generated answer.
     pub(crate) fn first_token(&self, graph: &str, took: Duration) {
         let graph = graph.to_owned();
         let times = self.first_tokens.get_or_create(&GraphLabels { graph });
         times.observe(took.as_secs_f64());
     }
 
-    /// A request for a graph has ended.
+    /// Counts a request for a graph that has ended.
     pub(crate) fn graph_ends(&self, graph: &str, streams: bool, taken: Taken) {
         self.ovms.count(graph, streams, taken);
     }
@@ -229,5 +229,5 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// The media types of a scrape.
+/// Media types of a scrape.
 pub(crate) const CONTENT_TYPES: [&str; 2] = [text::CONTENT_TYPE, text::OPENMETRICS];

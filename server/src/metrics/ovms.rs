@@ -14,7 +14,7 @@ use prometheus_client::{
 
 use crate::servable::Served;
 
-/// What became of a request for a graph.
+/// The result of a request for a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// The graph did not take it.
@@ -25,7 +25,7 @@ pub(crate) enum Taken {
     Failed,
 }
 
-/// Requests by graph, and by whether they asked for a stream.
+/// Counts by graph, and by whether the request is streamed.
 #[derive(Debug)]
 pub(super) struct Counts {
     served: Weak<Served>,
@@ -74,14 +74,15 @@ impl Counts {
     }
 }
 
-/// Writes the counts. They have no suffix for counters there, so their type is not told.
+/// Collector of the counts. Their names have no suffix for counters in OpenVINO Model Server, so
+/// their type is not given.
 #[derive(Debug)]
 pub(super) struct Families(pub(super) Arc<Counts>);
 
 impl Collector for Families {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let servables = self.0.served.upgrade().map(|served| served.now());
-        let (name, help) = ("ovms_current_graphs", "Runs of the graph that are open");
+        let (name, help) = ("ovms_current_graphs", "Open runs of the graph");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for servable in servables.iter().flat_map(|servables| servables.iter()) {
             let labels = GraphLabels {

@@ -1,5 +1,5 @@
-//! What schedulers of Kubernetes inference pools read of a server, under the names of vLLM, which
-//! they know. Of a family they take one sample, so each has one, for all engines together.
+//! Metrics for schedulers of Kubernetes inference pools, which expect the names of vLLM. They read
+//! one sample of a family, so each family has a single one for all engines.
 
 use std::{
     collections::BTreeSet,
@@ -15,12 +15,12 @@ use prometheus_client::{
 
 use super::{engines::Reading, families::Engines};
 
-/// Reads all LLM engines.
+/// Collector that reads all LLM engines.
 #[derive(Debug)]
 pub(super) struct Pools(pub(super) Engines<Reading>);
 
-/// Tokens of a block, in which schedulers count prompts and caches. Graphmill itself has no blocks:
-/// it finds prefixes of any length.
+/// Tokens in a block, in which schedulers measure prompts and caches. Graphmill has no blocks: it
+/// finds prefixes of any length.
 const BLOCK_TOKENS: u64 = 16;
 
 #[derive(Clone, Debug, EncodeLabelSet)]
@@ -29,7 +29,7 @@ struct CacheLabels {
     num_gpu_blocks: u64,
 }
 
-/// Lists of names are separated by commas.
+/// Labels with adapters. Lists of names are separated by commas.
 #[derive(Clone, Debug, EncodeLabelSet)]
 struct AdapterLabels {
     max_lora: u64,
@@ -48,17 +48,17 @@ impl Collector for Pools {
         let gauges = [
             (
                 "vllm:num_requests_running",
-                "Generations that have a place in the batches, of all engines",
+                "Generations with a slot, of all engines",
                 sum(|engine| engine.status.sequences_running) as f64,
             ),
             (
                 "vllm:num_requests_waiting",
-                "Generations that wait for a place, of all engines",
+                "Generations waiting for a slot, of all engines",
                 sum(|engine| engine.status.sequences_waiting) as f64,
             ),
             (
                 "vllm:kv_cache_usage_perc",
-                "Part of all KV cells that hold a token, from 0 to 1",
+                "Share of all KV cells that hold a token, from 0 to 1",
                 used as f64 / cells.max(1) as f64,
             ),
         ];
@@ -88,7 +88,7 @@ impl Collector for Pools {
     }
 }
 
-/// The adapters of all engines, each once.
+/// Lists the adapters of all engines, each once.
 fn list(engines: &[Reading], of: fn(&Reading) -> &Vec<String>) -> String {
     let names: BTreeSet<&str> = engines.iter().flat_map(of).map(String::as_str).collect();
     names.into_iter().collect::<Vec<_>>().join(",")

@@ -1,4 +1,4 @@
-//! Sequences of requests, read at each scrape.
+//! Metrics of sequences of requests, read at each scrape.
 
 use std::{fmt, sync::Arc};
 
@@ -20,7 +20,7 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
-/// Reads the numbers at a scrape.
+/// Collector that reads the numbers at each scrape.
 pub(super) struct SequenceMetrics(pub(super) Arc<Sequences>);
 
 impl fmt::Debug for SequenceMetrics {
@@ -34,7 +34,7 @@ impl Collector for SequenceMetrics {
         let counts = self.0.counts();
         let mut open = encoder.encode_descriptor(
             "sequences_open",
-            "Sequences that have begun and not ended",
+            "Open sequences",
             None,
             MetricType::Gauge,
         )?;
@@ -43,7 +43,7 @@ impl Collector for SequenceMetrics {
         }
         let mut ended = encoder.encode_descriptor(
             "sequences_ended",
-            "Sequences that have ended, by why",
+            "Sequences that have ended, by reason",
             None,
             MetricType::Counter,
         )?;
@@ -52,7 +52,7 @@ impl Collector for SequenceMetrics {
         }
         let refused = encoder.encode_descriptor(
             "sequence_refusals",
-            "Requests that would have begun a sequence and found no place",
+            "Requests refused because of the limit of sequences",
             None,
             MetricType::Counter,
         )?;

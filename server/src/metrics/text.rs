@@ -1,18 +1,17 @@
-//! The text format that every scraper reads, version 0.0.4, made of the `OpenMetrics` that the
-//! registry writes.
+//! The text format 0.0.4 that every scraper reads, converted from the registry's `OpenMetrics`.
 //!
-//! The readers of Go's `expfmt`, which many tools use whatever the content type says, refuse a
-//! whole scrape for one thing they do not know: a type `info`, a sample whose family has another
-//! name, a line after `# EOF`.
+//! The readers of Go's `expfmt`, which many tools use whatever the content type is, refuse a whole
+//! scrape for one unknown thing: a type `info`, a sample whose family has another name, a line
+//! after `# EOF`.
 
 use axum::http::{HeaderMap, header};
 
-/// The media type of the text format.
+/// Media type of the text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// The media type of `OpenMetrics`.
+/// Media type of the format `OpenMetrics`.
 pub(super) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Whether a scraper names `OpenMetrics`, and does not like the text format better.
+/// Returns true if a scraper accepts `OpenMetrics`, and does not prefer the text format.
 pub(super) fn wants_openmetrics(headers: &HeaderMap) -> bool {
     let accepted = headers
         .get_all(header::ACCEPT)
@@ -36,17 +35,18 @@ pub(super) fn wants_openmetrics(headers: &HeaderMap) -> bool {
     openmetrics > 0.0 && openmetrics >= text
 }
 
-/// Where an exemplar begins. The value of a label has no quotation mark without a backslash.
+/// Start of an exemplar. In the value of a label, a quotation mark always has a backslash before
+/// it.
 const EXEMPLAR: &str = " # {trace_id=\"";
 
-/// The text format of a scrape in `OpenMetrics`.
+/// Converts a scrape in `OpenMetrics` to the text format.
 pub(super) fn of_openmetrics(scrape: &str) -> String {
     let mut out = String::with_capacity(scrape.len() + scrape.len() / 8);
-    // Help stands before the type, which decides the name that it is for.
+    // The help comes before the type, which determines the family's name.
     let mut help = None;
     for line in scrape.lines() {
         let Some(comment) = line.strip_prefix("# ") else {
-            // Samples of this format have no exemplars.
+            // Samples in the text format have no exemplars.
             let sample = line.split_once(EXEMPLAR).map_or(line, |(sample, _)| sample);
             out.extend([sample, "\n"]);
             continue;
@@ -68,7 +68,7 @@ pub(super) fn of_openmetrics(scrape: &str) -> String {
                 }
                 out.extend(["# TYPE ", family, suffix, " ", kind, "\n"]);
             }
-            // `# UNIT`, `# EOF`: units are in the names.
+            // Units (`# UNIT`) are in the names, and `# EOF` is not used.
             _ => {}
         }
     }

@@ -1,22 +1,22 @@
 //! The audit log: management operations, who requested them, and their results.
 
-/// A management operation that was done, or refused.
+/// A management operation that was attempted.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Audit<'a> {
-    /// What was wanted: `administer`, `cancel`, `edit`, `load`, `record`, `reload`, `scale`, `set`,
-    /// `set default`, `stop`, `tap`, `try` or `unload`.
+    /// Kind of operation: `administer`, `cancel`, `edit`, `load`, `record`, `reload`, `scale`,
+    /// `set`, `set default`, `stop`, `tap`, `try` or `unload`.
     pub(crate) action: &'a str,
-    /// The name of the key or the operator; never a key itself. None where the server cannot know.
+    /// Name of the key or the operator, never a key itself; `None` if the server cannot know it.
     pub(crate) actor: Option<&'a str>,
-    /// What it is about: the server, a request, a path.
+    /// Subject: the server, a request or a path.
     pub(crate) subject: &'a str,
-    /// `done`, `refused` or `failed`.
+    /// Result: `done`, `refused` or `failed`.
     pub(crate) outcome: &'a str,
-    /// Why, where that is not plain.
+    /// Reason of the result, unless it is obvious.
     pub(crate) reason: Option<&'a str>,
 }
 
-/// Writes a line with the target `audit`, which is logged whatever the level.
+/// Writes a line with the target `audit`, which is logged at every level.
 pub(crate) fn audit(audit: &Audit<'_>) {
     let Audit {
         action,

@@ -1,4 +1,4 @@
-//! The identity of a request: the client's `x-request-id` if it is well formed, else one of ours;
+//! The id of a request: the client's `x-request-id` if it is well formed, else a new one. It is
 //! always sent back.
 
 use std::{
@@ -13,21 +13,21 @@ use axum::{
     response::Response,
 };
 
-/// The header.
+/// Header with the id, in requests and answers.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longer ones are not worth a log line.
+/// Maximum length in bytes of a client's id.
 const MAX_BYTES: usize = 128;
 
-/// The identity of the request in whose extensions it is.
+/// The id of a request, as an extension of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Id {
     pub(crate) text: Arc<str>,
-    /// Whether it is one of ours, which nobody can guess.
+    /// True if the server generated it, so that nobody can guess it.
     pub(crate) is_ours: bool,
 }
 
-/// Gives each request its identity, and the answer the same.
+/// Assigns an id to each request and its answer.
 pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
     let given = accepted(request.headers());
     let is_ours = given.is_none();
@@ -42,7 +42,7 @@ pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// The client's, if it is visible ASCII of a decent length.
+/// Returns the client's id, if it is visible ASCII and not too long.
 fn accepted(headers: &HeaderMap) -> Option<Arc<str>> {
     let id = headers.get(HEADER)?.to_str().ok()?;
     let well_formed =
@@ -50,7 +50,7 @@ fn accepted(headers: &HeaderMap) -> Option<Arc<str>> {
     well_formed.then(|| id.into())
 }
 
-/// One that no other request has: 128 bits, each half from freshly keyed hashing.
+/// Generates a unique id of 128 bits, each half from freshly keyed hashing.
 fn random() -> Arc<str> {
     let half = || RandomState::new().build_hasher().finish();
     format!("req-{:016x}{:016x}", half(), half()).into()

@@ -1,4 +1,4 @@
-//! How two recordings differ: by stream and timestamp.
+//! Differences between two recordings, by stream and timestamp.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::recording::{Recorded, Recording};
 
-/// The longest line of a packet that is shown, in characters: a screen of it.
+/// Maximum length in characters of a line for a packet.
 const MAX_SHOWN: usize = 500;
 
-/// Fields of answers that say when they were made.
+/// Fields of answers that contain the current time.
 pub(super) const TIMES: &[&str] = &["created", "created_at", "completed_at"];
 
-/// What two runs differ in, in words and lines; none if their packets are the same. `producer` names
-/// the node that puts out a stream.
+/// Describes the differences between two runs, as lines; `None` if their packets are equal.
+/// `producer` returns the node that produces a stream.
 pub(crate) fn between(
     one: &Recording,
     other: &Recording,
@@ -42,7 +42,7 @@ pub(crate) fn between(
     (!text.is_empty()).then_some(text)
 }
 
-/// Writes the packets that only one of two has, those of one timestamp together.
+/// Writes the packets that only one run has, grouped by timestamp.
 fn lines(one: &[Value], other: &[Value], text: &mut String) {
     let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
     loop {
@@ -64,8 +64,8 @@ fn lines(one: &[Value], other: &[Value], text: &mut String) {
     }
 }
 
-/// Whether a packet comes behind another; special timestamps are their names, and in the order in
-/// which they come.
+/// Returns true if a packet is later than another. Special timestamps are names, and keep their
+/// order.
 fn is_later(one: &Value, other: &Value) -> bool {
     match (one["timestamp"].as_i64(), other["timestamp"].as_i64()) {
         (Some(one), Some(other)) => one > other,
@@ -74,13 +74,13 @@ fn is_later(one: &Value, other: &Value) -> bool {
 }
 
 impl Recorded {
-    /// What is compared, and shown.
+    /// Returns the compared and displayed parts.
     fn shown(&self) -> Value {
         let payload = self.without(TIMES);
         json!({ "timestamp": self.timestamp, "type": self.r#type, "payload": payload })
     }
 
-    /// What it carries; of an answer, without fields of these names.
+    /// Returns the payload; in answers, without the fields `names`.
     pub(super) fn without(&self, names: &[&str]) -> Value {
         let mut payload = self.payload.clone();
         if self.r#type == "http_response" {

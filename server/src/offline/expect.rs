@@ -1,4 +1,4 @@
-//! What a test expects to come out of a stream, and how it differs from what did.
+//! Expected outputs of tests, and their differences from actual ones.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,16 +6,16 @@ use similar::TextDiff;
 
 use super::line::Shown;
 
-/// What comes out of one stream.
+/// The expected packets of one stream.
 #[derive(Clone, Debug)]
 pub(crate) enum Expected {
-    /// These packets, and no others.
+    /// Exactly these packets, in this order.
     Packets(Vec<ExpectedPacket>),
-    /// Packets whose texts make this text together.
+    /// Packets whose texts form this text together.
     Text(String),
 }
 
-/// What one packet is. What is not given may be anything.
+/// The expected properties of a packet. Properties that are not set are not checked.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct ExpectedPacket {
@@ -25,7 +25,7 @@ pub(crate) struct ExpectedPacket {
     r#type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Value>,
-    /// A part of the value: of an object some of its fields, of a list all elements, each in part.
+    /// Part of the value: some fields of an object, or all elements of a list, each in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     contains: Option<Value>,
 }
@@ -62,7 +62,7 @@ impl ExpectedPacket {
     }
 }
 
-/// Whether two values are the same, numbers by what they are and not by how they are written.
+/// Returns true if two values are equal. Numbers are compared by value, not by notation.
 pub(super) fn same(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -91,8 +91,8 @@ fn contains(found: &Value, part: &Value) -> bool {
     }
 }
 
-/// The text of a packet: of a string, a text chunk, an answer to a chat or a completion, or a piece
-/// of one.
+/// Returns the text in a packet: a string, a text chunk, an answer to a chat or completion, or a
+/// piece of one.
 fn text_of(packet: &Shown) -> String {
     let choice = |choice: &Value| {
         let pointers = ["/delta/content", "/message/content", "/text"];
@@ -112,7 +112,8 @@ fn text_of(packet: &Shown) -> String {
     }
 }
 
-/// How what came out of a stream differs from what was expected, line by line; none if it does not.
+/// Describes the differences between expected and actual packets, line by line; `None` if there are
+/// none.
 pub(crate) fn difference(expected: &Expected, found: &[Shown]) -> Option<String> {
     let (wanted, got): (Vec<String>, Vec<String>) = match expected {
         Expected::Text(text) => {

@@ -14,20 +14,20 @@ use graphmill_engine::{Packet, Plan, Timestamp, codec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Debug)]
 pub(crate) enum Line {
     /// A packet for a graph input.
     Packet { stream: String, packet: Packet },
-    /// Nothing comes on a graph input before this timestamp.
+    /// A bound: no packet on this graph input has an earlier timestamp.
     Bound { stream: String, at: Timestamp },
-    /// A graph input ends.
+    /// The end of a graph input.
     Close { stream: String },
-    /// A side packet; these come before all others.
+    /// A side packet. Side packets come before all other lines.
     Side { name: String, packet: Packet },
 }
 
-/// A line as it is written. Which fields are there says what it is.
+/// A line as written. The fields that are set determine its kind.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Written {
@@ -37,13 +37,13 @@ pub(crate) struct Written {
     side: Option<String>,
     timestamp: Option<Value>,
     r#type: Option<String>,
-    /// Present and null is a value too.
+    /// Value of a packet. It can be null if it is present.
     #[serde(deserialize_with = "some")]
     value: Option<Value>,
 }
 
 impl Written {
-    /// A packet, of the type that the graph takes there.
+    /// Creates a line for a packet of the type that the graph input has.
     pub(crate) fn packet(stream: &str, value: Value) -> Self {
         Self {
             stream: Some(stream.to_owned()),
@@ -57,10 +57,10 @@ fn some<'d, D: serde::Deserializer<'d>>(deserializer: D) -> Result<Option<Value>
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Reads lines for one plan.
+/// Parser of lines for one plan.
 pub(crate) struct Reader {
     plan: Arc<Plan>,
-    /// By stream: the timestamp after that of its last packet.
+    /// For each stream, the timestamp after its last packet.
     next: HashMap<String, Timestamp>,
 }
 
@@ -72,9 +72,11 @@ impl Reader {
         }
     }
 
-    /// Reads a line. A packet without a timestamp comes right after the one before it, the first
-    /// one at 0; one without a type has the type that the graph takes there. The error says what is
-    /// wrong.
+    /// Parses a line. A packet without a timestamp follows the one before it, and the first has
+    /// timestamp 0. A packet without a type has the type of the graph input.
+    ///
+    /// # Errors
+    /// If the line is not valid for the plan.
     pub(crate) fn read(&mut self, text: &str) -> Result<Line, String> {
         let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
         self.line(written)
@@ -110,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Reads a side packet: of this type, else of the type that the graph takes.
+    /// Reads a side packet with the given type, or else with the type that the graph expects.
     pub(crate) fn side(
         &self,
         name: &str,
@@ -121,7 +123,7 @@ impl Reader {
         let expected = match self.plan.side_types(name) {
             Some(types) => types,
             None if declared.iter().any(|side| side == name) => &[],
-            None => return Err(format!("`{name}` is no side packet of the graph")),
+            None => return Err(format!("`{name}` is not a side packet of the graph")),
         };
         codec::decode(value, of_type, expected)
             .map_err(|why| format!("side packet `{name}`: {why}"))
@@ -135,12 +137,12 @@ impl Reader {
         } else {
             inputs.join(", ")
         };
-        format!("`{stream}` is no input stream of the graph, which has {inputs}")
+        format!("`{stream}` is not an input stream of the graph, which has {inputs}")
     }
 }
 
-/// A packet as it is shown: its value as JSON, or as Rust's `Debug` writes it where its type has no
-/// JSON.
+/// A packet for display. Its value is JSON, or the output of Rust's `Debug` if its type has no JSON
+/// form.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Shown {
     pub(crate) timestamp: Value,
@@ -158,12 +160,12 @@ impl Shown {
         }
     }
 
-    /// The line of a packet of a stream.
+    /// Formats the line of a packet of a stream.
     pub(crate) fn of_stream(&self, stream: &str) -> String {
         json!({ "stream": stream, "timestamp": self.timestamp, "type": self.r#type, "value": self.value }).to_string()
     }
 
-    /// The line of a side packet.
+    /// Formats the line of a side packet.
     pub(crate) fn of_side(&self, name: &str) -> String {
         json!({ "side": name, "type": self.r#type, "value": self.value }).to_string()
     }

@@ -1,5 +1,4 @@
-//! Graphs without a server: packets in from a file, packets out as JSON, and what a test of a graph
-//! expects of them.
+//! Graphs without a server: input packets from a file, output packets as JSON, and tests of graphs.
 
 pub(crate) mod difference;
 pub(crate) mod expect;

@@ -6,19 +6,19 @@ use graphmill_engine::{Error, Timestamp};
 
 use super::line::Line;
 
-/// What was sent to graph inputs, and the first line of each that comes too late. Most nodes refuse
-/// such a packet, when they get to it.
+/// The order of sent lines, and the first line of each graph input that is too late. Most nodes
+/// refuse such a packet when they process it.
 #[derive(Default)]
 pub(super) struct Order(HashMap<String, Sent>);
 
 struct Sent {
-    /// The first timestamp that a packet may have; none after the end.
+    /// Lowest timestamp that the next packet may have; `None` after the end.
     bound: Option<Timestamp>,
     late: Option<usize>,
 }
 
 impl Order {
-    /// Notes a line before it is sent.
+    /// Records a line before it is sent.
     pub(super) fn note(&mut self, number: usize, line: &Line) {
         let (stream, at, next) = match line {
             Line::Packet { stream, packet } => (stream, packet.time, Some(packet.time.next())),
@@ -40,7 +40,7 @@ impl Order {
         sent.bound = sent.bound.and(next);
     }
 
-    /// Returns the line that a session failed at, if it failed at one that came too late.
+    /// Returns the number of the line that caused a session to fail by being too late.
     pub(super) fn at_fault(&self, error: &Error) -> Option<usize> {
         let is_named = |name: &str| error.message.contains(&format!("stream `{name}`"));
         let mut late = self.0.iter().filter(|(name, _)| is_named(name));

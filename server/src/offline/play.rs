@@ -1,4 +1,4 @@
-//! A session that is complete from lines.
+//! Sessions whose inputs are lines.
 
 use std::{
     future::Future,
@@ -23,65 +23,67 @@ use tokio::{
 
 use super::{line::Line, order::Order};
 
-/// How a session ended.
+/// The end of a session.
 pub(crate) enum End {
-    /// All of it was done.
+    /// The session is complete, without an error.
     Done,
     Failed(Error),
-    /// It does not go on; since when and why, in words.
+    /// The session does not continue. The text says since when and why.
     Stuck(String),
-    /// The user does not want it any more.
+    /// The user interrupted it.
     Interrupted,
-    /// A line could not be read.
+    /// A line could not be read, with the reason.
     BadLine(String),
-    /// The line of this number could not be sent, or made the session fail because it came too late.
+    /// The line with this number could not be sent, or made the session fail because it is too
+    /// late.
     Refused(usize, Error),
 }
 
-/// A line with its number, or why it could not be read.
+/// A line with its number, or the reason why it could not be read.
 pub(crate) type Numbered = Result<(usize, Line), String>;
 
 /// A session that has not started.
 pub(crate) struct Play {
     session: Session,
     handle: Handle,
-    /// Notified when an observed packet comes out.
+    /// Notified when an observed packet was produced.
     progress: Arc<Notify>,
 }
 
-/// Packets that came out of some streams, in their order.
+/// Packets of some streams, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<(String, Packet)>>>);
 
 impl Kept {
-    /// Takes the packets that came out so far.
+    /// Removes and returns the packets so far.
     pub(crate) fn take(&self) -> Vec<(String, Packet)> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// How long to be patient, and what to do meanwhile.
+/// The time limits of a session, and the reports while it waits.
 pub(crate) struct Patience<'a> {
-    /// Whether what is open is closed after the last line.
+    /// True to close all inputs after the last line.
     pub(crate) close: bool,
-    /// The longest time without a packet out, once the input has ended.
+    /// Maximum time without an output packet, after the end of the input.
     pub(crate) silence: Duration,
-    /// Called with what the session waits for whenever nothing has come out for a second.
+    /// Receives what the session waits for when no packet was produced for a second.
     pub(crate) tell: Option<&'a (dyn Fn(&str) + Sync)>,
 }
 
-/// After this time without a packet, the reason is reported if it was asked for.
+/// Time without a packet after which the report is made.
 const TELL_AFTER: Duration = Duration::from_secs(1);
 
-/// Longer than anybody waits, and short enough to be added to a time.
+/// Practically unlimited time that can still be added to an instant.
 const FOR_EVER: Duration = Duration::from_hours(10 * 365 * 24);
 
-/// After this time without a packet, a session that takes no more input is asked whether it waits
-/// for itself; then after twice the time, and so on.
+/// Time without a packet after which a session without further input is asked whether it is stuck.
+/// The time doubles with each question.
 const ASK_AFTER: Duration = Duration::from_millis(50);
 
 impl Play {
-    /// A session under this id, in which language models generate `tokens`, if they are given.
+    /// Creates a session with this id. If `tokens` are given, language models produce them instead
+    /// of generating.
     pub(crate) fn new(
         plan: &Arc<Plan>,
         sides: SidePackets,
@@ -110,7 +112,7 @@ impl Play {
         self.session.observe(stream, false, packets)
     }
 
-    /// Keeps the packets of some streams. The session fails when there are more than `most`.
+    /// Keeps the packets of some streams. The session fails if there are more than `most`.
     pub(crate) fn keep<'a>(
         &mut self,
         streams: impl IntoIterator<Item = &'a str>,
@@ -122,9 +124,7 @@ impl Play {
             self.observe(stream, move |packet| {
                 let mut kept = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
                 if kept.len() == most {
-                    return Err(Error::exhausted(format!(
-                        "more than {most} packets came out"
-                    )));
+                    return Err(Error::exhausted(format!("more than {most} output packets")));
                 }
                 kept.push((name.clone(), packet.clone()));
                 Ok(())
@@ -133,7 +133,7 @@ impl Play {
         Ok(all)
     }
 
-    /// Runs the session: sends the lines as they come, and waits for the end.
+    /// Runs the session: sends lines as they arrive, and waits for the end.
     pub(crate) async fn run(
         self,
         lines: mpsc::Receiver<Numbered>,
@@ -164,11 +164,11 @@ impl From<(Session, Handle)> for Play {
     }
 }
 
-/// Lines that are all there, for [`Play::run`].
+/// Makes a channel of lines that are all available, for [`Play::run`].
 pub(crate) fn complete(lines: Vec<(usize, Line)>) -> mpsc::Receiver<Numbered> {
     let (sender, receiver) = mpsc::channel(lines.len().max(1));
     for line in lines {
-        // There is room for all of them, and the receiver is at hand.
+        // The channel has space for all lines, and the receiver exists.
         let _ = sender.try_send(Ok(line));
     }
     receiver
@@ -234,13 +234,13 @@ async fn attend(
             () = sleep_until(silent_since + longest), if complete => {
                 let silent = longest.as_secs_f64();
                 let why = in_words(handle).await;
-                return End::Stuck(format!("nothing came out for {silent} s\n{why}"));
+                return End::Stuck(format!("no output for {silent} s\n{why}"));
             }
         }
     }
 }
 
-/// The end of a session that failed after these lines.
+/// Returns the end of a session that failed after these lines.
 fn failed(error: Error, order: &Order) -> End {
     match order.at_fault(&error) {
         Some(number) => End::Refused(number, error),
@@ -248,7 +248,8 @@ fn failed(error: Error, order: &Order) -> End {
     }
 }
 
-/// What the session waits for; none if it does not say, because a call of a node goes on.
+/// Returns what the session waits for; `None` if it does not answer, because a call of a node is
+/// running.
 async fn ask(handle: &Handle) -> Option<Why> {
     timeout(TELL_AFTER, handle.why()).await.ok()
 }
@@ -258,12 +259,12 @@ async fn in_words(handle: &Handle) -> String {
         .await
         .map(|why| why.to_string().trim_end().to_owned());
     why.unwrap_or_else(|| {
-        "a call of a node does not end, so the session cannot be asked".to_owned()
+        "a call of a node does not return, so the session cannot answer".to_owned()
     })
 }
 
-/// What to make of a line that could not be sent: how the session ended, if it has ended, else that
-/// the line is wrong.
+/// Returns the end for a line that could not be sent: the end of the session if it has ended, else
+/// that the line is wrong.
 fn refused(handle: &Handle, number: usize, error: &Error) -> End {
     match handle.outcome().now_or_never() {
         Some(Err(error)) => End::Failed(error),
@@ -278,7 +279,7 @@ async fn send(handle: &Handle, line: Line) -> Result<()> {
         Line::Bound { stream, at } => handle.bound(&stream, at),
         Line::Close { stream } => handle.close(&stream),
         Line::Side { name, .. } => Err(Error::invalid(format!(
-            "side packet `{name}` comes after the graph has started: side packets come first"
+            "side packet `{name}` comes after the graph has started: expected side packets first"
         ))),
     }
 }

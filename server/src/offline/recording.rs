@@ -1,5 +1,5 @@
-//! Recordings of sessions as files: a line that says what was recorded, then a line for each packet.
-//! Servers write them (`GET /v3/sessions/{id}/recording`), and replays.
+//! Recordings of sessions as files: a line with the head, then a line for each packet. Servers
+//! (`GET /v3/sessions/{id}/recording`) and replays write them.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -10,29 +10,29 @@ use serde_json::Value;
 
 use super::line::{Line, Shown};
 
-/// The calculator whose output is not computed again.
+/// Calculator whose output is replayed, not computed.
 const MODEL: &str = "LLMCalculator";
 
-/// The first line of a recording. What else is in it, a reader skips.
+/// The first line of a recording. Readers ignore unknown fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Head {
-    /// The version of the format.
+    /// Version of the format, which must be 1.
     graphmill_recording: u32,
-    /// The name that the graph was served under.
+    /// Name of the graph on the server.
     pub(crate) graph: String,
-    /// The session.
+    /// Id of the recorded session.
     pub(crate) id: String,
-    /// The graph file.
+    /// Text of the graph file.
     pub(crate) text: String,
-    /// Packets that found no room in the recording.
+    /// Number of packets that did not fit into the recording.
     #[serde(default)]
     dropped: u64,
 }
 
-/// A packet that passed.
+/// A recorded packet of a stream, or side packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
-    /// The stream, or the side packet.
+    /// Name of the stream or side packet.
     pub(crate) stream: String,
     pub(crate) timestamp: Value,
     pub(crate) r#type: String,
@@ -41,7 +41,7 @@ pub(crate) struct Recorded {
     pub(crate) side: bool,
 }
 
-/// What was recorded of a session.
+/// A recorded session: its head and its packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Recording {
     pub(crate) head: Head,
@@ -49,7 +49,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Reads a file. The error says what is wrong, and where.
+    /// Reads a recording from a file. The error names the line.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let name = path.display();
         let text =
@@ -57,10 +57,10 @@ impl Recording {
         let mut lines = (1..).zip(text.lines());
         let head = lines.next().map_or("", |(_, line)| line);
         let head: Head = serde_json::from_str(head)
-            .map_err(|error| format!("{name}:1: this begins no recording: {error}"))?;
+            .map_err(|error| format!("{name}:1: not a recording: {error}"))?;
         if head.graphmill_recording != 1 {
             return Err(format!(
-                "{name}:1: a recording of version {}, and this program reads version 1",
+                "{name}:1: the recording has version {}: expected version 1",
                 head.graphmill_recording
             ));
         }
@@ -71,7 +71,7 @@ impl Recording {
         Ok(Self { head, packets })
     }
 
-    /// The lines of the file.
+    /// Formats the recording as the lines of a file.
     pub(crate) fn lines(&self) -> Result<String, String> {
         let head = serde_json::to_string(&self.head);
         let packets = self.packets.iter().map(serde_json::to_string);
@@ -81,7 +81,7 @@ impl Recording {
         Ok(lines.join("\n") + "\n")
     }
 
-    /// The same session with other packets: those of a replay.
+    /// Returns a recording of the same session with the packets of a replay.
     pub(crate) fn with_packets(&self, text: String, packets: Vec<Recorded>) -> Self {
         let head = Head {
             text,
@@ -91,19 +91,17 @@ impl Recording {
         Self { head, packets }
     }
 
-    /// Why it cannot be played, if it cannot.
+    /// Returns the reason why it cannot be replayed; `None` if it can.
     pub(crate) fn gaps(&self) -> Option<String> {
         let dropped = self.head.dropped;
         let why = || {
-            format!(
-                "{dropped} packets found no room in the recording: what is missing cannot be played"
-            )
+            format!("{dropped} packets did not fit into the recording, so it cannot be replayed")
         };
         (dropped > 0).then(why)
     }
 
-    /// The packets of the graph's inputs, for a plan that may be of a changed graph: its side
-    /// packets, then what goes in.
+    /// Returns the side packets and the input packets for a plan, which may be that of a changed
+    /// graph.
     pub(crate) fn input(&self, plan: &Plan) -> Result<(SidePackets, Vec<(usize, Line)>), String> {
         let mut sides = SidePackets::new();
         let mut lines = Vec::new();
@@ -122,7 +120,7 @@ impl Recording {
         Ok((sides, lines))
     }
 
-    /// The inputs and side packets that were recorded of one graph and that another one does not
+    /// Returns the recorded inputs and side packets of one graph that the other graph does not
     /// have.
     pub(crate) fn lost(&self, recorded: &Plan, played: &Plan) -> Vec<&str> {
         let has = |plan: &Plan, packet: &Recorded| {
@@ -140,7 +138,7 @@ impl Recording {
         lost.into_iter().collect()
     }
 
-    /// The nodes of a graph that generate, and the streams of their tokens.
+    /// Returns the nodes of a graph that generate, each with the stream of its tokens.
     pub(crate) fn models(plan: &Plan) -> impl Iterator<Item = (&str, &str)> {
         let nodes = plan.explain().nodes.iter();
         nodes
@@ -152,7 +150,8 @@ impl Recording {
             })
     }
 
-    /// What language models generated; `recorded` is the plan of the graph that was recorded.
+    /// Returns the tokens that language models generated. `recorded` is the plan of the recorded
+    /// graph.
     pub(crate) fn tokens(&self, recorded: &Plan) -> Result<RecordedTokens, String> {
         let mut tokens = RecordedTokens::default();
         for (node, stream) in Self::models(recorded) {
@@ -165,7 +164,7 @@ impl Recording {
         Ok(tokens)
     }
 
-    /// The packets by stream, in the order in which streams first had one.
+    /// Groups the packets by stream, in the order of the first packet of each.
     pub(crate) fn by_stream(&self) -> Vec<(&str, Vec<&Recorded>)> {
         let mut streams: Vec<(&str, Vec<&Recorded>)> = Vec::new();
         for packet in self.packets.iter().filter(|packet| !packet.side) {
@@ -179,14 +178,14 @@ impl Recording {
 }
 
 impl Recorded {
-    /// A packet that passed in a replay.
+    /// Creates the record of a packet in a replay.
     pub(crate) fn of(stream: &str, packet: &Packet) -> Self {
         let shown = Shown::of(packet);
         Self {
             stream: stream.to_owned(),
             timestamp: shown.timestamp,
             r#type: shown.r#type,
-            // As a server records it.
+            // Encoded in the same way as on a server.
             payload: codec::encode(packet).unwrap_or_default(),
             side: false,
         }

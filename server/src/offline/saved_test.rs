@@ -1,4 +1,4 @@
-//! A test of a graph that is made of a recorded session.
+//! Tests of graphs made from recorded sessions.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use super::{
 
 /// The graph of a test. Paths are relative to the test file.
 pub(crate) enum Graph {
-    /// A graph file.
+    /// Graph file, by its path.
     File(PathBuf),
-    /// The one in the recording, and the folder that its paths are relative to.
+    /// Graph in the recording, and the folder that its paths are relative to.
     Recorded { base: PathBuf },
 }
 
-/// A test file: what went in, what language models generated, and what came out of the graph when
-/// it was played. The plans are those of the two.
+/// Writes a test file: the inputs, the tokens that language models generated, and the outputs of
+/// the replay. The plans are those of the recorded graph and of the replayed one.
 pub(crate) fn of(
     recording: &Recording,
     played: &Recording,
@@ -54,7 +54,7 @@ pub(crate) fn of(
 }
 
 impl Recorded {
-    /// As an element of `input`.
+    /// Returns the packet as an element of `input`.
     fn line(&self) -> Value {
         json!({ "stream": self.stream, "timestamp": self.timestamp, "type": self.r#type, "value": self.payload })
     }
@@ -63,7 +63,8 @@ impl Recorded {
         json!({ "timestamp": self.timestamp, "value": self.payload })
     }
 
-    /// As an element of `expect`: of an answer, what is so in each run.
+    /// Returns the packet as an element of `expect`. In answers, fields that differ between runs
+    /// are left out.
     fn expected(&self) -> Value {
         if self.r#type == "http_response" {
             let names = [TIMES, &["id", "system_fingerprint"]].concat();
@@ -73,7 +74,7 @@ impl Recorded {
     }
 }
 
-/// TOML has no null: fields that have none are left out, which says the same.
+/// Removes null fields. TOML has no null, and a missing field means the same.
 fn without_null(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

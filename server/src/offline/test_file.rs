@@ -1,4 +1,4 @@
-//! Files with tests of graphs: `*.test.toml`.
+//! Test files of graphs: `*.test.toml`.
 //!
 //! ```toml
 //! graph = "graph.pbtxt"
@@ -38,53 +38,54 @@ use crate::{
     servable::{compile, compile_text},
 };
 
-/// A file of tests.
+/// A parsed test file: a graph and its cases.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TestFile {
-    /// The graph file, relative to this one.
+    /// Path of the graph file, relative to this file.
     graph: Option<String>,
-    /// The graph itself, in its place.
+    /// Text of the graph, in place of a file.
     text: Option<String>,
-    /// The folder that paths in `text` are relative to, itself relative to this file.
+    /// Folder that paths in `text` are relative to, relative to this file.
     base_path: Option<String>,
-    /// Scripts in the place of language models, by the side packet that names the model.
+    /// Scripts that replace language models, by the side packet that names the model.
     #[serde(default)]
     models: BTreeMap<String, Script>,
     #[serde(rename = "case")]
     pub(crate) cases: Vec<Case>,
 }
 
-/// One test.
+/// A test case: inputs and expected outputs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// Side packets by name.
+    /// Values of side packets by name.
     #[serde(default)]
     side: BTreeMap<String, Value>,
-    /// What goes in, in this order. What is open after the last is closed.
+    /// Input lines, in order. Inputs that are still open are closed after the last one.
     #[serde(default)]
     input: Vec<Written>,
-    /// By stream, any of the graph; what comes out of the others may be anything.
+    /// Expected packets by stream; any stream of the graph is possible. Other streams are not
+    /// checked.
     expect: Option<BTreeMap<String, Expected>>,
-    /// What language models generated when the case was recorded, by node: they put it out again,
-    /// and compute nothing.
+    /// Recorded tokens of language models, by node. The models produce them again instead of
+    /// generating.
     #[serde(default)]
     tokens: BTreeMap<String, Vec<Step>>,
-    /// By output side packet: its value.
+    /// Expected values of output side packets, by name.
     #[serde(default)]
     expect_side: BTreeMap<String, Value>,
-    /// A part of the error that the graph, or its compilation, ends with.
+    /// Part of the expected error of the graph or its compilation.
     error: Option<String>,
-    /// A part of what the graph waits for. Its inputs stay open then.
+    /// Part of the expected description of a stuck graph. Its inputs stay open then.
     stuck: Option<String>,
-    /// The longest time without a packet after the input has ended, in seconds.
+    /// Maximum time in seconds without a packet after the end of the input.
     #[serde(default = "default_timeout")]
     timeout: f64,
 }
 
-/// Tokens of one step of a choice.
+/// Recorded tokens of one step.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
@@ -96,17 +97,17 @@ fn default_timeout() -> f64 {
     10.0
 }
 
-/// What a test gave.
+/// The result of a test case.
 pub(crate) struct Outcome {
-    /// What is not as expected, in lines; none if all is.
+    /// Differences from the expectation, as lines; `None` if the case passed.
     pub(crate) failure: Option<String>,
-    /// What came out of the streams that the case names, or of the graph's outputs if it names
+    /// Actual packets of the streams that the case names, or of the graph's outputs if it names
     /// none.
     pub(crate) outputs: BTreeMap<String, Vec<Shown>>,
 }
 
-/// Opener of a session with these side packets, in which language models generate the tokens, if
-/// they are given.
+/// Opener of a session with these side packets. If tokens are given, language models produce them
+/// instead of generating.
 pub(crate) trait Open:
     FnOnce(&Arc<Plan>, SidePackets, Option<RecordedTokens>) -> Result<Play, Error>
 {
@@ -117,14 +118,14 @@ impl<T> Open for T where
 {
 }
 
-/// A graph with what its tests need.
+/// A compiled graph with its test settings.
 pub(crate) struct Bench {
-    /// Or why it does not compile.
+    /// Plan, or the reason why the graph does not compile.
     plan: Result<Arc<Plan>, String>,
 }
 
 impl TestFile {
-    /// Reads a file. The error says what is wrong and where.
+    /// Parses a test file. The error names the place.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let file: Self = toml_edit::de::from_str(text).map_err(|error| error.to_string())?;
         match (&file.graph, &file.text) {
@@ -132,17 +133,16 @@ impl TestFile {
                 Err("`base_path` is for a graph in `text`: paths in a `graph` are relative to its folder".to_owned())
             }
             (Some(_), None) | (None, Some(_)) => Ok(file),
-            _ => Err("a test file names its `graph`, or has it as `text`".to_owned()),
+            _ => Err("a test file needs either `graph` or `text`".to_owned()),
         }
     }
 
-    /// Reads a file with one case, of a graph that is not in it. The error says what is wrong and
-    /// where.
+    /// Parses a file with a single case and without a graph. The error names the place.
     pub(crate) fn parse_case(text: &str) -> Result<Self, String> {
         let file: Self = toml_edit::de::from_str(text).map_err(|error| error.to_string())?;
         if file.graph.is_some() || file.text.is_some() || file.base_path.is_some() {
             return Err(
-                "the graph stands beside it: expected neither `graph`, `text` nor `base_path`"
+                "the graph is given separately: expected neither `graph`, `text` nor `base_path`"
                     .to_owned(),
             );
         }
@@ -153,7 +153,7 @@ impl TestFile {
         Ok(file)
     }
 
-    /// Puts its scripts in the place of language models.
+    /// Replaces language models with the scripts of the file.
     pub(crate) fn provide(&self, environment: Environment) -> Environment {
         let provide = |environment: Environment, (name, script): (&String, &Script)| {
             let script = script.clone();
@@ -164,7 +164,7 @@ impl TestFile {
         self.models.iter().fold(environment, provide)
     }
 
-    /// Says which script is in the place of nothing, if one is.
+    /// Returns an error if a script replaces no model.
     pub(crate) fn unused_model(&self, plan: &Plan) -> Option<String> {
         let of = TypeInfo::of::<LanguageModel>().name();
         let sides = plan
@@ -191,8 +191,8 @@ impl TestFile {
         ))
     }
 
-    /// Compiles the graph; `path` is where the file lies. The error is about something else than
-    /// the graph.
+    /// Compiles the graph of the test file at `path`. The error is about something other than the
+    /// graph.
     pub(crate) fn bench(&self, path: &Path, named: &Named) -> Result<Bench, String> {
         let environment = self.provide(Environment::new(Registry::global()));
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -220,18 +220,18 @@ impl TestFile {
 }
 
 impl Bench {
-    /// Of a graph that is compiled.
+    /// Creates a bench for a compiled graph.
     pub(crate) fn of(plan: Arc<Plan>) -> Self {
         Self { plan: Ok(plan) }
     }
 
-    /// Runs a case.
+    /// Runs a case in a new session.
     pub(crate) async fn run(&self, case: &Case) -> Outcome {
         let open = |plan: &_, sides, tokens| Play::new(plan, sides, tokens, "offline");
         self.run_in(case, open).await
     }
 
-    /// Runs a case in the session that `open` opens.
+    /// Runs a case in a session that `open` opens.
     pub(crate) async fn run_in(&self, case: &Case, open: impl Open) -> Outcome {
         let mut outputs = BTreeMap::new();
         let failure = self.judge(case, open, &mut outputs).await.err();
@@ -310,8 +310,8 @@ impl Bench {
     }
 }
 
-/// A session of a case, with an eye on the streams that the case names, or on the graph's outputs
-/// if it names none.
+/// Creates the session of a case. It observes the streams that the case names, or the graph's
+/// outputs if it names none.
 fn start(
     case: &Case,
     plan: &Arc<Plan>,
@@ -327,7 +327,7 @@ fn start(
 }
 
 impl Case {
-    /// A packet that goes in, alone, and is a request.
+    /// Creates a single input line with a request.
     pub(crate) fn request(stream: &str, path: &str, body: &Value) -> Self {
         let value = json!({ "uri": path, "method": "POST", "body": body });
         Self {
@@ -343,7 +343,7 @@ impl Case {
         }
     }
 
-    /// What language models put out instead of what they would generate.
+    /// Returns the recorded tokens of the case; `None` if there are none.
     fn tokens(&self) -> Result<Option<RecordedTokens>, Error> {
         let mut recorded = RecordedTokens::default();
         for (node, steps) in &self.tokens {
@@ -357,7 +357,7 @@ impl Case {
         Ok((!self.tokens.is_empty()).then_some(recorded))
     }
 
-    /// Whether the session ended as expected.
+    /// Checks that the session ended as expected.
     fn judge_end(&self, end: &End) -> Result<(), String> {
         let matches = |wanted: &Option<String>, said: &str| {
             let mut wanted = wanted.iter();
@@ -372,17 +372,17 @@ impl Case {
             }
             (End::Stuck(why), _, Some(_)) if matches(&self.stuck, why) => Ok(()),
             (End::Done, Some(error), _) => Err(format!(
-                "the graph was expected to fail with\n- {error}\n  but ended well\n"
+                "the graph was expected to fail with\n- {error}\n  but it succeeded\n"
             )),
             (End::Done, None, Some(stuck)) => Err(format!(
-                "the graph was expected to get stuck with\n- {stuck}\n  but ended well\n"
+                "the graph was expected to get stuck with\n- {stuck}\n  but it ended\n"
             )),
             (End::Failed(error) | End::Refused(_, error), Some(wanted), _) => Err(format!(
-                "the graph failed in another way\n- {wanted}\n+ {error}\n"
+                "the graph failed with another error\n- {wanted}\n+ {error}\n"
             )),
             (End::Failed(error), None, _) => Err(format!("the graph failed: {error}\n")),
             (End::Stuck(why), _, Some(wanted)) => Err(format!(
-                "the graph is stuck in another way\n- {wanted}\n+ {why}\n"
+                "the graph is stuck for another reason\n- {wanted}\n+ {why}\n"
             )),
             (End::Stuck(why), _, None) => Err(format!("{why}\n")),
             (End::BadLine(problem), ..) => Err(format!("`input`: {problem}\n")),

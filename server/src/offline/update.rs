@@ -1,5 +1,5 @@
-//! Test files that are brought up to date: what came out becomes what is expected. All else in the
-//! file stays as it is written.
+//! Updates of test files: actual packets become expected ones. The rest of the file stays as
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item};
 
 use super::line::Shown;
 
-/// A test file as text that can be changed.
+/// The text of a test file, with its structure.
 pub(crate) struct Document(DocumentMut);
 
 impl Document {
-    /// Reads a file. The error says what is wrong and where.
+    /// Parses a test file. The error names the place.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         text.parse()
             .map(Self)
@@ -23,8 +23,8 @@ impl Document {
         self.0.to_string()
     }
 
-    /// Sets what case `at` expects of streams, and tells whether that makes it right: a case that
-    /// expects an error, or a text or part of a value, says something that no output can replace.
+    /// Replaces the expected packets of case `at`. Returns false if that does not make the case
+    /// pass: an expected error, text or part of a value cannot be replaced by packets.
     pub(crate) fn set(&mut self, at: usize, outputs: &BTreeMap<String, Vec<Shown>>) -> bool {
         let cases = self.0.get_mut("case");
         let cases = cases.and_then(Item::as_array_of_tables_mut);
@@ -57,7 +57,7 @@ impl Document {
         }
         for (stream, packets) in outputs {
             let mut list = toml_edit::Value::from(list(packets));
-            // A comment behind what stood here is about what stands here now.
+            // A comment after the old value belongs to the new one.
             if let Some(before) = expect.get(stream).and_then(Item::as_value) {
                 *list.decor_mut() = before.decor().clone();
             }
@@ -67,7 +67,7 @@ impl Document {
     }
 }
 
-/// The packets of a stream, a line each.
+/// Lists the packets of a stream, one per line.
 fn list(packets: &[Shown]) -> Array {
     let mut array = Array::new();
     for packet in packets {
@@ -88,7 +88,7 @@ fn list(packets: &[Shown]) -> Array {
     array
 }
 
-/// A value of JSON in TOML, which has no null.
+/// Converts a JSON value to TOML; `None` for null, which TOML does not have.
 pub(crate) fn toml_value(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,

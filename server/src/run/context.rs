@@ -1,5 +1,4 @@
-//! The sender of a request: what the layers around the request and its head say of it, and the
-//! graphs that it may use.
+//! The sender of a request, as the layers and the head describe it, and the graphs that it may use.
 
 use std::{
     ops::RangeInclusive,
@@ -23,32 +22,32 @@ use crate::{
     stage::Stage,
 };
 
-/// The header of a request that is to be recorded: `1`, or `payloads` for what its packets carry,
-/// too.
+/// Header that requests a recording: `1`, or `payloads` to include the payloads of packets.
 pub(crate) const RECORD: HeaderName = HeaderName::from_static("x-graphmill-record");
 
-/// The header with which a client says which of its requests belong together.
+/// Header by which a client marks requests that belong together.
 const SESSION: &str = "x-session-id";
 
-/// Lengths of a `traceparent`: later versions are longer than today's.
+/// Range of lengths of a `traceparent`. Later versions are longer than the current one.
 const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
 
-/// State that all runs share: the graphs, the lists of requests and sessions, and the end of the
+/// State that all runs share: the graphs, the lists of requests and sessions, and the stage of the
 /// server.
 pub(crate) struct Runner {
     pub(crate) served: Arc<Served>,
     pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) stage: watch::Receiver<Stage>,
-    /// Maximum time for which a request waits for a graph to be loaded.
+    /// Maximum time that a request waits for a graph to be loaded.
     pub(crate) load_wait: Duration,
-    /// True if all clients are operators: there are no keys, and no listener for operators.
+    /// True if all clients are operators, because there are no keys and no separate listener for
+    /// operators.
     pub(crate) is_open: bool,
-    /// True if requests may bring chat templates of their own.
+    /// True if requests may contain chat templates.
     pub(crate) trusts_templates: bool,
 }
 
-/// The sender of a request, and what its answer has to keep to.
+/// The sender of a request, and limits on its answer.
 pub(crate) struct RequestContext {
     pub(crate) runner: Arc<Runner>,
     pub(super) id: Id,
@@ -56,27 +55,28 @@ pub(crate) struct RequestContext {
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) owner: Option<Owner>,
     arrived: Instant,
-    /// Time for the answer, as far as the head says.
+    /// Time limit of the answer in the head, if any.
     allowed: Option<Duration>,
-    /// The choice among versions, the same for all requests of a session; else by the request's id.
+    /// Choice among versions: the same for all requests of a client's session, else by the
+    /// request's id.
     choice: Choice,
-    /// The trace that the request belongs to: ours where traces are collected, else its sender's.
+    /// Trace of the request: this server's if traces are collected, else the sender's.
     pub(super) traceparent: Option<Arc<str>>,
-    /// The head's [`RECORD`].
+    /// Value of the header [`RECORD`].
     records: Option<HeaderValue>,
 }
 
 impl RequestContext {
-    /// Reads what the layers have noted, and the head.
+    /// Reads the extensions that the layers have set, and the head.
     ///
     /// # Errors
-    /// If the deadline of the head is no time.
+    /// If the deadline in the head is not valid.
     pub(crate) fn read(
         runner: &Arc<Runner>,
         extensions: &Extensions,
         headers: &HeaderMap,
     ) -> Result<Self, Failure> {
-        let extension = "the layers around every route set it";
+        let extension = "the layers around all routes set it";
         let id = extensions.get::<Id>().expect(extension).clone();
         let entry = extensions.get::<Entry>().expect(extension).clone();
         let text = |name: &str| headers.get(name)?.to_str().ok();
@@ -99,18 +99,20 @@ impl RequestContext {
         })
     }
 
-    /// The graphs that are served now. A request asks once, so that it sees one configuration.
+    /// Returns the graphs that are served now. A request calls it once and so sees one
+    /// configuration.
     pub(crate) fn servables(&self) -> Arc<Servables> {
         self.runner.served.now()
     }
 
-    /// Finds a graph or adapter by its name, if the caller may use it: of a graph with versions the
-    /// newest that answers.
+    /// Finds a graph or adapter by its name, if the caller may use it. Of a graph with versions,
+    /// returns the newest that answers.
     pub(crate) fn find(&self, name: &str) -> Result<Named, Failure> {
         self.find_by(name, &Choice::Newest)
     }
 
-    /// The same, of a graph with versions the one that is for this request.
+    /// Finds a graph or adapter like [`RequestContext::find`], but chooses the version for this
+    /// request.
     pub(crate) fn choose(&self, name: &str) -> Result<Named, Failure> {
         self.find_by(name, &self.choice)
     }
@@ -127,8 +129,8 @@ impl RequestContext {
         found
     }
 
-    /// Waits until what [`RequestContext::choose`] finds is available: loads it if it is loaded on
-    /// demand, and waits for a load that is under way.
+    /// Waits until the graph that [`RequestContext::choose`] finds is available. Loads an on-demand
+    /// graph, or waits for a running load.
     pub(crate) async fn available(
         &self,
         name: &str,
@@ -143,25 +145,26 @@ impl RequestContext {
         self.runner.guard(None).wait(available).await
     }
 
-    /// The moment at which the answer has to be there: within the time that the head allows, and
-    /// within this one. A deadline that is too far off to be represented never comes.
+    /// Returns the deadline of the answer, from the time limit in the head and from `within`.
+    /// `None` if neither is set, or the deadline is too far in the future.
     pub(crate) fn deadline(&self, within: Option<Duration>) -> Option<Instant> {
         let shorter = self.allowed.into_iter().chain(within).min();
         shorter.and_then(|time| self.arrived.checked_add(time))
     }
 
-    /// Time for the answer of a graph: as the request says, or else as the graph's entry does.
+    /// Returns the time limit of a graph's answer: from the request, or else from the graph's
+    /// entry.
     pub(crate) fn time_for(&self, graph: &Servable, within: Option<Duration>) -> Option<Duration> {
         let usual = graph.response_timeout().filter(|_| self.allowed.is_none());
         within.or(usual)
     }
 
-    /// Guards waits until that deadline.
+    /// Returns a guard for waits, with the deadline of `within`.
     pub(crate) fn guard(&self, within: Option<Duration>) -> Guard {
         self.runner.guard(self.deadline(within))
     }
 
-    /// The name of the key, where there are keys.
+    /// Returns the name of the key; `None` without keys.
     pub(crate) fn key(&self) -> Option<Arc<str>> {
         self.caller.as_ref().map(|caller| Arc::clone(caller.name()))
     }
@@ -178,12 +181,12 @@ impl RequestContext {
         caller.map_or(self.runner.is_open, Caller::administers)
     }
 
-    /// Settles the account of the caller's key when it is dropped.
+    /// Returns a guard that settles the account of the caller's key on drop.
     pub(crate) fn settlement(&self) -> Option<Settlement> {
         self.caller.clone().map(Settlement)
     }
 
-    /// The account of a run, which counts for the request and its key.
+    /// Returns the account of a run, which counts for the request and its key.
     pub(crate) fn account(&self) -> Account {
         let tally = Arc::clone(&self.entry.tally);
         if let Some(caller) = &self.caller {
@@ -199,19 +202,19 @@ impl RequestContext {
         }
     }
 
-    /// Returns true if its run is to be recorded, or if it asks for that wrongly.
+    /// Returns true if the request has the header [`RECORD`], even an invalid one.
     pub(crate) fn is_recorded(&self) -> bool {
         self.records.is_some()
     }
 
-    /// Reads what is to be recorded of its run, if anything.
+    /// Returns the recording options of the request; `None` if it has no such header.
     pub(super) fn records(&self) -> Result<Option<RecordingOptions>, Failure> {
         let payloads = match self.records.as_ref().map(HeaderValue::as_bytes) {
             None => return Ok(None),
             Some(b"1") => false,
             Some(b"payloads") => true,
             Some(_) => {
-                let message = format!("the header `{RECORD}` is neither `1` nor `payloads`");
+                let message = format!("the header `{RECORD}` must be `1` or `payloads`");
                 return Err(Failure::new(Cause::BadRequest, message));
             }
         };
@@ -222,7 +225,7 @@ impl RequestContext {
         self.recording(payloads).map(Some)
     }
 
-    /// The options of a recording, as the configuration allows them.
+    /// Returns the options of a recording, as far as the configuration allows payloads.
     pub(crate) fn recording(&self, payloads: bool) -> Result<RecordingOptions, Failure> {
         let servables = self.servables();
         let observation = servables.observation();

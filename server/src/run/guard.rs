@@ -1,5 +1,5 @@
-//! The end of waiting. What a request waits for is given up at its deadline, and when the server
-//! ends running requests. A client that leaves drops the wait itself, with all that works for it.
+//! Guards that end waits of a request: at its deadline, and when the server aborts running
+//! requests. If the client leaves, the wait itself is dropped, with everything that works for it.
 
 use std::{future::pending, pin::Pin, time::Instant};
 
@@ -11,14 +11,14 @@ use tokio::{
 use super::Runner;
 use crate::{errors::Failure, stage::Stage};
 
-/// Gives up the waits of a request when it has to end.
+/// A guard for the waits of a request.
 pub(crate) struct Guard {
     stage: watch::Receiver<Stage>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl Runner {
-    /// Guards waits until a deadline, if there is one.
+    /// Creates a guard with a deadline, if there is one.
     pub(crate) fn guard(&self, deadline: Option<Instant>) -> Guard {
         Guard {
             stage: self.stage.clone(),
@@ -28,10 +28,10 @@ impl Runner {
 }
 
 impl Guard {
-    /// Waits for some work, which is dropped if the request has to end before.
+    /// Waits for some work, which is dropped if the request must end first.
     ///
     /// # Errors
-    /// That of the work, or that the server stops, or that the deadline has passed.
+    /// The error of the work, or that the server is stopping, or that the deadline has passed.
     pub(crate) async fn wait<T>(
         &mut self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -44,9 +44,9 @@ impl Guard {
             }
         };
         tokio::select! {
-            // A stop comes first: a client that keeps reading must not hold it up.
+            // The stop is polled first, so that a client that keeps reading cannot delay it.
             biased;
-            // Fails when the server was dropped without a stop, which ends requests too.
+            // Fails if the server was dropped without a stop, which ends requests, too.
             _ = stage.wait_for(|stage| *stage == Stage::Cut) => Err(Failure::stopping()),
             done = work => done,
             () = late => Err(Failure::late()),

@@ -1,8 +1,8 @@
-//! One run of a graph for a request: who asks, the session, and its answer; and the list of all
-//! requests that are being answered.
+//! Runs of graphs for requests: the sender, the session and its answer, and the list of running
+//! requests.
 //!
-//! `context` says who asks and finds the graph, `session` opens and drives the session, `tensors`
-//! feeds one and collects what it gives, and `guard` ends waits.
+//! `context` describes the sender and finds the graph, `session` opens and drives the session,
+//! `tensors` feeds tensors and collects outputs, and `guard` ends waits.
 
 mod context;
 mod entry;

@@ -1,4 +1,4 @@
-//! The requests that are being answered, by their ids, so that they can be cancelled.
+//! The list of running requests by id, for cancelling them.
 
 use std::{
     collections::BTreeMap,
@@ -10,17 +10,17 @@ use graphmill_engine::CancelToken;
 
 use crate::observe::request_id::Id;
 
-/// The id of a request, and its number among those with the same: ids are the clients' own.
+/// Id of a request, and its number among those with the same id, as clients choose ids.
 type Place = (Arc<str>, u64);
 
-/// The running requests, as many as there are sessions.
+/// Running requests, one for each session.
 #[derive(Default)]
 pub(crate) struct Running(Mutex<BTreeMap<Place, Request>>);
 
 struct Request {
-    /// True if its id is known only to the holder of its key, or from its answer.
+    /// True if knowing the id is enough to cancel: it was generated, or the request has a key.
     is_secret: bool,
-    /// The name of its key, where there are keys.
+    /// Name of the key; `None` without keys.
     key: Option<Arc<str>>,
     cancel: CancelToken,
 }
@@ -30,7 +30,7 @@ impl Running {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a request until the entry is dropped.
+    /// Adds a request to the list until the result is dropped.
     pub(crate) fn list(
         self: &Arc<Self>,
         id: &Id,
@@ -53,13 +53,14 @@ impl Running {
         }
     }
 
-    /// The number of requests that are being answered.
+    /// Returns the number of running requests.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// Cancels all requests of an id and a key, or of any key. Where there are no keys, an id that
-    /// a client has chosen does not do: another one could guess it. Returns true if there is one.
+    /// Cancels all requests with an id, of a key or of any key. Without keys, an id that a client
+    /// has chosen is ignored, because other clients could guess it. Returns true if a request was
+    /// cancelled.
     pub(crate) fn cancel(&self, id: &str, key: Option<&str>, of_any_key: bool) -> bool {
         let all = self.lock();
         let of_id = all.range(places(&id.into())).map(|(_, request)| request);
@@ -71,12 +72,12 @@ impl Running {
     }
 }
 
-/// The places of requests with an id.
+/// Returns the range of list keys with an id.
 fn places(id: &Arc<str>) -> impl RangeBounds<Place> + use<> {
     (Arc::clone(id), 0)..=(Arc::clone(id), u64::MAX)
 }
 
-/// The entry of a request.
+/// Guard that removes a request from the list on drop.
 pub(crate) struct Listing {
     running: Arc<Running>,
     place: Place,

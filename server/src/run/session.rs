@@ -1,8 +1,8 @@
-//! The session of a request: opened, driven, and its packets as they come. Those of a graph that
-//! takes HTTP requests are what HTTP responses are made of: a whole body, or a stream of events.
+//! The session of a request: opening, driving, and its packets. For a graph that takes HTTP
+//! requests, packets form the HTTP response: a whole body, or a stream of events.
 //!
-//! A `Run` owns the session's handle, and the session ends when the handle is dropped. So does
-//! everything that works for the request: there is no other way to cancel, and none is needed.
+//! A `Run` owns the session's handle, and the session ends when the handle is dropped, with
+//! everything that works for the request. There is no other way to cancel.
 
 use std::{
     future::poll_fn,
@@ -26,53 +26,53 @@ use crate::{
     sessions::{About, Entered},
 };
 
-/// Time for a session to end by itself once its deadline has passed. One does not while a node
-/// computes in its task.
+/// Time for a session to end by itself after its deadline. It cannot while a node computes in its
+/// task.
 const NOTICE: Duration = Duration::from_millis(20);
 
-/// Options of one run.
+/// The options of a run.
 pub(super) struct RunOptions<'a> {
-    /// A name of the session, for people.
+    /// Description of the session for people.
     pub(super) label: &'a str,
     pub(super) sides: &'a SidePackets,
-    /// The level that nodes which batch tensors have for it; 0 for their default.
+    /// Priority level for nodes that batch tensors; 0 for their default.
     pub(super) batch_priority: u32,
-    /// The moment at which the session ends at the latest.
+    /// Deadline after which the session is cancelled.
     pub(super) deadline: Option<Instant>,
     pub(super) driver: Driver,
-    /// Makes spans of the run, where they are sent.
+    /// Creator of the spans of the run, if they are sent.
     pub(super) trace: Option<RunTrace>,
 }
 
-/// The one who polls a session.
+/// The task that polls a session.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// Polled by the reader of its packets: a one-shot run.
+    /// The reader of its packets, for a run of a single request.
     Reader,
-    /// A task of its own.
+    /// A separate task, for a run that outlives a request.
     Task,
 }
 
-/// A packet of a graph, and the position of its output.
+/// An output packet, with the index of its output.
 pub(crate) type OutputPacket = (usize, Packet);
 
 /// One run of a graph.
 pub(crate) struct Run {
     pub(crate) plan: Arc<Plan>,
     outputs: Vec<Option<OutputStream>>,
-    /// Resolves when the session has ended; `None` once it has.
+    /// Resolves when the session has ended; `None` after that.
     session: Option<BoxFuture<'static, Result<Summary, Failure>>>,
-    /// The way in which it has ended.
+    /// Result of the session after its end.
     outcome: Option<Result<Summary, Failure>>,
     guard: Guard,
-    /// Cancels the session when the last is dropped.
+    /// Cancels the session when its last clone is dropped.
     pub(super) handle: Arc<Handle>,
-    /// Lists the request and its session, and keeps their graph in memory.
+    /// Guards that list the request and its session, and keep the graph in memory.
     _listed: (Listing, Entered, InUse),
 }
 
 impl RequestContext {
-    /// Makes a session of the request, and lists the request until the listing is dropped.
+    /// Creates the session of a request, and lists the request until the guard is dropped.
     pub(crate) fn session(
         &self,
         plan: &Arc<Plan>,
@@ -170,25 +170,25 @@ impl Run {
         Ok(run)
     }
 
-    /// The next packet of the answer to an HTTP request, as [`Run::next`].
+    /// Returns the next packet of the answer to an HTTP request, like [`Run::next`].
     pub(crate) async fn next_response(&mut self) -> Result<Option<HttpResponse>, Failure> {
         let Some((_, packet)) = self.next().await? else {
             return Ok(None);
         };
         packet.into_value().map(Some).ok_or_else(|| {
-            let why = "the graph's answer is a packet of another type than `HttpResponse`";
+            let why = "the graph's answer is a packet whose type is not `HttpResponse`";
             Failure::new(Cause::NoAnswer, why)
         })
     }
 
-    /// Waits for the end of the session. Returns its summary, if it ended well.
+    /// Waits for the end of the session. Returns its summary if it succeeded.
     pub(crate) async fn finish(&mut self) -> Option<&Summary> {
         while let Ok(Some(_)) = self.next().await {}
         self.summary()
     }
 
-    /// The next packet of any output; `None` when the session has ended well. May be dropped before
-    /// it is ready: no packet is lost.
+    /// Returns the next packet of any output; `None` when the session has ended without an error.
+    /// Dropping the future loses no packet.
     pub(crate) async fn next(&mut self) -> Result<Option<OutputPacket>, Failure> {
         let next = poll_fn(|cx| {
             loop {
@@ -207,7 +207,7 @@ impl Run {
                         Some(Ok(_)) | None => Ok(None),
                     });
                 };
-                // Outputs may still have packets.
+                // Outputs may still contain packets.
                 self.outcome = Some(ready!(session.poll_unpin(cx)));
                 self.session = None;
             }
@@ -215,7 +215,7 @@ impl Run {
         self.guard.wait(next).await
     }
 
-    /// Returns the summary of the session, if it is known to have ended well.
+    /// Returns the summary of the session, if it is known to have succeeded.
     pub(crate) fn summary(&self) -> Option<&Summary> {
         self.outcome.as_ref()?.as_ref().ok()
     }

@@ -1,5 +1,4 @@
-//! A run of a graph with tensors: its inputs are fed by name, and its outputs are taken as they
-//! come.
+//! Runs of graphs with tensors: inputs are fed by name, and output packets are collected.
 
 use std::{future::pending, sync::Arc, time::Instant};
 
@@ -18,7 +17,7 @@ use crate::{
     tensors,
 };
 
-/// Tensors by the names of their streams.
+/// Tensors with the names of their streams.
 pub(crate) type Tensors = Vec<(String, Tensor)>;
 
 impl Run {
@@ -43,7 +42,7 @@ impl Run {
         Self::open(who, ready, plan.graph_outputs(), options)
     }
 
-    /// A feeder of the session's inputs.
+    /// Creates a feeder for the session's inputs.
     pub(crate) fn feeder(&self) -> Feeder {
         Feeder {
             last: vec![Timestamp::UNSET; self.plan.graph_inputs().count()],
@@ -52,7 +51,7 @@ impl Run {
         }
     }
 
-    /// The packet of an output as a tensor, with the output's name.
+    /// Converts an output packet to a tensor, with the output's name.
     pub(crate) fn tensor(
         &self,
         (position, packet): OutputPacket,
@@ -60,14 +59,14 @@ impl Run {
         let name = self.plan.graph_outputs().nth(position);
         let name = tensors::output_name(&self.plan, name.unwrap_or_default());
         let tensor = tensors::to_tensor(packet).map_err(|of| {
-            let message = format!("the graph's output `{name}` is `{of}`, which is no tensor");
+            let message = format!("the graph's output `{name}` is `{of}`, which is not a tensor");
             Failure::new(Cause::NoAnswer, message)
         })?;
         Ok((name.to_owned(), tensor))
     }
 
-    /// The one packet of each output until the session has ended; with `until_idle`, until the
-    /// graph has nothing more to do for what was pushed. Outputs without one are left out.
+    /// Collects the one packet of each output until the session has ended; with `until_idle`, until
+    /// the graph has processed the pushed packets. Outputs without a packet are left out.
     pub(crate) async fn collect(
         &mut self,
         until_idle: Option<&Feeder>,
@@ -91,8 +90,8 @@ impl Run {
             let position = given.0;
             if let Some((name, _)) = found[position].replace(self.tensor(given)?) {
                 let instead = match until_idle {
-                    None => "ModelStreamInfer takes them all",
-                    Some(_) => "a stream without `sequence_id` takes them all",
+                    None => "use ModelStreamInfer for several packets",
+                    Some(_) => "use a stream without `sequence_id` for several packets",
                 };
                 let why =
                     format!("the graph's output `{name}` has more than one packet: {instead}");
@@ -102,19 +101,19 @@ impl Run {
     }
 }
 
-/// Says the timestamp of a request's packets; the name is that of OpenVINO Model Server.
+/// Parameter with the timestamp of a request's packets, named as in OpenVINO Model Server.
 pub(crate) const TIMESTAMP: &str = "OVMS_MP_TIMESTAMP";
 
-/// Feeds the inputs of a session.
+/// Feeder of a session's inputs.
 pub(crate) struct Feeder {
     pub(crate) plan: Arc<Plan>,
     handle: Arc<Handle>,
-    /// By input: the timestamp of its last packet.
+    /// Timestamp of the last packet of each input.
     last: Vec<Timestamp>,
 }
 
 impl Feeder {
-    /// Refuses a timestamp at which one of the inputs cannot have a packet any more.
+    /// Refuses a timestamp that is too low for one of the inputs.
     pub(crate) fn check(
         &self,
         packets: &[(String, Packet)],
@@ -124,7 +123,7 @@ impl Feeder {
             let last = self.position(name).map(|position| self.last[position]);
             if let Some(last) = last.filter(|last| *last >= time) {
                 let why = format!(
-                    "the packet of `{name}` at {time} comes after one at {last}: timestamps of a stream grow"
+                    "the packet of `{name}` at {time} comes after one at {last}: timestamps of a stream must increase"
                 );
                 return Err(Failure::new(Cause::BadRequest, why)
                     .of_field(format!("parameters.{TIMESTAMP}")));
@@ -133,14 +132,14 @@ impl Feeder {
         Ok(())
     }
 
-    /// The first timestamp from `now` on at which every input can have a packet.
+    /// Returns the first timestamp, `now` or later, that is high enough for every input.
     pub(crate) fn next_time(&self, now: i64) -> Timestamp {
         let last = self.last.iter().max().copied();
         Timestamp::new(now).max(last.unwrap_or(Timestamp::UNSET).next())
     }
 
-    /// Sends packets, waiting while queues are full, and keeps what is to be kept until the graph
-    /// has taken them.
+    /// Sends packets, and waits while queues are full. The guard is kept until the graph has taken
+    /// the packets.
     pub(crate) async fn push(
         &mut self,
         packets: Vec<(String, Packet)>,
@@ -160,15 +159,15 @@ impl Feeder {
         Ok(())
     }
 
-    /// Closes all inputs.
+    /// Closes all inputs of the session.
     pub(crate) fn close(&self) {
         self.handle.close_all();
     }
 
-    /// Resolves when what was pushed has been worked off as far as it goes, and no node waits for
-    /// something outside of the graph, such as a language model.
+    /// Resolves when the pushed packets have been processed as far as possible, and no node waits
+    /// for something outside of the graph, such as a language model.
     pub(crate) async fn idle(&self) {
-        // How the session ended is told where its outputs end.
+        // The end of its outputs reports how the session ended.
         let _ = self.handle.wait_until_settled().await;
     }
 

@@ -1,4 +1,4 @@
-//! The graph that answers requests which name none that is served, and the dialect of those at a path
+//! The default graph for requests that name no served graph, and the choice of the dialect at paths
 //! that several dialects have.
 
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use graphmill_dialects::bodies::TOKENIZE;
 use super::{Choice, Servable, Servables};
 use crate::errors::{Cause, Failure};
 
-/// Graphs that are named in a failure.
+/// Maximum number of graphs in an error.
 const NAMED: usize = 10;
 
 impl Servables {
-    /// The graph for requests at an endpoint of a dialect: the one of the name `preferred`, if it
-    /// reads them, or else the only one that the client may see and that does.
+    /// Returns the graph for requests at an endpoint of a dialect: the graph named `preferred` if
+    /// it reads them, or else the only graph that the client may see and that does.
     ///
     /// # Errors
     /// If there is none, or if there are several.
@@ -45,10 +45,10 @@ impl Servables {
                 .map(|it| format!("`{it}`"))
                 .collect();
             let message = match shown.as_slice() {
-                [] => format!("no graph that is served answers at `{endpoint}`"),
+                [] => format!("no served graph answers at `{endpoint}`"),
                 shown => format!(
-                    "`model` names no graph that is served, and several could answer: {}; \
-                     `--any_model=NAME` says which one does",
+                    "`model` names no served graph, and several could answer: {}; choose one with \
+                     `--any_model=NAME`",
                     shown.join(", ")
                 ),
             };
@@ -62,8 +62,8 @@ impl Servables {
             .any(|it| sees(it.graph()) && it.made().reads(endpoint))
     }
 
-    /// The graph that is meant where a question about prompts names none: of those that the client
-    /// may see the only one that reads prompts, or one with the only language model.
+    /// Returns the graph for a question about prompts that names none: the only one that the client
+    /// may see and that reads prompts, or one with the only language model.
     pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
         let visible = || self.all().filter(|it| sees(it.graph()));
         let mut asked: Vec<_> = visible().filter(|it| it.made().reads(TOKENIZE)).collect();
@@ -81,8 +81,8 @@ impl Servables {
         is_one.then_some(with_model)
     }
 
-    /// The dialect of a request, where several have its path: that which its body is of, and for
-    /// which there is a graph.
+    /// Returns the dialect of a request if several have its path: the one that fits its body, and
+    /// for which there is a graph.
     pub(crate) fn meant(
         &self,
         target: Target,

@@ -1,5 +1,4 @@
-//! Requests for graphs that are not available: they wait for a load that is under way, or have the
-//! graph loaded.
+//! Requests for graphs that are not available. They wait for a running load, or start one.
 
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -12,34 +11,35 @@ use tokio::{task::spawn_blocking, time::timeout_at};
 use super::{Named, Servable, Served, StateName, usage::InUse};
 use crate::errors::{Cause, Failure};
 
-/// Requests that wait for one graph; each holds its body. Further ones are refused.
+/// Maximum number of requests that wait for a graph, as each holds its body. Further ones are
+/// refused.
 const MAX_WAITING: usize = 256;
 
-/// How long a request waits.
+/// The time limits of a waiting request.
 pub(crate) struct Patience {
-    /// For a load, at most.
+    /// Maximum time for a load.
     pub(crate) load: Duration,
-    /// For anything.
+    /// Deadline of the request, for everything.
     pub(crate) deadline: Option<Instant>,
 }
 
 /// A graph that answers, and stays in memory until this is dropped.
 pub(crate) struct Ready {
     pub(crate) servable: Arc<Servable>,
-    /// The adapter that the request names.
+    /// Adapter that the request names.
     pub(crate) adapter: Option<Arc<str>>,
     pub(crate) plan: Arc<Plan>,
     pub(crate) in_use: InUse,
 }
 
 impl Ready {
-    /// What sessions are opened on.
+    /// Returns the plan for opening sessions.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 }
 
-/// A request that waits for a graph, until this is dropped.
+/// The place of a waiting request, released on drop.
 struct Place(Arc<Servable>);
 
 impl Place {
@@ -61,9 +61,9 @@ impl Drop for Place {
 }
 
 impl Served {
-    /// The graph that the callback `find` returns, once it is available: loads it on demand, and
-    /// waits for it. `find` is called again after each state change, because a reload may have
-    /// replaced the configuration.
+    /// Waits until the graph that `find` returns is available, after loading it on demand. `find`
+    /// is called again after each state change, because a reload may have replaced the
+    /// configuration.
     pub(crate) async fn available(
         self: &Arc<Self>,
         find: impl Fn() -> Result<Named, Failure>,
@@ -98,7 +98,7 @@ impl Served {
                 return Err(failure);
             }
             if Instant::now() >= ends {
-                // As it is now: the load may have begun with this request.
+                // The current state, as this request may have started the load.
                 let failure = servable.plan().err().unwrap_or(failure);
                 return Err(late(&servable, failure, patience.deadline));
             }
@@ -108,18 +108,18 @@ impl Served {
             {
                 place = Some(Place::of(&servable)?);
             }
-            // Ends at the latest by timeout; the sender of changes is never gone.
+            // The timeout ends it at the latest. The sender of changes is never dropped.
             let _ = timeout_at(ends.into(), changed.changed()).await;
         }
     }
 
-    /// Loads a graph that a request has claimed, unless another one has taken its place meanwhile.
+    /// Loads a graph that a request has claimed, unless a reload has replaced it.
     fn load_wanted(&self, servable: &Arc<Servable>) {
         let mut looked = self.looking();
         let servables = self.now();
         let is_listed = |now: &Arc<Servable>| Arc::ptr_eq(now, servable);
         if !servables.get(servable.name()).is_some_and(is_listed) {
-            servable.becomes_unloaded("another one has taken its place");
+            servable.becomes_unloaded("it was replaced");
             return;
         }
         if servable.state_name() != StateName::Loading {
@@ -129,7 +129,7 @@ impl Served {
         let (made, wrong) = servables.check(entry);
         servable.was_made_of(made);
         if let Some(failed) = wrong {
-            // No other graph leaves for it.
+            // No other graph is unloaded for it.
             servables.has_failed(entry, &failed);
             servables.tell(entry, &failed);
         } else if let Err(reason) = servables.make_room(servable) {
@@ -143,7 +143,7 @@ impl Served {
     }
 }
 
-/// The failure of a request that has waited in vain.
+/// Returns the failure of a request whose wait has ended.
 fn late(servable: &Servable, failure: Failure, deadline: Option<Instant>) -> Failure {
     if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
         let name = servable.name();

@@ -7,15 +7,15 @@ use graphmill_llm::{Health, LlmEngineState};
 
 use super::{Servable, Servables, StateName};
 
-/// An engine that has had work for this long without making a step is not ready, whether it will be
-/// given up for it or not. Far above the time of the longest step: a full prefill batch of a large
-/// model on a slow machine.
+/// Time without a step after which an engine with work is not ready, even if it is not restarted
+/// for that. It is far above the longest step: a full prefill batch of a large model on a slow
+/// machine.
 const STALLED: Duration = Duration::from_mins(1);
 
-/// Graphs that are named in a reason; there may be hundreds.
+/// Maximum number of graphs in a reason, as there may be hundreds.
 const NAMED: usize = 10;
 
-/// How an engine of a graph is.
+/// The health of an engine of a graph.
 struct LlmEngineHealth {
     model: String,
     stalled: Duration,
@@ -23,7 +23,7 @@ struct LlmEngineHealth {
 }
 
 impl LlmEngineHealth {
-    /// Why it does not answer, if it does not.
+    /// Returns the reason why the engine does not answer; `None` if it does.
     fn unready(&self) -> Option<String> {
         let Self {
             model,
@@ -50,14 +50,15 @@ impl LlmEngineHealth {
 }
 
 impl Servable {
-    /// Why requests for the graph would not be answered now; `None` when they would.
+    /// Returns the reason why requests for the graph would not be answered now; `None` if they
+    /// would.
     pub(crate) fn unready(&self) -> Option<String> {
         let name = self.name();
         match self.state_name() {
             StateName::Listed | StateName::Loading | StateName::Unloading | StateName::Unloaded
                 if self.loads_on_demand() && self.is_settled() =>
             {
-                // A request has it loaded, and a load under way is no news.
+                // A request loads it, so that neither that nor a running load is a reason.
                 let reason = self.last_failure()?;
                 Some(format!("`{name}` could not be loaded: {reason}"))
             }
@@ -67,7 +68,7 @@ impl Servable {
             }
             StateName::Listed | StateName::Loading => Some(format!("loading `{name}`")),
             StateName::Unloading | StateName::Unloaded => {
-                Some(format!("`{name}` makes room for what takes its place"))
+                Some(format!("`{name}` is being unloaded or replaced"))
             }
             StateName::Failed => {
                 let reason = self.failure().unwrap_or_default();
@@ -81,7 +82,7 @@ impl Servable {
         }
     }
 
-    /// Whether it is loaded without a request for it, and is not yet.
+    /// Returns true if it is loaded without a request, but not yet.
     fn is_awaited(&self) -> bool {
         match self.state_name() {
             StateName::Listed | StateName::Loading => {
@@ -91,7 +92,7 @@ impl Servable {
         }
     }
 
-    /// How its engines are.
+    /// Returns the health of its engines.
     fn engines(&self) -> Vec<LlmEngineHealth> {
         let generating = self
             .resources()
@@ -120,8 +121,8 @@ impl Servable {
 }
 
 impl Servables {
-    /// Why no graph will ever answer, if so: none is listed, or none could be loaded or waits to
-    /// be.
+    /// Returns the reason why no graph will ever answer: none is listed, or none could be loaded or
+    /// waits for its files. `None` while one may.
     pub(crate) fn nothing_to_serve(&self) -> Option<String> {
         if self.iter().next().is_none() {
             return Some("the configuration lists no graph".to_owned());
@@ -129,14 +130,14 @@ impl Servables {
         let failed = |servable: &Servable| {
             (servable.state_name() == StateName::Failed).then(|| format!("`{}`", servable.name()))
         };
-        // Why is in the log.
+        // The reason is in the log.
         let names: Option<Vec<String>> = self.iter().map(failed).collect();
         names.map(|names| format!("{} could not be loaded", listed(&names, ", ")))
     }
 
-    /// Why the server is not ready; `None` when it is: all graphs are that are neither optional nor
-    /// kept out by an operator. Where there is no other, one has to be, once each has been loaded or
-    /// has failed.
+    /// Returns the reason why the server is not ready; `None` if it is. All graphs must be ready
+    /// that are neither optional nor kept out by an operator. If there are none of these, one graph
+    /// must be ready after all were tried.
     pub(crate) fn unready(&self) -> Option<String> {
         let is_required = |servable: &&Servable| !servable.is_optional() && !servable.is_kept_out();
         let required: Vec<&Servable> = self.iter().filter(is_required).collect();
@@ -153,15 +154,16 @@ impl Servables {
         }
         let reasons = required.iter().filter_map(|servable| servable.unready());
         let mut reasons: Vec<String> = reasons.collect();
-        // Graphs that share an engine have the same to say.
+        // Graphs that share an engine have the same reason.
         reasons.dedup();
         (!reasons.is_empty()).then(|| listed(&reasons, "; "))
     }
 
-    /// Why no graph would answer; `None` when one would.
+    /// Returns the reason why no graph would answer; `None` if one would.
     fn none_is_ready(&self) -> Option<String> {
         if self.iter().next().is_none() {
-            // If none is configured, none is missing, unless the server waits for one.
+            // Without any graph in the configuration, none is missing, unless the server waits for
+            // one.
             return self
                 .waits
                 .then(|| "the configuration lists no graph".to_owned());
@@ -177,7 +179,8 @@ impl Servables {
         Some(listed(&reasons, "; "))
     }
 
-    /// Why the server will not get well by itself: an engine failed and could not be started again.
+    /// Returns the reason why the server cannot recover by itself: an engine failed and could not
+    /// be restarted.
     pub(crate) fn beyond_help(&self) -> Option<String> {
         let engines = self.iter().flat_map(Servable::engines);
         let mut failed = engines.filter(|engine| engine.health.state == LlmEngineState::Failed);
@@ -185,7 +188,7 @@ impl Servables {
     }
 }
 
-/// The first of some things.
+/// Joins the first entries of a list, and the number of others.
 fn listed(all: &[String], between: &str) -> String {
     let shown = all.iter().take(NAMED).cloned().collect::<Vec<_>>();
     match all.len().saturating_sub(NAMED) {

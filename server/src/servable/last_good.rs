@@ -1,6 +1,6 @@
-//! The last configuration in which all graphs loaded, saved in a file with the texts of its graphs
-//! and subgraphs, so that a server can start with it after the files were broken. Models are not
-//! saved; their stamps show whether they are still the same.
+//! The last configuration in which all graphs loaded. It is saved in a file with the texts of its
+//! graphs and subgraphs, so that a server can start with it after the files were broken. Models are
+//! not saved; their stamps show if they have changed.
 
 use std::{
     fs, io,
@@ -20,22 +20,22 @@ use crate::{
     replace::replace,
 };
 
-/// The form of the file; another one is not read.
+/// Version of the file's format; others are not read.
 const FORMAT: u32 = 1;
 
-/// Where the last good configuration of a `config.json` is kept.
+/// Store of the last good configuration of a `config.json`.
 #[derive(Clone, Debug)]
 pub(crate) struct Keeper {
     file: PathBuf,
     source: PathBuf,
 }
 
-/// A configuration as it was kept.
+/// A stored configuration, and what has changed since then.
 pub(crate) struct LastGood {
     pub(crate) config: Config,
-    /// Where it was found, and of which time it is.
+    /// Description of its file and its time.
     pub(crate) told: String,
-    /// Files that are others by now, or gone.
+    /// Files that have changed or disappeared since then.
     pub(crate) changed: Vec<PathBuf>,
 }
 
@@ -43,22 +43,22 @@ pub(crate) struct LastGood {
 #[serde(deny_unknown_fields)]
 struct SavedConfig {
     format: u32,
-    /// When it was kept, for people.
+    /// Time when it was stored, for people.
     time: String,
     source: PathBuf,
-    /// The text of the configuration, for people.
+    /// Text of the configuration, for people.
     config: Option<String>,
     graphs: Vec<SavedGraph>,
     subgraphs: Vec<SavedSubgraph>,
     canaries: Vec<Canary>,
     places: Vec<PathBuf>,
-    /// Absent in files of programs that had none.
+    /// Absent in files of older versions.
     #[serde(default)]
     observation: SavedObservation,
     models: Vec<Stamp>,
 }
 
-/// Whether payloads are hidden, and what of them is.
+/// The stored setting for payloads and their redaction.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedObservation {
@@ -70,7 +70,7 @@ struct SavedObservation {
 #[serde(deny_unknown_fields)]
 struct SavedGraph {
     name: String,
-    /// Absent in files of programs that had none.
+    /// Absent in files of older versions.
     #[serde(default)]
     aliases: Vec<String>,
     version: Option<u64>,
@@ -89,18 +89,18 @@ struct SavedSubgraph {
     text: String,
 }
 
-/// What tells a file from another one of its name.
+/// The properties that distinguish versions of a file.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stamp {
     file: PathBuf,
     bytes: u64,
-    /// Since 1970.
+    /// Time of the last change, since 1970.
     modified: Duration,
 }
 
 impl Keeper {
-    /// Keeps the configuration `source` in a folder, which is made if it is not there.
+    /// Creates the store of the configuration `source` in a folder, which is created if missing.
     pub(crate) fn new(folder: &Path, source: &Path) -> io::Result<Self> {
         let source = path::absolute(source)?;
         fs::create_dir_all(folder)?;
@@ -111,7 +111,7 @@ impl Keeper {
         Ok(Self { file, source })
     }
 
-    /// Keeps what is served, if all of it is.
+    /// Stores the served configuration, if all of its graphs are loaded.
     pub(super) fn keep(&self, servables: &Servables) {
         let is_wrong = |state| matches!(state, StateName::Failed | StateName::Waiting);
         let mut required = servables.iter().filter(|servable| !servable.is_optional());
@@ -120,13 +120,13 @@ impl Keeper {
         }
         let file = self.file.display();
         match self.write(servables) {
-            Ok(true) => tracing::info!("the configuration is kept in `{file}`"),
+            Ok(true) => tracing::info!("stored the configuration in `{file}`"),
             Ok(false) => {}
-            Err(error) => tracing::warn!("the configuration cannot be kept in `{file}`: {error}"),
+            Err(error) => tracing::warn!("cannot store the configuration in `{file}`: {error}"),
         }
     }
 
-    /// Whether there was something new to write.
+    /// Writes the file. Returns false if nothing has changed.
     fn write(&self, servables: &Servables) -> io::Result<bool> {
         let mut kept = SavedConfig::of(servables, &self.source)?;
         if let Ok(before) = self.read() {
@@ -146,23 +146,23 @@ impl Keeper {
         let file = self.file.display();
         let text = read_regular(&self.file).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "no configuration of `{}` was kept: `{file}` does not exist",
+                "no configuration of `{}` is stored: `{file}` does not exist",
                 self.source.display()
             ),
-            _ => format!("cannot read the kept configuration `{file}`: {error}"),
+            _ => format!("cannot read the stored configuration `{file}`: {error}"),
         })?;
         let kept: SavedConfig = serde_json::from_slice(&text)
-            .map_err(|error| format!("the kept configuration `{file}` is damaged: {error}"))?;
+            .map_err(|error| format!("the stored configuration `{file}` is damaged: {error}"))?;
         if kept.format != FORMAT {
             return Err(format!(
-                "the kept configuration `{file}` has the format {}, and this program reads {FORMAT}",
+                "the stored configuration `{file}` has the format {}: expected {FORMAT}",
                 kept.format
             ));
         }
         Ok(kept)
     }
 
-    /// The configuration that was kept. The error says why there is none.
+    /// Returns the stored configuration. The error is the reason why there is none.
     pub(crate) fn find(&self) -> Result<LastGood, String> {
         let kept = self.read()?;
         let is_same = |stamp: &&Stamp| Stamp::of(&stamp.file).as_ref() == Some(*stamp);
@@ -172,7 +172,7 @@ impl Keeper {
             told: format!("as it was at {} (`{}`)", kept.time, self.file.display()),
             config: kept.config().map_err(|what| {
                 let file = self.file.display();
-                format!("the kept configuration `{file}` is damaged: {what}")
+                format!("the stored configuration `{file}` is damaged: {what}")
             })?,
         })
     }
@@ -286,7 +286,7 @@ fn subgraphs(kept: Vec<SavedSubgraph>) -> Result<Vec<Subgraph>, String> {
 }
 
 impl Stamp {
-    /// Of a file that is there now.
+    /// Reads the properties of an existing file.
     fn of(file: &Path) -> Option<Self> {
         let metadata = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
         let modified = metadata.modified().unwrap_or(UNIX_EPOCH);

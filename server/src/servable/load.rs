@@ -1,4 +1,4 @@
-//! From a graph file to a plan with its models loaded.
+//! Compilation of a graph file to a plan with loaded models.
 
 use std::{path::Path, sync::Arc};
 
@@ -20,45 +20,45 @@ use crate::{
     tensors::{self, Declared},
 };
 
-/// The tags of the stream on which a graph takes an HTTP request. OVMS's graphs that embed and rank
+/// Tags of the input stream for HTTP requests. Graphs of OpenVINO Model Server that embed and rank
 /// have the shorter one.
 const REQUEST_TAGS: [&str; 2] = ["HTTP_REQUEST_PAYLOAD", "REQUEST_PAYLOAD"];
-/// The tags of the stream on which a graph gives the answer.
+/// Tags of the output stream for HTTP answers.
 const RESPONSE_TAGS: [&str; 2] = ["HTTP_RESPONSE_PAYLOAD", "RESPONSE_PAYLOAD"];
 
-/// The stream on which a graph takes an HTTP request.
+/// Returns the input stream for HTTP requests.
 pub(crate) fn request_stream(plan: &Plan) -> Option<&str> {
     let mut tags = REQUEST_TAGS.into_iter();
     tags.find_map(|tag| plan.input_with_tag(tag))
 }
 
-/// The stream on which a graph gives the answer.
+/// Returns the output stream for HTTP answers.
 pub(crate) fn response_stream(plan: &Plan) -> Option<&str> {
     let mut tags = RESPONSE_TAGS.into_iter();
     tags.find_map(|tag| plan.output_with_tag(tag))
 }
 
-/// What compiling a graph file gave.
+/// The result of compiling a graph file.
 pub(crate) struct Compiled {
     /// `None` when a diagnostic is an error.
     pub(crate) plan: Option<Arc<Plan>>,
-    /// The texts that the diagnostics point into.
+    /// Texts that the diagnostics refer to.
     pub(crate) sources: SourceMap,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(super) made: Made,
 }
 
-/// What a graph is made of.
+/// The sources of a graph.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Made {
-    /// The files: the graph, its subgraphs, models and what lies beside them.
+    /// Files: the graph, its subgraphs, models and files beside them.
     pub(super) seen: FileStamps,
-    /// The text of the graph file; none where it cannot be read.
+    /// Text of the graph file; `None` if it cannot be read.
     pub(super) text: Option<Arc<str>>,
-    /// The subgraphs beside it.
+    /// Subgraphs in the graph's folder.
     pub(super) beside: Arc<[Subgraph]>,
-    /// The dialects whose requests its nodes read, by their endpoints: none of a graph of tensors.
-    /// `None` where that is not known: before it is compiled, or where nodes of other crates read.
+    /// Endpoints of the dialects whose requests its nodes read; empty for a graph of tensors.
+    /// `None` if not known: before it is compiled, or if nodes of other crates read requests.
     pub(super) reads: Option<Vec<&'static str>>,
 }
 
@@ -69,7 +69,7 @@ impl Made {
         read.any(|own| *own == endpoint)
     }
 
-    /// The entry of a graph with what it was made of in the place of its files.
+    /// Returns the entry of a graph with its stored sources in place of its files.
     pub(super) fn entry(&self, entry: &GraphEntry) -> GraphEntry {
         GraphEntry {
             text: self.text.clone().or_else(|| entry.text.clone()),
@@ -79,8 +79,8 @@ impl Made {
     }
 }
 
-/// Compiles a graph file; paths in its options are relative to `base`, and the subgraphs that lie
-/// beside it can be its nodes. The error is about the files themselves.
+/// Compiles a graph file. Paths in its options are relative to `base`, and subgraphs in its folder
+/// can be its nodes. The error is about the files themselves.
 pub(crate) fn compile(
     file: &Path,
     base: &Path,
@@ -97,7 +97,7 @@ pub(crate) fn compile(
     Ok(compiled)
 }
 
-/// Compiles the text of a graph as if it were that of `file`.
+/// Compiles a text as if it were the contents of `file`.
 pub(crate) fn compile_text(
     file: &Path,
     contents: impl Into<Vec<u8>>,
@@ -109,14 +109,14 @@ pub(crate) fn compile_text(
     compile_with(file, contents.into(), base, environment, &known)
 }
 
-/// Compiles the text of a graph that no file has. Only what the registry knows can be its nodes.
+/// Compiles the text of a graph without a file. It can use only subgraphs in the registry.
 pub(super) fn compile_alone(text: String, environment: &Environment) -> Compiled {
     let known = Named::default().and_kept(&[]);
     let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));
     compile_with(file, text.into_bytes(), base, environment, &known)
 }
 
-/// Compiles the text of a graph that is not served as if it were that of the entry's file.
+/// Compiles the text of a graph that is not served, as if it were the contents of the entry's file.
 pub(super) fn compile_in_place(
     text: &str,
     entry: &GraphEntry,
@@ -154,7 +154,7 @@ fn compile_with(
             .with_registry(registry)
             .with_files(Arc::clone(&files));
         if has_errors(&diagnostics) {
-            // What else is wrong is worth knowing; models are not loaded for it.
+            // Other errors are reported, too, but models are not loaded.
             environment = environment.looking_only();
         }
         let (compiled, more) = Plan::compile(&graph, &mut sources, &environment);
@@ -182,8 +182,8 @@ fn compile_with(
     }
 }
 
-/// The endpoints of the dialects of the requests that enter a graph, as far as its nodes tell. A
-/// node of a graph of tensors reads what another one has made.
+/// Returns the endpoints of the dialects of requests to a graph, as far as its nodes show. In a
+/// graph of tensors, such a node reads a request that another node has made.
 fn dialects_of(plan: &Plan) -> Option<Vec<&'static str>> {
     let nodes = plan.explain().nodes.iter();
     let read = nodes.flat_map(|node| dialect_table::read_by(&node.calculator));
@@ -211,12 +211,12 @@ pub(super) fn compile_entry(
     };
     let known = named.and_kept(beside);
     let mut compiled = compile_with(file, contents, base, environment, &known);
-    // What takes its place is found in the file.
+    // The file is watched, because its replacement is found there.
     compiled.made.seen.look(file);
     Ok(compiled)
 }
 
-/// Compiles the graph of a configuration's entry, and checks that requests can be answered by it.
+/// Compiles the graph of a configuration's entry, and checks that it can answer requests.
 pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Compiled, String> {
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);
@@ -228,7 +228,7 @@ pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Comp
     Ok(compiled)
 }
 
-/// Why a graph can answer neither REST requests nor tensors, if so.
+/// Checks that a graph can answer REST requests or tensors.
 pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
     if tensors::is_served(plan)? {
         return Ok(());
@@ -240,7 +240,7 @@ pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
         );
         return Err(match tensors::foreign_input(plan) {
             Some((name, types)) => format!(
-                "{why}, and its input stream `{name}` takes `{}`, which no tensor can be: no request can enter it",
+                "{why}, and its input stream `{name}` takes `{}`, which cannot be a tensor: no request can enter it",
                 types.join("` or `")
             ),
             None => format!("{why}, so no request can enter it"),

@@ -1,5 +1,5 @@
-//! How the graphs of a configuration become available: all of them at the start, and those that
-//! wait for a file once it is there.
+//! Loading of a configuration's graphs: all of them at the start, and waiting ones when their files
+//! exist.
 
 use std::{
     any::Any,
@@ -20,20 +20,20 @@ use super::{
 };
 use crate::{config::GraphEntry, file_watch, observe::log};
 
-/// The time between the first two attempts to load what is there and cannot be loaded.
+/// Pause between the first two attempts to load files that exist but cannot be loaded.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 
-/// The longest time between two attempts to load what is there and cannot be loaded, such as a file
-/// that is still being copied.
+/// Longest pause between attempts to load files that exist but cannot be loaded, such as one that
+/// is still being copied.
 const RETRY_AT_MOST: Duration = Duration::from_mins(1);
 
-/// Why a graph could not be loaded.
+/// The error of a graph that could not be loaded.
 pub(super) struct Failed {
-    /// In one line.
+    /// Reason in one line, for the status.
     pub(super) reason: String,
-    /// The same with all that is to be said, as the log shows it.
+    /// Reason with all diagnostics, as in the log.
     pub(super) shown: Vec<String>,
-    /// A file that it needs is missing or cannot be used.
+    /// True if a file is missing or cannot be used.
     pub(super) lacks_files: bool,
 }
 
@@ -51,7 +51,7 @@ impl Failed {
         Self::plainly(reason, false)
     }
 
-    /// What is wrong with a graph that has no plan.
+    /// Creates the error of a graph without a plan.
     fn of(compiled: &load::Compiled) -> Self {
         let human = |found: &Diagnostic| {
             render::human(&compiled.sources, std::slice::from_ref(found), Color::Plain)
@@ -63,7 +63,7 @@ impl Failed {
         }
     }
 
-    /// All that is to be said, behind a colon or below.
+    /// Formats the whole reason: after a colon, or below.
     fn told(&self) -> String {
         if self.shown.is_empty() {
             format!(": {}", self.reason)
@@ -73,13 +73,13 @@ impl Failed {
     }
 }
 
-/// The attempts to load a graph that waits.
+/// The attempts to load a waiting graph.
 pub(super) struct Attempts {
     pause: Duration,
     next: Instant,
 }
 
-/// Loads graphs once the files that they wait for are there.
+/// Loads graphs once the files that they wait for exist.
 pub(crate) async fn look_for_models(served: Arc<Served>) {
     file_watch::repeat(move || {
         let servables = served.now();
@@ -91,8 +91,8 @@ pub(crate) async fn look_for_models(served: Arc<Served>) {
     .await;
 }
 
-/// Looks, until the server is gone, whether files of models were changed while they are in use. The
-/// log, the status and the metrics tell what was found.
+/// Checks regularly, until the server is gone, if model files in use have changed. The log, the
+/// status and the metrics report it.
 pub(crate) async fn watch_files(served: Weak<Served>) {
     file_watch::repeat(move || {
         let servables = served.upgrade().map(|served| served.now());
@@ -102,9 +102,8 @@ pub(crate) async fn watch_files(served: Weak<Served>) {
 }
 
 impl Servables {
-    /// Loads every graph that is loaded with the server, one after the other, those first that the
-    /// server is not ready without; the others are checked. One that fails, or panics, is reported
-    /// and does not keep the others.
+    /// Loads the graphs that are loaded with the server, one after the other, required ones first.
+    /// Checks the others. An error or a panic in one is reported, and does not affect the others.
     pub(crate) fn load(&self) {
         let (optional, required): (Vec<_>, Vec<_>) =
             (self.config.graphs.iter()).partition(|entry| entry.serving.optional);
@@ -123,7 +122,7 @@ impl Servables {
         }
     }
 
-    /// Says in the log why a graph is not served.
+    /// Logs the reason why a graph is not served.
     pub(super) fn tell(&self, entry: &GraphEntry, failed: &Failed) {
         let (name, why) = (entry.id(), failed.told());
         if self.of(entry).state_name() == StateName::Waiting {
@@ -133,7 +132,7 @@ impl Servables {
         }
     }
 
-    /// Loads a graph, after which it is available, waits or has failed.
+    /// Loads a graph. It is available, waiting or failed after that.
     pub(super) fn load_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
         let loaded = self.load_graph(entry);
         if let Err(failed) = &loaded {
@@ -152,8 +151,7 @@ impl Servables {
         }
     }
 
-    /// Checks a graph that is loaded when a request asks for it. One that cannot be served has
-    /// failed.
+    /// Checks a graph that is loaded by its first request. If it cannot be served, it has failed.
     fn check_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
         match self.check(entry) {
             (made, None) => {
@@ -169,7 +167,8 @@ impl Servables {
         }
     }
 
-    /// What a graph is made of, and what is wrong with it as far as can be told without loading it.
+    /// Returns the sources of a graph, and its errors as far as they can be found without loading
+    /// it.
     pub(super) fn check(&self, entry: &GraphEntry) -> (Made, Option<Failed>) {
         let environment = self.environment.clone().looking_only();
         let checking = AssertUnwindSafe(|| load::load(entry, &environment));
@@ -187,7 +186,7 @@ impl Servables {
         }
     }
 
-    /// Loads those graphs that waited for a file that is there now; tells whether there was one.
+    /// Loads the waiting graphs whose files exist now. Returns true if there was one.
     fn look_again(&self) -> bool {
         let mut has_loaded = false;
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +256,7 @@ impl Servables {
         Ok(())
     }
 
-    /// Whether a file that a graph needs is still missing, found out without loading anything.
+    /// Returns true if a file of a graph is still missing, without loading anything.
     fn lacks_files(&self, entry: &GraphEntry) -> bool {
         let environment = self.environment.clone().looking_only();
         match load::compile_entry(entry, &environment) {
@@ -267,13 +266,13 @@ impl Servables {
     }
 }
 
-/// Returns true if nothing is wrong but files that may still come: the graph would do with others.
+/// Returns true if all errors are about files that may still appear.
 fn only_files(found: &[Diagnostic]) -> bool {
     let mut errors = found.iter().filter(|it| it.is_error()).peekable();
     errors.peek().is_some() && errors.all(|it| it.code == &sides::RESOURCE_FAILED)
 }
 
-/// The first error of a graph in one line; all of them are in the log.
+/// Returns the first error of a graph in one line. All of them are in the log.
 fn first_error(compiled: &load::Compiled) -> String {
     let errors: Vec<&Diagnostic> = compiled
         .diagnostics

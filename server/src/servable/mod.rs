@@ -1,8 +1,8 @@
-//! The graphs that are served: each has a name, a state, and when it is available a plan to open
-//! sessions on.
+//! The served graphs. Each has a name, a state and, if it is available, a plan for opening
+//! sessions.
 //!
-//! A list is immutable, and a reload puts another one in its place; a graph's state changes behind
-//! it in one atomic swap. So a request sees one state from beginning to end.
+//! A list of graphs is immutable, and a reload replaces it. The state of a graph changes in one
+//! atomic swap. So a request sees one state from beginning to end.
 
 mod default;
 mod demand;
@@ -51,54 +51,54 @@ use crate::{
 use state::Changed;
 use versions::Versions;
 
-/// What is served, and how graphs are loaded, kept and replaced.
+/// The settings for loading, keeping and replacing graphs.
 pub(crate) struct Settings {
     pub(crate) config: Config,
-    /// The file that lists the graphs, if there is one.
+    /// Path of the file that lists the graphs, if there is one.
     pub(crate) config_path: Option<PathBuf>,
-    /// Lists the graphs where no file does.
+    /// Lists the graphs if there is no file.
     pub(crate) lister: Option<Lister>,
-    /// Reads one of them again, where they lie in a repository.
+    /// Reads a single model again, for a repository.
     pub(crate) model_reader: Option<ModelReader>,
-    /// Maximum number of graphs in memory of those that are loaded on demand.
+    /// Maximum number of on-demand graphs in memory; no limit if `None`.
     pub(crate) models_max: Option<usize>,
-    /// Whether graphs wait for files that are missing.
+    /// True if graphs wait for missing files.
     pub(crate) waits: bool,
-    /// After which time without a request graphs are unloaded that do not say so themselves.
+    /// Idle time after which graphs without a setting of their own are unloaded.
     pub(crate) idle_unload: Option<Duration>,
     pub(crate) policy: ReloadPolicy,
-    /// Keeps what is served, where it can be.
+    /// Store of the last good configuration, if there is one.
     pub(crate) keeper: Option<Keeper>,
-    /// Whether what is loaded first is what was kept.
+    /// True if the first configuration is a stored one.
     pub(crate) rolled_back: bool,
 }
 
 /// All graphs of a server, by name.
 pub(crate) struct Servables {
-    /// By [`Servable::name`].
+    /// Graphs and versions by [`Servable::name`].
     by_name: BTreeMap<String, Arc<Servable>>,
-    /// Graphs with versions, by their names.
+    /// Versions of graphs by the graph's name.
     versions: BTreeMap<String, Versions>,
-    /// Names of graphs and of versions, by their aliases.
+    /// Names of graphs and versions by their aliases.
     aliases: BTreeMap<String, String>,
-    /// Lists them in the order in which they are loaded.
+    /// Configuration, which lists the graphs in the order of loading.
     config: Config,
-    /// What the program brings, without the subgraphs of the configuration.
+    /// Calculators and subgraphs of the program, without the subgraphs of the configuration.
     registry: Registry,
     environment: Environment,
-    /// Whether graphs wait for files that are missing.
+    /// True if graphs wait for missing files.
     pub(crate) waits: bool,
-    /// After which time without a request graphs are unloaded that do not say so themselves.
+    /// Idle time after which graphs without a setting of their own are unloaded.
     idle_unload: Option<Duration>,
-    /// Maximum number of graphs in memory of those that are loaded on demand.
+    /// Maximum number of on-demand graphs in memory; no limit if `None`.
     models_max: Option<usize>,
     changed: Changed,
-    /// When those that wait and have their files are tried again.
+    /// Next attempts to load waiting graphs whose files exist.
     attempts: Mutex<BTreeMap<String, loading::Attempts>>,
 }
 
 impl Servables {
-    /// The graphs of a configuration, none of them loaded.
+    /// Creates the graphs of a configuration, without loading them.
     fn new(settings: &Settings, registry: Registry, changed: Changed) -> Self {
         let config = settings.config.clone();
         let environment = Environment::new(config.register(registry.clone()));
@@ -118,7 +118,8 @@ impl Servables {
         .listing(config)
     }
 
-    /// The graphs of another configuration, none of them loaded. Models that these use are shared.
+    /// Creates the graphs of another configuration, without loading them. They share models with
+    /// these graphs.
     fn succeeded_by(&self, config: Config) -> Self {
         let registry = self.registry.clone();
         let registered = config.register(registry.clone());
@@ -159,17 +160,17 @@ impl Servables {
         self
     }
 
-    /// Puts a graph in the place of the one of its name.
+    /// Replaces the graph of the same name.
     fn put(&mut self, servable: Arc<Servable>) {
         self.by_name.insert(servable.name().to_owned(), servable);
     }
 
-    /// The graph of an entry of the configuration.
+    /// Returns the graph of an entry of the configuration.
     fn of(&self, entry: &GraphEntry) -> &Arc<Servable> {
         &self.by_name[&entry.id()]
     }
 
-    /// All files that its graphs are made of.
+    /// Returns the stamps of all files that its graphs are made from.
     fn seen(&self) -> FileStamps {
         let mut all = FileStamps::default();
         self.iter()
@@ -177,7 +178,7 @@ impl Servables {
         all
     }
 
-    /// The files of what is in memory.
+    /// Returns the stamps of the files of graphs in memory.
     fn in_memory(&self) -> FileStamps {
         let mut all = FileStamps::default();
         self.iter()
@@ -186,12 +187,12 @@ impl Servables {
         all
     }
 
-    /// What operators may see of packets.
+    /// Returns the limits on the packets that operators see.
     pub(crate) fn observation(&self) -> &Observation {
         &self.config.observation
     }
 
-    /// What nodes of graphs can be.
+    /// Returns the calculators and subgraphs that graphs can use.
     pub(crate) fn registry(&self) -> &Registry {
         self.environment.registry()
     }
@@ -201,7 +202,7 @@ impl Servables {
         load::compile_alone(text, &self.environment.clone().without_loading())
     }
 
-    /// Compiles a text that may take the place of a graph's file, without models.
+    /// Compiles a text that may replace a graph's file, without models.
     pub(crate) fn check_edit(&self, servable: &Servable, text: &str) -> Compiled {
         let environment = self.environment.clone().without_loading();
         load::compile_in_place(text, servable.entry(), &environment)
@@ -212,13 +213,13 @@ impl Servables {
         self.environment.executors()
     }
 
-    /// What a graph is compiled with that takes models from those that are served, and loads none.
+    /// Returns an environment that uses the models of served graphs, and loads none.
     pub(crate) fn sharing(&self) -> Environment {
         self.environment.clone().sharing_only()
     }
 
-    /// Compiles the text of a graph that is not served, as if it lay beside the graph `beside`;
-    /// else beside any: the first beside which all that it needs is found.
+    /// Compiles the text of a graph that is not served, as if it were in the folder of `beside`; by
+    /// default, in the first folder of a graph that has everything it needs.
     pub(crate) fn compile_beside(
         &self,
         text: &str,
@@ -240,24 +241,24 @@ impl Servables {
         first.unwrap_or_else(|| load::compile_alone(text.to_owned(), environment))
     }
 
-    /// Compiles a graph that is not in memory as it was last read, without models.
+    /// Compiles a graph that is not in memory, from its last sources and without models.
     pub(crate) fn compile_unloaded(&self, servable: &Servable) -> Option<Arc<Plan>> {
         let entry = servable.made().entry(servable.entry());
         let compiled = load::compile_entry(&entry, &self.environment.clone().without_loading());
         compiled.ok()?.plan
     }
 
-    /// By name.
+    /// Iterates over all graphs, sorted by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Servable> {
         self.by_name.values().map(AsRef::as_ref)
     }
 
-    /// By name, to keep.
+    /// Iterates over all graphs as shared pointers, sorted by name.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Servable>> {
         self.by_name.values()
     }
 
-    /// The name of the graph of an alias; any other name as it is.
+    /// Returns the name of the graph with this alias; any other name unchanged.
     pub(crate) fn without_alias<'a>(&'a self, name: &'a str) -> &'a str {
         self.aliases.get(name).map_or(name, String::as_str)
     }
@@ -266,8 +267,8 @@ impl Servables {
         self.by_name.get(name)
     }
 
-    /// What this name is of, or the failure that a request for it gets, which names the graphs and
-    /// adapters that the client may see.
+    /// Returns the graph or adapter of this name. The failure for an unknown name lists the graphs
+    /// and adapters that the client may see.
     pub(crate) fn find(
         &self,
         name: &str,
@@ -279,23 +280,25 @@ impl Servables {
             .ok_or_else(|| self.unknown("model", name, sees))
     }
 
-    /// The graph, or version of a graph, of this name, for those who may see all of them.
+    /// Returns the graph, or version of a graph, of this name, for callers that may see all of
+    /// them.
     pub(crate) fn graph(&self, name: &str) -> Result<Arc<Servable>, Failure> {
-        // What is looked at is a graph, whatever adapters of its models are called.
+        // This asks for a graph, even if an adapter has the same name.
         let found = self
             .named(name, &Choice::Newest)
             .map(|named| named.servable);
         found.ok_or_else(|| self.unknown("graph", name, |_, adapter| adapter.is_none()))
     }
 
-    /// The failure of a request that names a `what` which does not exist.
+    /// Creates the failure for an unknown name; `what` is the kind of thing.
     fn unknown(
         &self,
         what: &'static str,
         name: &str,
         sees: impl Fn(&str, Option<&str>) -> bool,
     ) -> Failure {
-        /// Longer names say nothing more, and an answer must not grow with a request.
+        /// Maximum length in bytes of the name in the message, so that the answer does not grow
+        /// with the request.
         const SHOWN_BYTES: usize = 150;
         if let Some((graph, version)) = name.rsplit_once('@')
             && !version.contains(':')
@@ -337,18 +340,18 @@ impl Servables {
         Failure::new(Cause::UnknownModel, message).of_field(what)
     }
 
-    /// The models of all available graphs, each once, with the name of the first graph that uses
-    /// it, and a name of its own among those of that graph.
+    /// Returns the models of all available graphs, each once, with the name of the first graph that
+    /// uses it, and a name that is unique within that graph.
     pub(crate) fn models(&self) -> Vec<(String, String, Arc<LanguageModel>)> {
         self.with_names(|model: &LanguageModel| model.engine().info().model.clone())
     }
 
-    /// As [`Servables::models`], for those that embed or rank.
+    /// Returns the models that embed or rank, like [`Servables::models`].
     pub(crate) fn embedding_models(&self) -> Vec<(String, String, Arc<EmbeddingModel>)> {
         self.with_names(|model: &EmbeddingModel| model.engine().status().model)
     }
 
-    /// As [`Servables::models`], for batchers.
+    /// Returns the batchers, like [`Servables::models`].
     pub(crate) fn batchers(&self) -> Vec<(String, String, Arc<Batcher>)> {
         self.with_names(|batcher: &Batcher| batcher.info().model.clone())
     }
@@ -372,7 +375,7 @@ impl Servables {
         named
     }
 
-    /// Looks whether the files of models have changed since they were loaded.
+    /// Checks if the files of models have changed since they were loaded.
     pub(crate) fn look_at_files(&self) {
         for (.., model) in self.models() {
             model.engine().files().look();

@@ -1,5 +1,5 @@
-//! The models of a graph: how much they read, and their adapters. A request names an adapter behind
-//! its graph, `graph:adapter`, or by its own name.
+//! The models of a graph: their media, context lengths and adapters. A request names an adapter
+//! after its graph, `graph:adapter`, or by its own name.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,21 +18,21 @@ use graphmill_llm::Vision;
 
 use super::{Choice, Servable, Servables};
 
-/// The endpoint of graphs that take tensors.
+/// Endpoint of graphs that take tensors.
 pub(crate) const INFER: &str = "infer";
 
-/// The tag that names of models have for Ollama's clients: `graph:latest` is the graph.
+/// Tag that Ollama's clients append to names of models: `graph:latest` is the graph.
 pub(crate) const LATEST: &str = "latest";
 
-/// What the `model` of a request names.
+/// The graph or adapter that the `model` of a request names.
 pub(crate) struct Named {
     pub(crate) servable: Arc<Servable>,
     pub(crate) adapter: Option<Arc<str>>,
 }
 
 impl Servables {
-    /// A graph, an adapter of a graph, or an adapter; of several graphs with an adapter of that
-    /// name, the first by name.
+    /// Finds a graph, an adapter of a graph, or an adapter by its own name. If several graphs have
+    /// an adapter of that name, the first graph by name counts.
     pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<Named> {
         if let Some(servable) = self.of_graph(name, choice) {
             return Some(Named {
@@ -45,7 +45,7 @@ impl Servables {
             if adapter == LATEST && !servable.adapters().iter().any(|own| own == adapter) {
                 return Some((servable, None));
             }
-            // Before the graph is loaded its adapters are unknown, and the answer is that it is
+            // The adapters are unknown before the graph is loaded. The answer is then that it is
             // not loaded.
             let known =
                 servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);
@@ -65,7 +65,7 @@ impl Servables {
 }
 
 impl Servable {
-    /// About how long it takes until those are admitted that wait in the queue of its models now.
+    /// Returns an estimate of the time until the requests now in its models' queues are admitted.
     pub(crate) fn queue_time(&self) -> Duration {
         let models = self.resources::<LanguageModel>();
         let times = models
@@ -74,7 +74,7 @@ impl Servable {
         times.max().unwrap_or_default()
     }
 
-    /// The names of the adapters of its models, once it is loaded.
+    /// Returns the names of its models' adapters, once it is loaded.
     pub(crate) fn adapters(&self) -> Vec<String> {
         let Ok(plan) = self.plan() else {
             return Vec::new();
@@ -88,7 +88,8 @@ impl Servable {
         models.iter().flat_map(names).collect()
     }
 
-    /// What each of its language models reads beside text, once they are loaded: `image`, `audio`.
+    /// Returns the media that each of its language models reads besides text, once they are loaded:
+    /// `image`, `audio`.
     pub(crate) fn reads(&self) -> Vec<&'static str> {
         let models = self.plan().map(|plan| plan.resources::<LanguageModel>());
         let models = models.unwrap_or_default();
@@ -101,8 +102,8 @@ impl Servable {
         images.into_iter().chain(sounds).collect()
     }
 
-    /// Returns the reason for which it refuses conversations, once it is loaded; `None` if it takes
-    /// them, or asks its model for no chat template.
+    /// Returns the reason why it refuses conversations, once it is loaded. `None` if it accepts
+    /// them, or needs no chat template.
     pub(crate) fn chat_refused(&self) -> Option<String> {
         let plan = self.plan().ok()?;
         let mut nodes = plan.explain().nodes.iter();
@@ -113,8 +114,8 @@ impl Servable {
             .find_map(|model| model.chat_refused())
     }
 
-    /// The ends of the paths that answer with it, the most common one first: before it is loaded, as
-    /// far as its nodes tell. Empty where that is not known.
+    /// Returns the ends of the paths that it answers, most common first. Before it is loaded, its
+    /// nodes determine them. Empty if not known.
     pub(crate) fn endpoints(&self) -> Vec<&'static str> {
         let made = self.made();
         if made.reads.as_ref().is_some_and(Vec::is_empty) {
@@ -130,7 +131,7 @@ impl Servable {
                 Family::Vectors(_) | Family::Scores(_) => false,
             };
             routes.any(|route| route.purpose == Purpose::Answer)
-                // A file is one of sound.
+                // A file field is for sounds.
                 && (hears || dialect.file_field().is_none())
                 && (chats || !is_chat)
         });
@@ -139,8 +140,8 @@ impl Servable {
         all
     }
 
-    /// The tokens that a sequence of its model can have, once it is loaded; of several models, of
-    /// that with the fewest.
+    /// Returns the maximum number of tokens in a sequence of its model, once it is loaded; with
+    /// several models, the lowest.
     pub(crate) fn context_length(&self) -> Option<usize> {
         let plan = self.plan().ok()?;
         let generating = plan.resources::<LanguageModel>();

@@ -1,4 +1,4 @@
-//! The progress of a graph that is being loaded.
+//! Progress of a graph being loaded.
 
 use std::{fmt, time::Duration};
 
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::{Servable, StateName};
 use crate::hub;
 
-/// What is being done for a graph, and since when. Graphs are loaded one after the other, so what
-/// the engines load belongs to the one graph that has begun.
+/// The stage of loading a graph, and its start. Graphs are loaded one after the other, so the
+/// progress of engines belongs to the graph that has started.
 pub(crate) struct Progress {
     stage: &'static str,
     percent: Option<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct Progress {
 }
 
 impl Servable {
-    /// How far it is, while it is being loaded.
+    /// Returns its progress while it is being loaded.
     pub(crate) fn progress(&self) -> Option<Progress> {
         match self.state_name() {
             StateName::Loading => {}
@@ -40,7 +40,7 @@ impl Servable {
     }
 }
 
-/// What is being done, and the part of it that is done.
+/// Returns the current stage, and its progress from 0 to 1.
 fn stage() -> (&'static str, Option<f32>) {
     if let Some((stage, part)) = hub::progress::stage() {
         return (stage, Some(part));
@@ -53,7 +53,7 @@ fn stage() -> (&'static str, Option<f32>) {
 }
 
 impl Servable {
-    /// About how long it takes until the graph is loaded that is being loaded.
+    /// Returns an estimate of the time until the running load is complete.
     pub(super) fn time_left(&self) -> Duration {
         let Some(began) = self.began() else {
             return Duration::ZERO;
@@ -62,10 +62,10 @@ impl Servable {
     }
 }
 
-/// How long a load takes from now on: as the part of the weights says that was read, or else as the
-/// last load does. Where nothing is known, it takes as long again.
+/// Estimates the remaining time of a load from the share of the weights that was read, or else from
+/// the last load. Without either, it is the time so far.
 fn left(elapsed: Duration, part: Option<f32>, last: Option<Duration>) -> Duration {
-    /// Less says nothing.
+    /// Share below which the estimate would be too uncertain.
     const TELLING: f32 = 0.02;
     match (part, last) {
         (Some(part), _) if part >= TELLING => elapsed.mul_f32((1.0 - part.min(1.0)) / part),
@@ -75,13 +75,13 @@ fn left(elapsed: Duration, part: Option<f32>, last: Option<Duration>) -> Duratio
 }
 
 impl Progress {
-    /// As the status tells it.
+    /// Returns the progress as the status shows it.
     pub(crate) fn json(&self) -> Value {
         let seconds = (self.seconds * 1e3).round() / 1e3;
         json!({ "stage": self.stage, "seconds": seconds, "percent": self.percent })
     }
 
-    /// Whether its turn has come.
+    /// Returns true if its load has started.
     pub(crate) fn has_begun(&self) -> bool {
         self.stage != "queued"
     }

@@ -1,5 +1,5 @@
-//! How a configuration replaces another: what is reused, what is loaded, and how much memory that
-//! needs.
+//! Replacement of a configuration: the graphs that are reused, the graphs that are loaded, and the
+//! memory that this needs.
 
 use std::sync::Arc;
 
@@ -14,38 +14,38 @@ use super::{
 };
 use crate::config::{Config, GraphEntry};
 
-/// What is done where there is no memory for old and new models at once.
+/// The behavior of a reload if the old and the new models do not fit into memory together.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReloadPolicy {
-    /// The old ones are served on, and the new ones are not.
+    /// Keeps serving the old graphs, and refuses the new configuration.
     #[default]
     Refuse,
-    /// The old ones end their requests and leave before the new ones are loaded; requests that come
-    /// meanwhile wait.
+    /// Unloads the old graphs after their requests have ended, then loads the new ones. New
+    /// requests wait.
     Drain,
 }
 
-/// Graphs on their way to take the place of others.
+/// A replacement of the served graphs in progress.
 pub(super) struct Reload<'a> {
     old: &'a Servables,
     new: Servables,
     changes: Changes,
-    /// Those that have to be loaded.
+    /// Graphs that must be loaded.
     to_load: Vec<ToLoad>,
 }
 
-/// A graph that does not stay as it is.
+/// A graph that is not reused as it is.
 struct ToLoad {
     entry: GraphEntry,
-    /// Whether it is loaded with the configuration, and not when a request asks for it.
+    /// True if it is loaded with the configuration, not by its first request.
     now: bool,
-    /// Whether it was not served before: then it may fail again without blocking the reload.
+    /// True if it was not served before, so that it may fail again without blocking the reload.
     may_fail: bool,
 }
 
 impl<'a> Reload<'a> {
-    /// Finds out which graphs stay as they are: all but those of the name `only`, if there is one,
-    /// whatever has become of their files.
+    /// Determines the graphs that stay as they are. With `only`, all graphs of other names stay,
+    /// even if their files have changed.
     pub(super) fn new(
         old: &'a Servables,
         config: Config,
@@ -105,7 +105,7 @@ impl<'a> Reload<'a> {
         }
     }
 
-    /// Checks all graphs that are to be loaded, and loads them.
+    /// Checks all graphs that must be loaded, and loads them.
     pub(super) fn load(
         mut self,
         seen: &mut FileStamps,
@@ -151,8 +151,8 @@ impl<'a> Reload<'a> {
         Ok(())
     }
 
-    /// Loads the new graphs when the old ones have left. If that fails, the old ones are loaded
-    /// again.
+    /// Loads the new graphs after the old ones have been unloaded. If that fails, loads the old
+    /// ones again.
     fn load_drained(&mut self, short: Refused, seen: &mut FileStamps) -> Result<(), Refused> {
         let is_kept = |servable: &&Arc<Servable>| {
             let now = self.new.get(servable.name());
@@ -169,7 +169,7 @@ impl<'a> Reload<'a> {
         }
         let names: Vec<&str> = leaving.iter().map(|servable| servable.name()).collect();
         tracing::info!(
-            "there is no memory for old and new models at once: `{}` end their requests",
+            "there is not enough memory for old and new models at once: waiting for the requests of `{}` to end",
             names.join("`, `")
         );
         let mut left: Vec<&Arc<Servable>> = Vec::new();
@@ -206,15 +206,15 @@ impl<'a> Reload<'a> {
         outcome
     }
 
-    /// Drops what was loaded of the new graphs, so that the old ones have its memory.
+    /// Drops the new graphs that were loaded, to free memory for the old ones.
     fn leave_new(&mut self) {
         let config = self.new.config.clone();
         self.new = self.old.succeeded_by(config);
         room::trim();
     }
 
-    /// Whether all graphs would load, found out without loading one; tells how many bytes of files
-    /// are loaded that are not in memory yet.
+    /// Checks that all graphs can be loaded, without loading one. Returns the number of bytes of
+    /// files to load that are not in memory yet.
     fn check(&self, seen: &mut FileStamps) -> Result<u64, Refused> {
         let in_memory = self.old.in_memory();
         let mut bytes = 0;
@@ -242,7 +242,7 @@ impl<'a> Reload<'a> {
             if self.new.of(entry).is_independent() {
                 let before = self.old.get(&entry.id()).and_then(|it| it.failure());
                 self.new.has_failed(entry, &failed);
-                // A file that is being copied is wrong in another way each time.
+                // A file that is being copied has another error each time.
                 let is_known = failed.lacks_files && before.is_some();
                 if !is_known && before.as_deref() != Some(&failed.reason) {
                     self.new.tell(entry, &failed);
@@ -263,12 +263,12 @@ impl<'a> Reload<'a> {
     }
 }
 
-/// Whether there is memory for so many bytes of files.
+/// Checks that there is memory for this number of bytes of files.
 fn has_room(bytes: u64) -> Result<(), Refused> {
     room::ensure(bytes).map_err(|short| Refused {
         unreadable: false,
         reason: format!(
-            "the new models take {} MiB beside the old ones, and {} MiB of memory are left",
+            "the new models need {} MiB in addition to the old ones, but only {} MiB of memory are left",
             bytes >> 20,
             short.left >> 20
         ),
@@ -277,8 +277,8 @@ fn has_room(bytes: u64) -> Result<(), Refused> {
 }
 
 impl Servable {
-    /// Whether it goes on as it is where its entry and its files are the same: it answers, it is
-    /// loaded when it is asked to, or it has failed where that keeps no other from being served.
+    /// Returns true if it is reused when its entry and files have not changed: it answers, it is
+    /// loaded on demand, or it has failed without affecting other graphs.
     fn stays(&self) -> bool {
         match self.state_name() {
             StateName::Available => true,
@@ -290,8 +290,8 @@ impl Servable {
 }
 
 impl Servables {
-    /// Loads a graph again as it was, whatever its files are by now. A model of it may be another
-    /// one.
+    /// Loads a graph again from its stored sources, even if its files have changed. Its models may
+    /// have changed.
     fn load_again(&self, servable: &Servable) {
         let entry = servable.made().entry(servable.entry());
         match self.load_one(&entry) {

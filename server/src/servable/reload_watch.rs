@@ -1,8 +1,8 @@
-//! Reloads the configuration when one of its files is replaced.
+//! Reloads the configuration when one of its files changes.
 //!
-//! Change notifications of the system are only hints: the files themselves are compared. So a
-//! change without a notification, as on a network disk, is found at the next poll, and one with
-//! many notifications, as when Kubernetes swaps the link to a `ConfigMap`, counts once.
+//! Change notifications of the system are only hints: the files themselves are compared. A change
+//! without a notification, as on a network disk, is found at the next poll. A change with many
+//! notifications, as when Kubernetes swaps the link to a `ConfigMap`, counts once.
 
 use std::{
     collections::BTreeSet,
@@ -21,15 +21,14 @@ use tokio::{
 
 use super::Served;
 
-/// Files have to stay as they are for so long before they are read: who writes several, or a large
-/// one, is not done with the first change.
+/// Time without changes before files are read, because a writer may still be writing the rest.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Watches for as long as it is not dropped; looks at least once in `poll`.
+/// Watches files until it is dropped. Compares them at least once in `poll`.
 pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
     let mut folders = Folders::new(Arc::clone(&served.hint));
     loop {
-        // Usually there is no hint.
+        // Usually ends by the timeout, without a hint.
         let _ = timeout(poll, served.hint.notified()).await;
         let Some(changed) = wait_for(&served, Served::has_changed).await else {
             return;
@@ -39,7 +38,7 @@ pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
                 return;
             };
             settled(files).await;
-            // What came of it is in the log, and a panic of a load is caught.
+            // The result is in the log, and a panic during a load is caught.
             if wait_for(&served, |served| served.reload().is_ok())
                 .await
                 .is_none()
@@ -52,13 +51,13 @@ pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
             return;
         };
         if folders.watch(&files) {
-            // What changed before a folder was watched is told by nothing else.
+            // Changes before the folder was watched cause no notification.
             served.hint.notify_one();
         }
     }
 }
 
-/// Does what waits for files or models; none if the runtime ends.
+/// Runs work that may wait for files or models; `None` if the runtime ends.
 async fn wait_for<T: Send + 'static>(
     served: &Arc<Served>,
     work: impl FnOnce(&Served) -> T + Send + 'static,
@@ -67,7 +66,7 @@ async fn wait_for<T: Send + 'static>(
     spawn_blocking(move || work(&served)).await.ok()
 }
 
-/// Waits until the files no longer change.
+/// Waits until the files stop changing.
 async fn settled(files: FileStamps) {
     let mut before = files.again();
     loop {
@@ -80,7 +79,7 @@ async fn settled(files: FileStamps) {
     }
 }
 
-/// The folders in which the system tells of changes.
+/// Folders whose changes the system reports.
 struct Folders {
     watcher: Option<RecommendedWatcher>,
     watched: BTreeSet<PathBuf>,
@@ -88,10 +87,10 @@ struct Folders {
 
 impl Folders {
     fn new(hint: Arc<Notify>) -> Self {
-        // Whatever happened: the files tell what it was.
+        // Any event is only a hint. The files are compared.
         let watcher = notify::recommended_watcher(move |_| hint.notify_one());
         let watcher = watcher.inspect_err(|error| {
-            tracing::warn!("changes of files are noticed later: the system tells of none: {error}");
+            tracing::warn!("changes of files are found only by polling, because the system cannot report them: {error}");
         });
         Self {
             watcher: watcher.ok(),
@@ -99,18 +98,17 @@ impl Folders {
         }
     }
 
-    /// Watches none of them any more. A folder that was replaced is another one, and has to be
-    /// watched anew.
+    /// Stops watching all folders. A folder that was replaced must be watched again.
     fn forget(&mut self) {
         for folder in std::mem::take(&mut self.watched) {
             if let Some(watcher) = &mut self.watcher {
-                // One that is gone is not watched any more.
+                // A deleted folder is not watched any more.
                 let _ = watcher.unwatch(&folder);
             }
         }
     }
 
-    /// Watches the folders of these files. Returns true if others were watched before.
+    /// Watches the folders of these files. Returns true if other folders were watched before.
     fn watch(&mut self, files: &FileStamps) -> bool {
         let folder = |path: &Path| {
             let folder = if path.is_dir() {
@@ -133,7 +131,7 @@ impl Folders {
         self.forget();
         for folder in wanted {
             let watcher = self.watcher.as_mut();
-            // Where it fails, the next look finds changes.
+            // If it fails, the next poll finds changes.
             if watcher.is_some_and(|it| it.watch(&folder, RecursiveMode::NonRecursive).is_ok()) {
                 self.watched.insert(folder);
             }

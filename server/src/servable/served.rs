@@ -1,8 +1,9 @@
-//! The configuration that is served now, and how another one replaces it.
+//! The served configuration, and its replacement by another one.
 //!
-//! The new one is read, checked and loaded beside the old. Unchanged graphs are reused, and so are
-//! the models of changed ones. Then the new configuration replaces the old one atomically; running
-//! requests end on the graph on which they began. If anything is wrong, the old one stays.
+//! The new configuration is read, checked and loaded beside the old one. Unchanged graphs are
+//! reused, and so are the models of changed graphs. Then the new configuration replaces the old one
+//! atomically. Running requests end on the graph on which they began. If there is any error, the
+//! old configuration stays.
 
 use std::{
     fmt,
@@ -29,39 +30,37 @@ use crate::{
     observe::{self, Audit},
 };
 
-/// The graphs that are served now.
+/// The served graphs, and their sources.
 pub(crate) struct Served {
     now: ArcSwap<Servables>,
-    /// The file that lists them, if there is one.
+    /// Path of the file that lists them, if there is one.
     config_path: Option<PathBuf>,
-    /// Lists them where no file does.
+    /// Lists them if there is no file.
     lister: Option<Lister>,
-    /// Reads one of them again, where they lie in a repository.
+    /// Reads a single model again, for a repository.
     model_reader: Option<ModelReader>,
-    /// All files that the last attempt to load looked at, as they were before it. Held while
-    /// graphs are loaded.
+    /// Stamps of all files that the last load read, taken before it. Locked while graphs are
+    /// loaded.
     looked: Mutex<FileStamps>,
-    /// Tells who watches the files that there may be something to see.
+    /// Wakes the file watch, as files may have changed.
     pub(super) hint: Arc<Notify>,
-    /// Tells of each change of a graph's state and of the list.
+    /// Notifies of each change of a graph's state or of the list.
     pub(super) changed: Changed,
     policy: ReloadPolicy,
-    /// Keeps what is served, where it can be.
+    /// Store of the last good configuration, if there is one.
     keeper: Option<Keeper>,
-    /// Whether what is loaded first is what was kept.
+    /// True if the first configuration is a stored one.
     rolled_back: bool,
-    /// Set while the files hold a configuration that was refused.
+    /// True while the files contain a configuration that was refused.
     refused: AtomicBool,
 }
 
-/// What a reload has changed.
+/// The changes of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Graphs that are new.
     pub(crate) added: Vec<String>,
-    /// Graphs that run on a new plan from now on.
+    /// Names of graphs with a new plan.
     pub(crate) changed: Vec<String>,
-    /// Graphs that are gone.
     pub(crate) removed: Vec<String>,
 }
 
@@ -89,19 +88,19 @@ impl fmt::Display for Changes {
     }
 }
 
-/// Why a configuration was not taken.
+/// The error of a configuration that was refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
-    /// Whether the configuration could not even be read.
+    /// True if the configuration could not be read.
     pub(crate) unreadable: bool,
-    /// In one line.
+    /// Reason in one line, for the log and the answer.
     pub(crate) reason: String,
-    /// All that is to be said.
+    /// All diagnostics, formatted for people.
     pub(crate) diagnostics: Vec<String>,
 }
 
 impl Served {
-    /// The graphs of a configuration, none of them loaded.
+    /// Creates the graphs of a configuration, without loading them.
     pub(crate) fn new(settings: Settings, registry: Registry) -> Self {
         let changed: Changed = Arc::default();
         let servables = Servables::new(&settings, registry, Arc::clone(&changed));
@@ -120,14 +119,14 @@ impl Served {
         }
     }
 
-    /// Keeps what is served now, where it can be.
+    /// Stores the served configuration, if there is a store.
     pub(super) fn keep(&self, servables: &Servables) {
         if let Some(keeper) = &self.keeper {
             keeper.keep(servables);
         }
     }
 
-    /// The graphs that are served now; two calls may return different ones.
+    /// Returns the graphs that are served now. Two calls may return different ones.
     pub(crate) fn now(&self) -> Arc<Servables> {
         self.now.load_full()
     }
@@ -146,19 +145,19 @@ impl Served {
         }
     }
 
-    /// Whether a file that counts is another one than when it was last looked at. Waits while
-    /// graphs are loaded.
+    /// Returns true if a relevant file has changed since the last load. Waits while graphs are
+    /// loaded.
     pub(crate) fn has_changed(&self) -> bool {
         self.looking().changed().is_some()
     }
 
-    /// The files that count. Waits while graphs are loaded.
+    /// Returns the stamps of the relevant files. Waits while graphs are loaded.
     pub(crate) fn files(&self) -> FileStamps {
         self.looking().clone()
     }
 
-    /// [`Served::reload`] on somebody's word, which the audit log has: `actor` is the name of a key,
-    /// `how` what is to be said of a success.
+    /// Reloads like [`Served::reload`], and writes a line of the audit log. `actor` is the name of
+    /// a key, and `how` the reason to log for a success.
     pub(crate) fn reload_for(
         &self,
         actor: Option<&str>,
@@ -176,13 +175,13 @@ impl Served {
         reloaded
     }
 
-    /// Reads the configuration again and takes it in the place of the present one.
+    /// Reads the configuration again, and replaces the served one with it.
     pub(crate) fn reload(&self) -> Result<Changes, Refused> {
         self.reload_with(None, |config| config)
     }
 
-    /// Reads a model of a repository again, with a configuration in JSON in the place of its own if
-    /// there is one; reads the whole configuration again where it does not lie in a repository.
+    /// Reads a model of a repository again, with a JSON configuration in place of its own if given.
+    /// For other graphs, reads the whole configuration again.
     pub(crate) fn reload_model(
         &self,
         actor: Option<&str>,
@@ -207,13 +206,13 @@ impl Served {
         })
     }
 
-    /// Whether models lie in a repository, and are read one by one.
+    /// Returns true if models are in a repository, and are read one by one.
     pub(crate) fn reads_models(&self) -> bool {
         self.model_reader.is_some()
     }
 
-    /// Reloads the graphs of the name `only`, or all if there is none, of a configuration that is
-    /// changed.
+    /// Reloads the graphs named `only`, or all if it is `None`, from the configuration after
+    /// `change`.
     fn reload_with(
         &self,
         only: Option<&str>,
@@ -224,7 +223,8 @@ impl Served {
         let old = self.now();
         let mut seen = self.config_seen(&old.config);
         let outcome = self.next(&old, &mut seen, only, change);
-        // What is wrong may be put right in the files of the old graphs as well as of the new.
+        // An error may be fixed in the files of the old graphs or of the new ones, so both are
+        // watched.
         seen.extend(&looked.again());
         *looked = seen;
         self.hint.notify_one();
@@ -241,7 +241,7 @@ impl Served {
                     self.changed.send_replace(());
                 } else if was_refused {
                     tracing::info!(
-                        "the configuration can be served again: it is the one that is served"
+                        "the configuration is valid again, and equal to the one that is served"
                     );
                 }
                 Ok(changes)
@@ -259,7 +259,7 @@ impl Served {
         }
     }
 
-    /// The graphs of the configuration as it is now.
+    /// Creates the graphs of the current configuration, and loads them.
     fn next(
         &self,
         old: &Arc<Servables>,

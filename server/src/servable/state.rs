@@ -1,4 +1,4 @@
-//! One graph, or one version of it, and the state it is in.
+//! A graph, or a version of one, and its state.
 
 use std::{
     path::Path,
@@ -23,71 +23,71 @@ use crate::{
     tensors::{self, CacheUse, ResponseCache},
 };
 
-/// Wakes those who wait for a graph whenever the state of any graph, or the list, has changed.
+/// Notifies waiting requests of each change of a graph's state or of the list.
 pub(super) type Changed = Arc<watch::Sender<()>>;
 
-/// After a failed load a graph that is loaded on demand fails its requests for so long, before one
-/// of them has it loaded again: a load that fails takes time, too.
+/// Time after a failed load in which an on-demand graph fails its requests. After that, a request
+/// loads it again. Failing loads take time, too.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// A graph that a configuration lists.
+/// A graph in a configuration.
 pub(crate) struct Servable {
     id: String,
-    /// The graph as the configuration lists it.
+    /// Entry of the graph in the configuration.
     entry: GraphEntry,
-    /// The same as that of the entry, with the defaults of the server.
+    /// Settings of the entry, with the defaults of the server.
     serving: Serving,
     state: ArcSwap<State>,
-    /// Whether nothing waits for its first load any more.
+    /// True if its first load is not awaited any more.
     settled: AtomicBool,
-    /// Set while it is out of memory because an operator says so: a request has it loaded again.
+    /// True while an operator has unloaded it until the next request.
     sleeps: AtomicBool,
-    /// Set while an operator keeps it out of memory: it is loaded by its name, and not by a request.
+    /// True while an operator has unloaded it until it is loaded by its name.
     kept_out: AtomicBool,
-    /// Held while the state changes because of what it is.
+    /// Locked while the state is read and then changed.
     changing: Mutex<()>,
     changed: Changed,
-    /// What it was last made of.
+    /// Sources of its last load or check.
     made: ArcSwap<Made>,
-    /// When its load began that runs, or that was the last one.
+    /// Start of the running load, or of the last one.
     began: Mutex<Option<Instant>>,
-    /// How long its last load took that succeeded.
+    /// Duration of its last successful load.
     took: Mutex<Option<Duration>>,
-    /// Why its last load failed, if that is what it did.
+    /// Reason why its last load failed; `None` if it succeeded.
     last_failure: ArcSwapOption<String>,
     pub(super) usage: Arc<Usage>,
-    /// Requests that wait for it.
+    /// Number of requests that wait for it.
     pub(super) waiting: AtomicUsize,
 }
 
-/// Where a graph is between its file and its requests.
+/// The state of a graph.
 enum State {
-    /// Nothing has begun.
+    /// Not loaded yet; the load has not started.
     Listed,
     Loading,
     Available(Available),
-    /// It takes no request; those that run end.
+    /// Takes no requests; running ones end.
     Unloading,
-    /// Why it is not in memory. A request has it loaded again.
+    /// Not in memory, with the reason. A request loads it again.
     Unloaded(Arc<str>),
     Failed(Failed),
-    /// Why it could not be loaded, where it is loaded once the file that is missing is there.
+    /// Waits for a missing file, with the reason. It is loaded once the file exists.
     Waiting(Arc<str>),
 }
 
-/// What an available graph is served with.
+/// The data of an available graph.
 #[derive(Clone)]
 struct Available {
     plan: Arc<Plan>,
-    /// Seconds since 1970.
+    /// Time since when it is available, in seconds since 1970.
     since: u64,
 }
 
-/// A load that failed.
+/// A failed load, with its time.
 struct Failed {
-    /// In one line.
+    /// Reason in one line, for the status.
     reason: Arc<str>,
-    /// For want of memory, which may be there the next time.
+    /// True if memory was short, which may change until the next attempt.
     for_memory: bool,
     at: Instant,
 }
@@ -105,7 +105,7 @@ pub(crate) enum StateName {
 }
 
 impl StateName {
-    /// As the status says it: `OpenVINO` Model Server's states, and one of ours.
+    /// Returns the name in the status: a state of `OpenVINO` Model Server, or an additional one.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Listed => "START",
@@ -139,68 +139,68 @@ impl Servable {
         }
     }
 
-    /// What a request says to get just this: `graph`, or `graph@version`.
+    /// Returns the name that selects exactly this graph: `graph`, or `graph@version`.
     pub(crate) fn name(&self) -> &str {
         &self.id
     }
 
-    /// The graph as the configuration lists it.
+    /// Returns the entry in the configuration.
     pub(super) fn entry(&self) -> &GraphEntry {
         &self.entry
     }
 
-    /// The form of its answers at `/generate`, where the configuration says it.
+    /// Returns the form of its answers at `/generate`, if configured.
     pub(crate) fn generate_form(&self) -> Option<GenerateForm> {
         self.entry.serving.generate_form
     }
 
-    /// The file of the graph, as the configuration names it.
+    /// Returns the path of its file, as in the configuration.
     pub(crate) fn file(&self) -> &Path {
         &self.entry.file
     }
 
-    /// The name of the graph, of which this may be a version.
+    /// Returns the name of the graph, without the version.
     pub(crate) fn graph(&self) -> &str {
         &self.entry.name
     }
 
-    /// Which version of the graph it is, where it has versions.
+    /// Returns its version; `None` for a graph without versions.
     pub(crate) fn version(&self) -> Option<u64> {
         self.entry.version
     }
 
-    /// Whether the server is ready without it.
+    /// Returns true if the server is ready without it.
     pub(crate) fn is_optional(&self) -> bool {
         self.serving.optional
     }
 
-    /// Further names of the graph.
     pub(crate) fn aliases(&self) -> &[String] {
         &self.entry.aliases
     }
 
-    /// True if it is listed whatever becomes of it, as it keeps no other graph from being served.
+    /// Returns true if it is always listed, because its errors do not affect other graphs.
     pub(crate) fn is_independent(&self) -> bool {
         self.serving.independent
     }
 
-    /// Time for an answer where its request says none.
+    /// Returns the time limit for requests that set none.
     pub(crate) fn response_timeout(&self) -> Option<Duration> {
         self.serving.response_timeout
     }
 
-    /// Whether a request has it loaded.
+    /// Returns true if a request loads it.
     pub(crate) fn loads_on_demand(&self) -> bool {
         let on_demand = self.serving.on_demand || self.idle_unload().is_some() || self.sleeps();
         on_demand && !self.is_kept_out()
     }
 
-    /// True if only a load by its name brings it back.
+    /// Returns true if only a load by its name brings it back.
     pub(crate) fn is_kept_out(&self) -> bool {
         self.kept_out.load(Relaxed)
     }
 
-    /// Keeps it out of memory until it is loaded by its name; false if it is there or on its way.
+    /// Keeps it unloaded until it is loaded by its name. Returns false if it is loaded or being
+    /// loaded.
     pub(super) fn keep_out(&self, reason: &str) -> bool {
         let _changing = lock(&self.changing);
         let is_out = matches!(
@@ -214,19 +214,19 @@ impl Servable {
         is_out
     }
 
-    /// Lets a request load it again that was kept out of memory.
+    /// Allows requests to load it again after it was kept out.
     pub(crate) fn let_in(&self) {
         if self.kept_out.swap(false, Relaxed) {
             self.falls_asleep(false);
         }
     }
 
-    /// True if it is out of memory because an operator says so, until a request asks for it.
+    /// Returns true if an operator has unloaded it until the next request.
     pub(crate) fn sleeps(&self) -> bool {
         self.sleeps.load(Relaxed) && !self.is_kept_out()
     }
 
-    /// Notes that an operator takes it out of memory: until a request, or a load by its name.
+    /// Records that an operator unloads it: until a request, or until a load by its name.
     pub(super) fn falls_asleep(&self, stays_out: bool) {
         let noted = if stays_out {
             &self.kept_out
@@ -236,32 +236,32 @@ impl Servable {
         noted.store(true, Relaxed);
     }
 
-    /// Whether it is not loaded with the server.
+    /// Returns true if it is not loaded with the server.
     pub(super) fn starts_unloaded(&self) -> bool {
         self.serving.on_demand
     }
 
-    /// After which time without a request it is unloaded, if at all.
+    /// Returns the idle time after which it is unloaded; `None` if never.
     pub(super) fn idle_unload(&self) -> Option<Duration> {
         self.serving.idle_unload.filter(|time| !time.is_zero())
     }
 
-    /// Whether nothing waits for its first load any more: it has ended, or is on demand.
+    /// Returns true if its first load has ended, or it is on demand.
     pub(super) fn is_settled(&self) -> bool {
         self.settled.load(Relaxed)
     }
 
-    /// What it was last made of; nothing before that.
+    /// Returns its last sources; empty ones before its first load or check.
     pub(super) fn made(&self) -> Arc<Made> {
         self.made.load_full()
     }
 
-    /// The files that it was last made of; none before that.
+    /// Returns the files of its last sources.
     pub(crate) fn files(&self) -> FileStamps {
         self.made().seen.clone()
     }
 
-    /// The text of its graph file, where that is known.
+    /// Returns the text of its graph file, if known.
     pub(crate) fn text(&self) -> Option<Arc<str>> {
         self.made().text.clone()
     }
@@ -270,7 +270,7 @@ impl Servable {
         self.made.store(Arc::new(made));
     }
 
-    /// Its load begins now.
+    /// Records the start of its load.
     pub(super) fn begins(&self) {
         *lock(&self.began) = Some(Instant::now());
         let waits = self.state_name() == StateName::Waiting;
@@ -279,12 +279,12 @@ impl Servable {
         }
     }
 
-    /// When its load began, if it did.
+    /// Returns the start of its last load.
     pub(super) fn began(&self) -> Option<Instant> {
         *lock(&self.began)
     }
 
-    /// How long its last load took that succeeded.
+    /// Returns the duration of its last successful load.
     pub(super) fn took(&self) -> Option<Duration> {
         *lock(&self.took)
     }
@@ -293,7 +293,7 @@ impl Servable {
         *lock(&self.took) = Some(time);
     }
 
-    /// Why its last load failed, if that is what it did.
+    /// Returns the reason why its last load failed; `None` if it succeeded.
     pub(super) fn last_failure(&self) -> Option<Arc<String>> {
         self.last_failure.load_full()
     }
@@ -310,7 +310,7 @@ impl Servable {
         }
     }
 
-    /// Why the graph is not in memory, if that is known.
+    /// Returns the reason why the graph is not in memory, if known.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
         match &**self.state.load() {
             State::Failed(failed) => Some(Arc::clone(&failed.reason)),
@@ -319,7 +319,7 @@ impl Servable {
         }
     }
 
-    /// Since when the graph answers, in seconds since 1970, if it does.
+    /// Returns the time since when it answers, in seconds since 1970; `None` if it does not.
     pub(crate) fn available_since(&self) -> Option<u64> {
         match &**self.state.load() {
             State::Available(available) => Some(available.since),
@@ -327,19 +327,19 @@ impl Servable {
         }
     }
 
-    /// The plan to open a session on, or the failure that a request for the graph gets.
+    /// Returns the plan for opening a session, or the failure of a request for the graph.
     pub(crate) fn plan(&self) -> Result<Arc<Plan>, Failure> {
         self.available().map(|available| available.plan)
     }
 
-    /// The plan of a graph that stays in memory as long as the second value is kept.
+    /// Returns the plan with a guard. The graph stays in memory as long as the guard exists.
     pub(super) fn take_up(&self) -> Result<(Arc<Plan>, InUse), Failure> {
         let _changing = lock(&self.changing);
         let plan = self.plan()?;
         Ok((plan, self.usage.begin()))
     }
 
-    /// What its nodes share of this kind; nothing before it is available.
+    /// Returns the resources of this kind that its nodes share; none if it is not available.
     pub(super) fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
         self.plan().map_or(Vec::new(), |plan| plan.resources())
     }
@@ -405,7 +405,7 @@ impl Servable {
         }));
     }
 
-    /// It is not in memory from now on.
+    /// Changes its state to unloaded.
     pub(super) fn becomes_unloaded(&self, reason: &str) {
         self.becomes(State::Unloaded(reason.into()));
     }
@@ -418,7 +418,7 @@ impl Servable {
         self.changed.send_replace(());
     }
 
-    /// Claims the load of the graph; true for the first caller.
+    /// Claims the load of the graph. Returns true for the first caller.
     pub(super) fn is_to_be_loaded(&self) -> bool {
         let _changing = lock(&self.changing);
         let wanted = match &**self.state.load() {
@@ -434,7 +434,7 @@ impl Servable {
         false
     }
 
-    /// Takes the plan of an available graph away, if `may` agrees. From now on it is unloading.
+    /// Takes the plan of an available graph if `may` agrees. The graph is unloading after that.
     pub(super) fn take_plan(&self, may: impl FnOnce() -> bool) -> Option<Arc<Plan>> {
         let _changing = lock(&self.changing);
         let plan = self.plan().ok()?;
@@ -445,35 +445,35 @@ impl Servable {
         Some(plan)
     }
 
-    /// Whether it is unused.
+    /// Returns true if it is unused.
     pub(super) fn is_unused(&self) -> bool {
         !self.usage.is_used() && self.open_sessions() == 0
     }
 
-    /// How many requests wait for it.
+    /// Returns the number of requests that wait for it.
     pub(crate) fn requests_waiting(&self) -> usize {
         self.waiting.load(Relaxed)
     }
 
-    /// How many jobs of its requests wait for an executor.
+    /// Returns the number of jobs of its requests that wait for an executor.
     pub(crate) fn jobs_waiting(&self) -> usize {
         self.available()
             .map_or(0, |available| available.plan.jobs_waiting())
     }
 
-    /// How many requests were refused because too many jobs waited.
+    /// Returns the number of requests refused because too many jobs waited.
     pub(crate) fn sessions_refused(&self) -> u64 {
         self.available()
             .map_or(0, |available| available.plan.sessions_refused())
     }
 
-    /// The use of the answers that the graph keeps, if it keeps any.
+    /// Returns the usage of its response cache; `None` if it has none.
     pub(crate) fn response_cache(&self) -> Option<CacheUse> {
         let available = self.available().ok()?;
         tensors::response_cache(&available.plan).map(ResponseCache::usage)
     }
 
-    /// How many requests the graph is working on.
+    /// Returns the number of requests that the graph is processing.
     pub(crate) fn open_sessions(&self) -> usize {
         self.available()
             .map_or(0, |available| available.plan.open_sessions())
@@ -481,6 +481,6 @@ impl Servable {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is one assignment.
+    // Every change is a single assignment, so a poisoned lock is consistent.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

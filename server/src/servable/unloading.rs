@@ -1,4 +1,4 @@
-//! Unloading graphs: when they are idle, when another graph needs their memory, and before their
+//! Unloading of graphs: when they are idle, when another graph needs their memory, and before their
 //! successor is loaded.
 
 use std::{
@@ -14,27 +14,26 @@ use tokio::{task::spawn_blocking, time::sleep};
 use super::{Servable, Servables, Served, StateName};
 use crate::errors::{Cause, Failure};
 
-/// Poll interval for unused graphs.
+/// Interval for checking unused graphs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long a reader may still hold an unused graph.
+/// Maximum time for a reader to release an unused graph.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// Poll interval while a plan is still used.
+/// Interval for checking a plan that is still in use.
 const LOOK_AT_USE: Duration = Duration::from_millis(5);
 
-/// Time for which requests may run on while a change of their graph waits.
+/// Maximum time for running requests to end when their graph changes.
 pub(super) const DRAIN_AT_MOST: Duration = Duration::from_mins(10);
 
-/// The reason for which a graph is unloaded that an operator puts to sleep.
+/// Reason for unloading a graph on behalf of an operator.
 pub(super) const BY_OPERATOR: &str = "unloaded by an operator";
 
-/// Why an unused graph is unloaded.
+/// Reason for unloading an unused graph.
 pub(super) const WHEN_IDLE: &str = "unloaded when idle";
 const ON_REQUEST: &str = "unloaded because a request asked for it";
 
-/// Unloads graphs that have had no request for as long as their entries say, until the server is
-/// gone.
+/// Unloads graphs after the idle time in their settings, until the server is gone.
 pub(crate) async fn unload_idle(served: Weak<Served>) {
     loop {
         sleep(LOOK_EVERY).await;
@@ -64,8 +63,8 @@ impl Servables {
         }
     }
 
-    /// Makes room in memory for a graph that is loaded on demand: unloads unused graphs of the same
-    /// kind, the least recently used first.
+    /// Makes room in memory for an on-demand graph: unloads unused graphs of that kind, least
+    /// recently used first.
     pub(super) fn make_room(&self, servable: &Servable) -> Result<(), String> {
         let made = servable.made();
         loop {
@@ -87,10 +86,10 @@ impl Servables {
             if !left.any(|other| other.unload(|| other.may_leave(), &reason)) {
                 return Err(match (full, short) {
                     (Some(most), _) => format!(
-                        "--models_max {most} lets no further graph be loaded on demand, and all that are loaded are in use"
+                        "--models_max {most} allows no more on-demand graphs, and all loaded ones are in use"
                     ),
                     (None, short) => format!(
-                        "it takes {} MiB, {} MiB of memory are left, and no other graph can be unloaded",
+                        "it needs {} MiB, but only {} MiB of memory are left, and no other graph can be unloaded",
                         bytes >> 20,
                         short.map_or_else(|short| short.left >> 20, |()| 0)
                     ),
@@ -99,7 +98,7 @@ impl Servables {
         }
     }
 
-    /// Counts the graphs in memory that are loaded on demand.
+    /// Returns the number of on-demand graphs in memory.
     fn loaded_on_demand(&self) -> usize {
         let is_counted = |it: &&Servable| it.loads_on_demand() && it.available_since().is_some();
         self.iter().filter(is_counted).count()
@@ -107,14 +106,14 @@ impl Servables {
 }
 
 impl Servable {
-    /// Has it unloaded once it is unused, where the next request has it loaded again.
+    /// Requests that it is unloaded once it is unused, if the next request can load it again.
     pub(crate) fn leave(&self) {
         if self.loads_on_demand() {
             self.usage.leave();
         }
     }
 
-    /// The time after which it is unloaded if no request comes, where it is.
+    /// Returns the time until it is unloaded if no request comes; `None` if it never is.
     pub(crate) fn time_to_unload(&self) -> Option<Duration> {
         let time = self.idle_unload()?;
         let unused = if self.is_unused() {
@@ -125,24 +124,24 @@ impl Servable {
         Some(time.saturating_sub(unused))
     }
 
-    /// Returns true if it has been idle for as long as it may, or is asked to leave.
+    /// Returns true if its idle time is over, or its unloading was requested.
     fn is_due(&self, now: Instant) -> bool {
         let is_idle = |time| self.usage.is_idle(time, now);
         let may_leave = self.usage.leaves() || self.idle_unload().is_some_and(is_idle);
         self.available_since().is_some() && may_leave && self.is_unused()
     }
 
-    /// Whether it can leave and come back with the next request.
+    /// Returns true if it can be unloaded and loaded again by the next request.
     fn may_leave(&self) -> bool {
         self.loads_on_demand() && self.available_since().is_some() && self.is_unused()
     }
 
-    /// Takes it out of memory, if `may` agrees.
+    /// Unloads it, if `may` agrees.
     fn unload(&self, may: impl FnOnce() -> bool, reason: &str) -> bool {
         let Some(plan) = self.take_plan(may) else {
             return false;
         };
-        // A request that has come in this moment ends on the plan that it has.
+        // A request that has just arrived ends on the plan that it has.
         is_let_go(&plan, LET_GO);
         drop(plan);
         room::trim();
@@ -151,18 +150,19 @@ impl Servable {
         true
     }
 
-    /// Takes its plan away and waits until no request runs on it. The error is the plan, where that
-    /// takes longer than `patience`.
+    /// Takes its plan and waits until no request uses it. The error is the plan, if that takes
+    /// longer than `patience`.
     pub(super) fn drain(&self, patience: Duration) -> Result<(), Arc<Plan>> {
         let plan = self.take_plan(|| true);
         plan.map_or(Ok(()), |plan| let_go(plan, patience))
     }
 
-    /// Takes it out of memory on the word of an operator, once its requests have ended, if it is there.
-    /// The next request loads it again, or with `keeps_out` only a load by its name.
+    /// Unloads it on behalf of an operator, once its requests have ended. The next request loads it
+    /// again; with `keeps_out`, only a load by its name.
     ///
     /// # Errors
-    /// If it is on its way there or has failed, or if requests run on for too long: then it stays.
+    /// If it is being loaded or has failed. Also if its requests run for too long; it stays loaded
+    /// then.
     pub(crate) fn put_to_sleep(&self, keeps_out: bool) -> Result<(), Failure> {
         let name = self.name();
         let may = || {
@@ -194,7 +194,8 @@ impl Servable {
     }
 }
 
-/// Drops a plan once all other holders have; the error is the plan, where that takes longer.
+/// Drops a plan after all other holders. The error is the plan, if that takes longer than
+/// `patience`.
 fn let_go(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
     if !is_let_go(&plan, patience) {
         return Err(plan);
@@ -204,7 +205,7 @@ fn let_go(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
     Ok(())
 }
 
-/// Whether all other holders of a plan drop it within this time.
+/// Returns true if all other holders of a plan drop it within this time.
 fn is_let_go(plan: &Arc<Plan>, within: Duration) -> bool {
     let deadline = Instant::now() + within;
     while Arc::strong_count(plan) > 1 {

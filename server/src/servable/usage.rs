@@ -1,11 +1,11 @@
-//! When a graph was last used, for unloading when idle.
+//! Last use of a graph, for unloading when idle.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-/// Who uses a graph, and when it was used last.
+/// The users of a graph, and the time of its last use.
 #[derive(Debug)]
 pub(super) struct Usage(Mutex<Uses>);
 
@@ -13,7 +13,7 @@ pub(super) struct Usage(Mutex<Uses>);
 struct Uses {
     now: usize,
     last: Instant,
-    /// True if nobody is expected to use it again soon.
+    /// True if its unloading was requested.
     leaves: bool,
 }
 
@@ -27,7 +27,7 @@ impl Default for Usage {
     }
 }
 
-/// A graph is in use until this is dropped.
+/// Guard of a use. The graph is in use until it is dropped.
 #[derive(Debug)]
 pub(crate) struct InUse(Arc<Usage>);
 
@@ -40,19 +40,19 @@ impl Usage {
         InUse(Arc::clone(self))
     }
 
-    /// The time without a use begins anew.
+    /// Restarts the idle time, and withdraws a request to unload.
     pub(super) fn touch(&self) {
         let mut uses = self.lock();
         uses.last = Instant::now();
         uses.leaves = false;
     }
 
-    /// Says that nobody is expected to use it soon, until the next use begins.
+    /// Requests unloading, until the next use starts.
     pub(super) fn leave(&self) {
         self.lock().leaves = true;
     }
 
-    /// Returns true if it is unused, and nobody is expected to use it soon.
+    /// Returns true if it is unused, and its unloading was requested.
     pub(super) fn leaves(&self) -> bool {
         let uses = self.lock();
         uses.now == 0 && uses.leaves
@@ -62,12 +62,12 @@ impl Usage {
         self.lock().now > 0
     }
 
-    /// When it was used last.
+    /// Returns the time of the last use.
     pub(super) fn last(&self) -> Instant {
         self.lock().last
     }
 
-    /// Whether it is unused at this time, and has been for so long.
+    /// Returns true if it is unused at this time, and has been for `for_time`.
     pub(super) fn is_idle(&self, for_time: Duration, at: Instant) -> bool {
         let uses = self.lock();
         uses.now == 0 && at.saturating_duration_since(uses.last) >= for_time

@@ -1,4 +1,4 @@
-//! Versions of a graph: which of them a request gets that names none.
+//! Versions of a graph, and the choice among them for requests that name none.
 
 use std::{
     collections::BTreeMap,
@@ -16,27 +16,27 @@ use crate::{
     errors::{Cause, Failure},
 };
 
-/// How a request chooses among versions.
+/// The choice among versions for a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
-    /// The newest one that is not on trial.
+    /// The newest version that is not a canary.
     Newest,
-    /// By the percentages of the configuration; equal words get the same version.
+    /// By the percentages of the configuration. Equal words get the same version.
     By(Arc<str>),
 }
 
 /// The versions of a graph.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    /// Their names, by number.
+    /// Names of the versions, by number.
     names: BTreeMap<u64, String>,
-    /// Percents of the requests that name no version.
+    /// Percentages of the requests that name no version, by version.
     canary: BTreeMap<u64, u32>,
-    /// The version that an operator has made the default; 0 for the newest.
+    /// Version that an operator has made the default; 0 for the newest.
     default: AtomicU64,
 }
 
-/// The graphs of a configuration that have versions.
+/// Returns the graphs of a configuration that have versions.
 pub(super) fn of(config: &Config) -> BTreeMap<String, Versions> {
     let mut all: BTreeMap<String, Versions> = BTreeMap::new();
     for entry in &config.graphs {
@@ -54,7 +54,7 @@ pub(super) fn of(config: &Config) -> BTreeMap<String, Versions> {
 }
 
 impl Versions {
-    /// The version on trial that a word falls to, if to one.
+    /// Returns the canary version for a word, if it falls to one.
     fn on_trial(&self, graph: &str, choice: &Choice) -> Option<u64> {
         let Choice::By(word) = choice else {
             return None;
@@ -70,7 +70,8 @@ impl Versions {
     }
 }
 
-/// Which hundredth of all requests for a graph a word belongs to: the same in every process.
+/// Returns the hundredth of all requests for a graph that a word belongs to, which is the same in
+/// every process.
 fn hundredth(graph: &str, word: &str) -> u32 {
     let digest = digest(&SHA256, format!("{graph}\n{word}").as_bytes());
     let first = digest.as_ref().first_chunk().expect("it has 32 bytes");
@@ -78,7 +79,7 @@ fn hundredth(graph: &str, word: &str) -> u32 {
 }
 
 impl Servables {
-    /// The graph of a name, or the version of it that is chosen: one that can answer, if there is
+    /// Returns the graph of a name, or the chosen version of it; one that can answer, if there is
     /// one.
     pub(super) fn of_graph(&self, name: &str, choice: &Choice) -> Option<&Arc<Servable>> {
         let name = self.without_alias(name);
@@ -105,10 +106,10 @@ impl Servables {
             .or_else(|| servables().next())
     }
 
-    /// Makes a version the one that requests get which name none, until the server ends.
+    /// Makes a version the default for requests that name none, until the server ends.
     ///
     /// # Errors
-    /// Of a graph whose requests the configuration divides among versions.
+    /// If the configuration divides the graph's requests among versions.
     pub(crate) fn set_default(&self, graph: &str, version: u64) -> Result<(), Failure> {
         let Some(versions) = self.versions.get(graph) else {
             return Ok(());
@@ -121,7 +122,7 @@ impl Servables {
         Ok(())
     }
 
-    /// Takes over which versions are defaults, as far as they are here, too.
+    /// Copies the defaults of `before`, for versions that still exist.
     pub(super) fn keep_defaults(&self, before: &Self) {
         for (graph, versions) in &self.versions {
             let default = before
@@ -133,26 +134,26 @@ impl Servables {
         }
     }
 
-    /// The numbers of a graph's versions, in order.
+    /// Returns the numbers of a graph's versions, in ascending order.
     pub(super) fn numbers(&self, graph: &str) -> Option<impl Iterator<Item = u64>> {
         let versions = self.versions.get(self.without_alias(graph))?;
         Some(versions.names.keys().copied())
     }
 
-    /// The percents of a graph's versions, if requests are divided among them.
+    /// Returns the percentages of a graph's versions, if requests are divided among them.
     pub(super) fn canary(&self, graph: &str) -> Option<&BTreeMap<u64, u32>> {
         let canary = &self.versions.get(graph)?.canary;
         (!canary.is_empty()).then_some(canary)
     }
 
-    /// Names of graphs with versions.
+    /// Returns the names of graphs with versions.
     pub(crate) fn versioned(&self) -> impl Iterator<Item = &str> {
         self.versions.keys().map(String::as_str)
     }
 }
 
 impl Servable {
-    /// Whether it answers, or is loaded when it is asked to.
+    /// Returns true if it answers, or is loaded by a request.
     pub(crate) fn answers(&self) -> bool {
         match self.state_name() {
             StateName::Available => true,

@@ -1,8 +1,8 @@
-//! The figures of a graph, or of one session, over time: totals that are computed five times a
-//! second while there are viewers, once for all of them.
+//! Frames: figures of a graph or session over time, computed five times per second while there are
+//! viewers, once for all of them.
 //!
-//! A viewer finds the last frame and what has changed since the one that it saw, so one that is
-//! slow misses frames, and nothing is kept for it.
+//! A viewer gets the last frame, and the changes since the frame that it has. A slow viewer misses
+//! frames, and nothing is stored for it.
 
 use std::{
     collections::HashMap,
@@ -17,26 +17,26 @@ use tokio::{sync::watch, time::sleep};
 use super::{OpenSession, Sessions, run_on_thread};
 use crate::servable::{Choice, Named, Served};
 
-/// The shortest time between two frames.
+/// Shortest time between two frames.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// A frame is followed by so many times the time that it took to make, so that looking at very many
-/// sessions takes a small part of a core.
+/// Factor for the pause after a frame, times its computing time. So observing very many sessions
+/// takes a small part of a core.
 const REST: u32 = 10;
 
-/// What is looked at.
+/// The thing that viewers follow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Followed {
-    /// A graph: its sessions, and what was before them.
+    /// A graph: its open sessions and its totals.
     Graph(String),
-    /// One session.
+    /// An open session, by its id.
     Session(Arc<str>),
 }
 
-/// Those that are looked at now.
+/// Channels of frames, by the things that viewers follow now.
 pub(super) type Hubs = HashMap<Followed, watch::Sender<Option<Arc<Frame>>>>;
 
-/// The numbers at one moment.
+/// The figures at one moment.
 #[derive(Clone)]
 pub(crate) struct Frame {
     names: Arc<Names>,
@@ -46,12 +46,12 @@ pub(crate) struct Frame {
     edges: Vec<EdgeNumbers>,
 }
 
-/// What the numbers are of.
+/// Names for the figures of a plan.
 struct Names {
-    /// Not kept in memory by those who look.
+    /// Plan, not kept in memory by viewers.
     plan: Weak<Plan>,
     nodes: Vec<String>,
-    /// Stream, node, input.
+    /// Stream, node and input of each edge.
     edges: Vec<(String, String, String)>,
 }
 
@@ -60,7 +60,7 @@ struct NodeNumbers {
     calls: u64,
     errors: u64,
     busy: Duration,
-    /// By [`Activity`]: in how many sessions.
+    /// Number of sessions by [`Activity`].
     states: [u32; Activity::ALL.len()],
 }
 
@@ -92,7 +92,8 @@ impl Names {
 }
 
 impl Frame {
-    /// Nothing of a plan; under the names of the frame before, if they are of that plan.
+    /// Creates a frame of zeros. It shares the names of the frame `before`, if that is of the same
+    /// plan.
     fn new(plan: &Arc<Plan>, before: Option<&Self>) -> Self {
         let before = before.filter(|before| before.names.are_of(plan));
         let edges = plan.edges().map(|edge| EdgeNumbers {
@@ -108,9 +109,9 @@ impl Frame {
         }
     }
 
-    /// What a graph did, and what its open sessions do.
+    /// Creates a frame of a graph's totals and its open sessions.
     async fn of_graph(plan: &Arc<Plan>, open: &[Arc<OpenSession>], before: Option<&Self>) -> Self {
-        // Before the sessions are asked: one that ends meanwhile is missed for one frame, and not
+        // The totals are read first: a session that ends after that is missed in one frame, but not
         // counted twice.
         let totals = plan.totals();
         let mut frame = Self::new(plan, before);
@@ -129,7 +130,7 @@ impl Frame {
         frame
     }
 
-    /// What one session does; none once it has ended.
+    /// Creates a frame of a session; `None` after its end.
     async fn of_session(session: &OpenSession, before: Option<&Self>) -> Option<Self> {
         let seen = session.see().await?;
         let mut frame = Self::new(session.plan(), before);
@@ -141,7 +142,7 @@ impl Frame {
         Some(frame)
     }
 
-    /// The last frame of a session: all is closed, and perhaps one node has failed.
+    /// Returns the last frame of a session: all nodes are closed, except one that has failed.
     fn ended(mut self, session: &OpenSession) -> Self {
         let failed = session.viewer.ended().and_then(Result::err);
         let failed = failed.and_then(|error| error.node);
@@ -175,7 +176,7 @@ impl Frame {
         }
     }
 
-    /// Counts never go back, although a session that ends is missed for a moment.
+    /// Raises counts to those of the frame before, as a session that ends is missed for a moment.
     fn is_not_behind(&mut self, before: Option<&Self>) {
         let Some(before) = before.filter(|before| before.is_alike(self)) else {
             return;
@@ -190,7 +191,7 @@ impl Frame {
         }
     }
 
-    /// Whether it is of the same plan.
+    /// Returns true if both are of the same plan.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.names, &other.names)
     }
@@ -201,12 +202,12 @@ impl Frame {
                 == (other.sessions, &other.nodes, &other.edges)
     }
 
-    /// All of it.
+    /// Writes the whole frame as JSON.
     pub(crate) fn snapshot(&self) -> Value {
         self.json(0, |_| true, |_| true)
     }
 
-    /// What is not as in a frame before, with its number.
+    /// Writes the differences from a frame before, with its number.
     pub(crate) fn delta(&self, before: &Self, seq: u64) -> Value {
         self.json(
             seq,
@@ -252,14 +253,14 @@ impl NodeNumbers {
     }
 }
 
-/// Milliseconds since 1970.
+/// Converts a time to milliseconds since 1970.
 pub(super) fn unix_ms(at: SystemTime) -> u64 {
     let since = at.duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_millis() as u64)
 }
 
 impl Sessions {
-    /// The frames of a graph or a session, from the next one on; the end of them when it is gone.
+    /// Returns the channel of frames of a graph or session. It is closed when that is gone.
     pub(crate) fn follow(
         self: &Arc<Self>,
         what: &Followed,
@@ -280,8 +281,8 @@ impl Sessions {
         frames
     }
 
-    /// Shows a frame, if it is a new one. False: there are no viewers any more, and the place is
-    /// free.
+    /// Sends a frame if it is a new one. Returns false if there are no viewers any more; the
+    /// channel is removed then.
     fn show(&self, what: &Followed, frame: Option<Arc<Frame>>) -> bool {
         let mut state = self.lock();
         let Some(hub) = state.followed.get(what) else {
@@ -304,7 +305,7 @@ impl Sessions {
     }
 }
 
-/// Makes frames until there are no viewers, or nothing more to see.
+/// Creates frames until there are no viewers, or no more frames.
 async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served>) {
     let mut before: Option<Arc<Frame>> = None;
     let session = match &what {
@@ -337,21 +338,21 @@ async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served
         sleep(PERIOD.max(began.elapsed() * REST)).await;
     }
     let hub = sessions.lock().followed.remove(&what);
-    // Tells those who look that nothing more comes.
+    // Closes the channel, which tells viewers that there are no more frames.
     drop(hub);
 }
 
-/// What comes after a frame.
+/// The next frame, and true if it is the last.
 struct Next {
-    /// None where there is nothing to see now.
+    /// Frame; `None` if there is nothing to see now.
     frame: Option<Frame>,
     is_last: bool,
 }
 
-/// The next frame of a graph.
+/// Creates the next frame of a graph.
 async fn of_graph(sessions: Arc<Sessions>, named: Named, before: Option<Arc<Frame>>) -> Next {
     let mut frame = None;
-    // One that is not in memory now may come back.
+    // A graph that is not in memory now may come back.
     if let Ok(plan) = named.servable.plan() {
         let mut open = sessions.all();
         open.retain(|session| Arc::ptr_eq(session.plan(), &plan));
@@ -363,7 +364,7 @@ async fn of_graph(sessions: Arc<Sessions>, named: Named, before: Option<Arc<Fram
     }
 }
 
-/// The next frame of a session, or its last.
+/// Creates the next frame of a session, or its last.
 async fn of_session(session: Arc<OpenSession>, before: Option<Arc<Frame>>) -> Next {
     let frame = Frame::of_session(&session, before.as_deref()).await;
     let is_last = frame.is_none();

@@ -1,8 +1,8 @@
-//! The open sessions, as operators observe them: one by one, as totals of a graph, packet by
-//! packet, or recorded.
+//! Open sessions for observation by operators: single sessions, totals of a graph, packets, and
+//! recordings.
 //!
-//! A session is entered here when it is opened, and removed with its answer. It costs nothing else
-//! while no one observes it. Views are queries to the session itself, with a time limit.
+//! A session is added when it is opened, and removed with its answer. It costs nothing else while
+//! nobody observes it. Views are queries to the session itself, with a time limit.
 
 mod frames;
 mod open;
@@ -32,14 +32,15 @@ use crate::{
     servable::Servable,
 };
 
-/// The most viewers at once, of numbers and of packets: more people than look at one server, and
-/// few enough that their buffers are nothing.
+/// Maximum number of concurrent viewers, of figures and of packets: more than look at one server,
+/// and few enough that their buffers are small.
 const MAX_VIEWERS: usize = 256;
 
-/// The most graphs that are tried at once: each may keep a core busy, and requests come first.
+/// Maximum number of concurrent playground runs. Each may keep a core busy, and requests come
+/// first.
 const MAX_TRIALS: usize = 4;
 
-/// The open sessions, and their observers.
+/// Open sessions, and their observers.
 pub(crate) struct Sessions {
     state: Mutex<State>,
     viewers: Arc<Semaphore>,
@@ -48,24 +49,23 @@ pub(crate) struct Sessions {
 
 #[derive(Default)]
 struct State {
-    /// By their ids.
     open: HashMap<Arc<str>, Arc<OpenSession>>,
     taps: Vec<Arc<Tap>>,
     recordings: recordings::Recordings,
     followed: frames::Hubs,
 }
 
-/// What a session is opened for.
+/// The request that a session is opened for.
 pub(crate) struct About<'a> {
     pub(crate) servable: &'a Servable,
-    /// The id of the request.
+    /// Id of the request, from which the session's id is made.
     pub(crate) request: &'a Arc<str>,
-    /// The name of its key, where there are keys.
+    /// Name of the key; `None` without keys.
     pub(crate) key: Option<&'a Arc<str>>,
-    /// What it is, for people: a path, or a protocol.
+    /// Description for people: a path or a protocol.
     pub(crate) label: &'a str,
     pub(crate) sides: &'a SidePackets,
-    /// What its request wants to have recorded.
+    /// Recording options of the request, if it asks for a recording.
     pub(crate) records: Option<RecordingOptions>,
 }
 
@@ -82,7 +82,7 @@ impl Sessions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a session that has not begun, until the answer is dropped.
+    /// Adds a session that has not started, until the guard is dropped.
     pub(crate) fn enter(
         self: &Arc<Self>,
         session: &mut Session,
@@ -99,7 +99,7 @@ impl Sessions {
         drop(state);
         for tap in taps {
             let (streams, sink) = tap.of_session(&id, handle.viewer().plan());
-            // The plan has just these streams.
+            // The plan has exactly these streams.
             let _ = session.watch(&streams, sink);
         }
         if let Some(recording) = recording {
@@ -111,37 +111,38 @@ impl Sessions {
         }
     }
 
-    /// The session of an id, if it is open.
+    /// Returns the open session of an id.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<OpenSession>> {
         self.lock().open.get(id).cloned()
     }
 
-    /// All of them, the oldest first.
+    /// Returns all open sessions, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<OpenSession>> {
         let mut all: Vec<_> = self.lock().open.values().cloned().collect();
         all.sort_by_key(|session| session.began);
         all
     }
 
-    /// A place for one more viewer, as long as it is kept.
+    /// Reserves a place for a viewer, released on drop.
     pub(crate) fn viewer(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let place = Arc::clone(&self.viewers).try_acquire_owned();
         place.map_err(|_| {
-            let message = format!("there are {MAX_VIEWERS} viewers, as many as there may be");
+            let message = format!("the limit of {MAX_VIEWERS} viewers is reached");
             Failure::new(Cause::QueueFull, message).with_code("too_many_viewers")
         })
     }
 
-    /// A place for a graph that is tried, as long as it is kept.
+    /// Reserves a place for a playground run, released on drop.
     pub(crate) fn trial(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let place = Arc::clone(&self.trials).try_acquire_owned();
         place.map_err(|_| {
-            let message = format!("{MAX_TRIALS} graphs are being tried, as many as may be at once");
+            let message =
+                format!("the limit of {MAX_TRIALS} concurrent playground runs is reached");
             Failure::new(Cause::QueueFull, message).with_code("too_many_trials")
         })
     }
 
-    /// What each of some sessions does now. Those that have ended are left out.
+    /// Returns the current views of some sessions. Sessions that have ended are left out.
     pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, View)> {
         let seen = sessions.iter().map(async |session| {
             let seen = session.see().await?;
@@ -152,7 +153,7 @@ impl Sessions {
 }
 
 impl State {
-    /// The id of the request, or one like it: clients choose ids, and may choose the same.
+    /// Returns the id of the request, or a similar free one, as clients may choose the same id.
     fn free_id(&self, request: &Arc<str>) -> Arc<str> {
         if !self.open.contains_key(request) {
             return Arc::clone(request);
@@ -164,7 +165,7 @@ impl State {
     }
 }
 
-/// A session that is listed until this is dropped.
+/// Guard that lists a session until it is dropped.
 pub(crate) struct Entered {
     sessions: Arc<Sessions>,
     id: Arc<str>,
@@ -173,7 +174,7 @@ pub(crate) struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let left = self.sessions.lock().open.remove(&self.id);
-        // What a session holds is dropped without the lock.
+        // The session's data is dropped after releasing the lock.
         drop(left);
     }
 }

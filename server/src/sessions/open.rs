@@ -1,4 +1,4 @@
-//! One open session, as operators see it.
+//! An open session, for observation by operators.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,17 +11,17 @@ use tokio::time::timeout;
 
 use super::About;
 
-/// How long a session may take to answer before it counts as one that computes. One that is not
-/// inside of a node answers in microseconds.
+/// Time for a session to answer before it counts as computing. Outside of a node, it answers in
+/// microseconds.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Time that a session that cannot go on by itself stands still before it is called stalled.
+/// Time without progress after which a session that cannot continue by itself counts as stalled.
 const STALLED: Duration = Duration::from_secs(5);
 
-/// A session that is open.
+/// An open session with its names and its viewer.
 pub(crate) struct OpenSession {
     pub(crate) id: Arc<str>,
-    /// The name under which just its graph is served: `graph`, or `graph@version`.
+    /// Name of its graph: `graph`, or `graph@version`.
     pub(crate) name: String,
     pub(crate) graph: String,
     pub(crate) version: Option<u64>,
@@ -31,7 +31,7 @@ pub(crate) struct OpenSession {
     pub(crate) began: Instant,
     pub(crate) started: SystemTime,
     pub(crate) viewer: Viewer,
-    /// View of the session when it last answered.
+    /// Last view that the session returned.
     last: Mutex<Option<View>>,
 }
 
@@ -52,7 +52,7 @@ impl OpenSession {
         }
     }
 
-    /// Whether it is one of the graph, or version of a graph, of this name.
+    /// Returns true if its graph, or the version of it, has this name.
     pub(crate) fn is_of(&self, name: &str) -> bool {
         self.name == name || self.graph == name
     }
@@ -61,8 +61,8 @@ impl OpenSession {
         self.viewer.plan()
     }
 
-    /// What it does now; of one that does not answer, what it did before, and in which node it is.
-    /// None once it has ended.
+    /// Returns its current view. If it does not answer, returns its last view with the node that it
+    /// is in. `None` after its end.
     pub(crate) async fn see(&self) -> Option<View> {
         let answer = timeout(PATIENCE, self.viewer.look()).await;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,22 +79,22 @@ impl OpenSession {
         Some(view)
     }
 
-    /// What it waits for; none if it does not say within this time.
+    /// Returns what it waits for; `None` if it does not answer in time.
     pub(crate) async fn why(&self, within: Duration) -> Option<Why> {
         timeout(within, self.viewer.why()).await.ok()
     }
 
-    /// What it waits for, as soon as it can be told.
+    /// Returns what it waits for, if it answers at once.
     pub(crate) async fn why_now(&self) -> Option<Why> {
         self.why(PATIENCE).await
     }
 
-    /// The name of a node.
+    /// Returns the name of a node.
     pub(crate) fn node(&self, node: usize) -> &str {
         self.plan().node_names().nth(node).unwrap_or_default()
     }
 
-    /// Why it cannot be asked, in a sentence.
+    /// Explains in a sentence why it does not answer.
     pub(crate) fn silence(&self) -> String {
         match self.viewer.inside() {
             Some(node) => format!(
@@ -108,8 +108,8 @@ impl OpenSession {
         }
     }
 
-    /// Returns whether it stands still with something on its way and cannot go on by itself, and
-    /// the reason, or what else is to be said of it, in a sentence.
+    /// Returns true if it cannot continue by itself although packets are on their way, and a
+    /// sentence with the reason or its state.
     fn stalled(&self, why: Option<&Why>) -> (bool, String) {
         let Some(why) = why else {
             return (false, self.silence());
@@ -124,7 +124,7 @@ impl OpenSession {
         (why.is_stuck() && since >= STALLED, root.to_string())
     }
 
-    /// In the list of sessions.
+    /// Returns the session as an element of the list of sessions.
     pub(crate) fn json(&self, seen: &View, why: Option<&Why>) -> Value {
         let (stalled, why) = self.stalled(why);
         let nodes = self.plan().node_names().zip(&seen.nodes);
@@ -144,7 +144,7 @@ impl OpenSession {
     }
 }
 
-/// A session that has not begun.
+/// Returns the view of a session that has not started.
 fn nothing(plan: &Plan) -> View {
     let node = NodeView {
         activity: Activity::Idle,

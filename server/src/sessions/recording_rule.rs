@@ -1,4 +1,4 @@
-//! Which sessions are recorded, and what of them.
+//! Rules for recording sessions.
 
 use std::{
     sync::Arc,
@@ -9,28 +9,28 @@ use serde_json::{Value, json};
 
 use crate::config::Redaction;
 
-/// What a request or a rule wants to have recorded.
+/// The content of a recording.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordingOptions {
-    /// Whether that is what packets carry, too.
+    /// True to record the payloads of packets.
     pub(crate) payloads: bool,
-    /// What of it is not to be seen.
+    /// Texts in payloads that are hidden.
     pub(crate) redact: Arc<Redaction>,
 }
 
-/// Which of the coming sessions of a graph are recorded.
+/// A rule for recording the next sessions of a graph.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordingRule {
     pub(crate) wanted: RecordingOptions,
-    /// The name of the key whose requests they are of; of all if there is none.
+    /// Name of the key whose requests are recorded; `None` for all.
     pub(crate) key: Option<String>,
-    /// The share of the sessions.
+    /// Share of the sessions to record, above 0 and up to 1.
     pub(crate) rate: f64,
-    /// How many more are recorded.
+    /// Number of further sessions to record.
     pub(crate) sessions: usize,
-    /// Until when.
+    /// Time when the rule ends.
     pub(crate) until: Instant,
-    /// How many sessions there were.
+    /// Number of sessions that the rule has seen.
     passed: u64,
 }
 
@@ -56,7 +56,7 @@ impl RecordingRule {
         self.sessions > 0 && Instant::now() < self.until
     }
 
-    /// Whether the next session is recorded, whose request has a key of this name.
+    /// Returns true if the next session, of a request with this key, is recorded.
     pub(super) fn takes(&mut self, key: Option<&str>) -> bool {
         if self.key.is_some() && self.key.as_deref() != key {
             return false;

@@ -13,23 +13,23 @@ use serde_json::{Value, json};
 use super::{About, OpenSession, RecordingOptions, RecordingRule, Sessions, frames::unix_ms};
 use crate::config::Redaction;
 
-/// The events that are kept of a session, the last ones: some hundred tokens through a graph of
-/// ten nodes, in some hundred kilobytes.
+/// Maximum number of events of a session; the last ones are kept. It is enough for some hundred
+/// tokens through a graph of ten nodes, in some hundred kilobytes.
 pub(crate) const MAX_EVENTS: usize = 8_192;
 
-/// The bytes of packets that are kept of a session, the first ones.
+/// Maximum number of bytes of packets of a session; the first ones are kept.
 const MAX_SESSION_BYTES: usize = 4 << 20;
 
-/// Sessions that are recorded at once; others are not.
+/// Maximum number of sessions that are recorded at the same time. Others are not recorded.
 const MAX_OPEN: usize = 16;
 
-/// Recordings that are kept; the oldest go first.
+/// Maximum number of stored recordings. The oldest are removed first.
 const MAX_KEPT: usize = 64;
 
-/// The bytes of packets of all recordings that have ended; the oldest go first.
+/// Maximum number of bytes of packets of all finished recordings. The oldest are removed first.
 const MAX_BYTES: usize = 64 << 20;
 
-/// The rules, by the names of graphs, and what was recorded, the oldest first.
+/// Rules by the names of graphs, and recordings, oldest first.
 #[derive(Default)]
 pub(super) struct Recordings {
     rules: HashMap<String, RecordingRule>,
@@ -37,7 +37,7 @@ pub(super) struct Recordings {
 }
 
 impl Recordings {
-    /// Begins the recording of a session, if it is to be recorded.
+    /// Starts the recording of a session, if a rule or its request asks for it.
     pub(super) fn begin(
         &mut self,
         open: &Arc<OpenSession>,
@@ -61,7 +61,7 @@ impl Recordings {
         };
         let is_open = |recording: &&Arc<Recording>| recording.ended().is_none();
         if self.kept.iter().filter(is_open).count() >= MAX_OPEN {
-            tracing::info!(request = %about.request, "the session is not recorded: {MAX_OPEN} are, as many as may be at once");
+            tracing::info!(request = %about.request, "the session is not recorded: the limit of {MAX_OPEN} concurrent recordings is reached");
             return None;
         }
         let recording = Arc::new(Recording::new(open, about.servable.text(), wanted));
@@ -70,7 +70,7 @@ impl Recordings {
         Some(recording)
     }
 
-    /// Lets the oldest go that are too many.
+    /// Removes the oldest recordings above the limits.
     fn settle(&mut self) {
         let bytes = |kept: &VecDeque<Arc<Recording>>| {
             let ended = kept.iter().filter(|it| it.ended().is_some());
@@ -84,7 +84,7 @@ impl Recordings {
     }
 }
 
-/// What was recorded of a session, or is being.
+/// A finished or running recording of a session.
 pub(crate) struct Recording {
     pub(crate) id: Arc<str>,
     pub(crate) name: String,
@@ -96,12 +96,12 @@ pub(crate) struct Recording {
     nodes: Vec<String>,
     streams: Vec<String>,
     redact: Arc<Redaction>,
-    /// Lines of packets, where they are recorded.
+    /// Lines of packets; `None` if payloads are not recorded.
     packets: Option<Mutex<Packets>>,
     ended: OnceLock<Ended>,
 }
 
-/// A recording that has ended.
+/// The result of a finished recording.
 pub(crate) struct Ended {
     pub(crate) timeline: Timeline,
     took: Duration,
@@ -111,7 +111,7 @@ pub(crate) struct Ended {
 #[derive(Default)]
 struct Packets {
     lines: String,
-    /// How many found no room.
+    /// Number of packets that did not fit.
     dropped: u64,
 }
 
@@ -138,7 +138,7 @@ impl Recording {
         self.name == name || self.graph == name
     }
 
-    /// Records a session that has not begun.
+    /// Records a session that has not started.
     pub(super) fn keep(
         self: Arc<Self>,
         session: &mut Session,
@@ -155,7 +155,7 @@ impl Recording {
                 recording.add(&recording.streams[stream], packet, false);
                 true
             });
-            // The plan has just these streams.
+            // The plan has exactly these streams.
             let _ = watched;
         }
         session.keep_timeline(MAX_EVENTS, move |timeline, error| {
@@ -177,7 +177,7 @@ impl Recording {
         Some(packets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes a packet down.
+    /// Records a packet as a line.
     fn add(&self, stream: &str, packet: &Packet, side: bool) {
         let Some(mut packets) = self.packets() else {
             return;
@@ -208,7 +208,7 @@ impl Recording {
         self.packets().map_or(0, |packets| packets.lines.len())
     }
 
-    /// What came of it, once the session has ended.
+    /// Returns the result; `None` while the session runs.
     pub(crate) fn ended(&self) -> Option<&Ended> {
         self.ended.get()
     }
@@ -221,7 +221,7 @@ impl Recording {
         }
     }
 
-    /// In the list of recordings.
+    /// Returns the recording as an element of the list of recordings.
     pub(crate) fn json(&self) -> Value {
         let ended = self.ended();
         let took = ended.map_or_else(|| self.began.elapsed(), |ended| ended.took);
@@ -237,7 +237,7 @@ impl Recording {
         })
     }
 
-    /// The packets as lines of JSON, behind one that says what they are of; none where they were
+    /// Returns the packets as lines of JSON, after a line with the head; `None` if payloads were
     /// not recorded.
     pub(crate) fn lines(&self) -> Option<String> {
         let packets = self.packets()?;
@@ -255,7 +255,7 @@ impl Recording {
         Some(format!("{head}\n{}", packets.lines))
     }
 
-    /// What happened when.
+    /// Returns the timeline as JSON.
     pub(crate) fn trace(&self, timeline: &Timeline) -> Value {
         json!({
             "id": self.id,
@@ -269,7 +269,8 @@ impl Recording {
         })
     }
 
-    /// The same for Chrome's and Perfetto's viewers: a thread for each node, and one for packets.
+    /// Returns the timeline for the viewers of Chrome and Perfetto, with a thread for each node and
+    /// one for packets.
     pub(crate) fn chrome(&self, timeline: &Timeline) -> Value {
         let threads = self.nodes.iter().map(String::as_str).chain(["packets"]);
         let names = threads.enumerate().map(|(thread, name)| {
@@ -301,7 +302,7 @@ impl Recording {
     }
 }
 
-/// What happened when in a session of a plan with these nodes and streams.
+/// Returns the events of a timeline as JSON, with the names of these nodes and streams.
 pub(crate) fn trace_events(
     timeline: &Timeline,
     nodes: &[String],
@@ -329,18 +330,18 @@ pub(crate) fn trace_events(
 }
 
 impl Sessions {
-    /// Records coming sessions of a graph, in place of what was said before.
+    /// Sets the recording rule of a graph, replacing an earlier one.
     pub(crate) fn record(&self, graph: &str, rule: RecordingRule) {
         let mut state = self.lock();
         state.recordings.rules.insert(graph.to_owned(), rule);
     }
 
-    /// Records no more sessions of a graph from now on.
+    /// Removes the recording rule of a graph.
     pub(crate) fn record_no_more(&self, graph: &str) {
         self.lock().recordings.rules.remove(graph);
     }
 
-    /// The rule of a graph, if it still counts, and what was recorded of it, the newest first.
+    /// Returns the rule of a graph if it is active, and the graph's recordings, newest first.
     pub(crate) fn recordings(&self, graph: &str) -> (Option<RecordingRule>, Vec<Arc<Recording>>) {
         let state = self.lock();
         let rule = state.recordings.rules.get(graph);
@@ -349,7 +350,7 @@ impl Sessions {
         (rule, kept.filter(|it| it.is_of(graph)).cloned().collect())
     }
 
-    /// What was recorded last of a session of this id.
+    /// Returns the last recording of a session with this id.
     pub(crate) fn recording(&self, id: &str) -> Option<Arc<Recording>> {
         let state = self.lock();
         let mut kept = state.recordings.kept.iter().rev();

@@ -1,14 +1,14 @@
-//! Queries to sessions, on a thread of their own so that they are not delayed.
+//! Queries to sessions on their own thread, so that nothing delays them.
 
 use std::{future, panic};
 
 use tokio::{runtime::Handle, task};
 
-/// Runs `look`, which asks sessions, on a thread that runs nothing else.
+/// Runs `look`, which queries sessions, on a thread that runs nothing else.
 ///
 /// A session answers in its own task, and may compute there next. The answer would wake a task of
-/// the runtime, which tokio may bind to the session's thread (its LIFO slot, from which no other
-/// thread takes it): that task would wait until the session has computed.
+/// the runtime, which tokio may bind to the session's thread (its LIFO slot, which no other thread
+/// can take from). That task would wait until the session has computed.
 pub(crate) async fn run_on_thread<T: Send + 'static>(
     look: impl Future<Output = T> + Send + 'static,
 ) -> T {

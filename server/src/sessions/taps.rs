@@ -1,7 +1,7 @@
 //! Taps: the packets of some streams of a graph, for a viewer.
 //!
-//! A tap never slows a session. What its viewer does not take in time is dropped and counted, and
-//! packets become text only on the side of the viewer.
+//! A tap never slows a session. Packets that its viewer does not take in time are dropped and
+//! counted. Packets are formatted only on the viewer's side.
 
 use std::sync::{
     Arc,
@@ -13,42 +13,42 @@ use tokio::sync::mpsc;
 
 use super::{OpenSession, Sessions};
 
-/// The packets that wait for a viewer: some writes to a connection, and not so many that large
-/// payloads fill the memory.
+/// Maximum number of packets that wait for a viewer: some writes to a connection, and few enough
+/// that large payloads do not fill the memory.
 const QUEUE: usize = 256;
 
-/// A packet that a viewer gets.
+/// A packet for a viewer.
 pub(crate) struct Tapped {
     pub(crate) session: Arc<str>,
-    /// The position of its stream among those of the tap.
+    /// Index of its stream among those of the tap.
     pub(crate) stream: usize,
     pub(crate) packet: Packet,
 }
 
-/// What is tapped, and where it goes.
+/// A tap: its streams, and the queue of its viewer.
 pub(crate) struct Tap {
-    /// The name of the graph, or of one version.
+    /// Name of the graph, or of a version.
     graph: String,
-    /// The id of the only session, if it is one.
+    /// Id of the session; `None` for all sessions.
     session: Option<String>,
     streams: Vec<String>,
-    /// The share of packets that is shown.
+    /// Share of the packets to send.
     rate: f64,
     sender: mpsc::Sender<Tapped>,
-    /// Packets of its streams so far.
+    /// Number of packets of its streams so far.
     passed: AtomicU64,
-    /// Packets that found no room, since the viewer was told.
+    /// Number of packets dropped since the viewer was notified.
     dropped: AtomicU64,
 }
 
 impl Tap {
-    /// Whether this tap covers the session.
+    /// Returns true if this tap covers the session.
     pub(super) fn is_for(&self, session: &OpenSession) -> bool {
         let mut ids = self.session.iter();
         session.is_of(&self.graph) && ids.all(|id| **id == *session.id)
     }
 
-    /// The streams of it that a plan has, and what takes their packets in a session.
+    /// Returns the tapped streams that a plan has, and a sink for their packets in a session.
     pub(super) fn of_session<'a>(
         self: &'a Arc<Self>,
         id: &Arc<str>,
@@ -68,7 +68,7 @@ impl Tap {
         (streams, sink)
     }
 
-    /// Takes a packet, if there is room for it. False: the viewer is gone.
+    /// Queues a packet, if there is space. Returns false if the viewer is gone.
     fn take(&self, session: &Arc<str>, stream: usize, packet: &Packet) -> bool {
         let passed = self.passed.fetch_add(1, Relaxed);
         let share = |packets: u64| (packets as f64 * self.rate) as u64;
@@ -91,7 +91,7 @@ impl Tap {
     }
 }
 
-/// A viewer's end of a tap, which ends with this.
+/// The viewer's end of a tap. Dropping it ends the tap.
 pub(crate) struct Taps {
     sessions: Arc<Sessions>,
     tap: Arc<Tap>,
@@ -99,22 +99,22 @@ pub(crate) struct Taps {
 }
 
 impl Taps {
-    /// The next packet.
+    /// Waits for the next packet.
     pub(crate) async fn next(&mut self) -> Option<Tapped> {
         self.packets.recv().await
     }
 
-    /// The next packet, if one is there.
+    /// Returns the next packet, if one is available.
     pub(crate) fn try_next(&mut self) -> Option<Tapped> {
         self.packets.try_recv().ok()
     }
 
-    /// How many packets were dropped since this was asked.
+    /// Returns the number of packets dropped since the last call.
     pub(crate) fn dropped(&self) -> u64 {
         self.tap.dropped.swap(0, Relaxed)
     }
 
-    /// The name of a stream.
+    /// Returns the name of a stream.
     pub(crate) fn stream(&self, stream: usize) -> &str {
         &self.tap.streams[stream]
     }
@@ -128,8 +128,8 @@ impl Drop for Taps {
 }
 
 impl Sessions {
-    /// Taps streams of the open sessions of a graph and of those to come, or of one session: this
-    /// share of their packets.
+    /// Taps streams of a graph's open and future sessions, or of one session, for a share of their
+    /// packets.
     pub(crate) fn tap(
         self: &Arc<Self>,
         graph: &str,
@@ -154,7 +154,7 @@ impl Sessions {
         drop(state);
         for session in open {
             let (streams, sink) = tap.of_session(&session.id, session.plan());
-            // The plan has just these streams.
+            // The plan has exactly these streams.
             let _ = session.viewer.watch(&streams, sink);
         }
         Taps {

@@ -1,4 +1,4 @@
-//! The names of this server.
+//! Host names of this server.
 
 use std::{
     collections::HashSet,
@@ -13,19 +13,19 @@ use axum::{
 use super::origins;
 use crate::errors::{Cause, Failure};
 
-/// Ends of names that cannot be registered: they are a network's own. An attacker who controls them
-/// there can reach the server anyway.
+/// Suffixes of names that cannot be registered, because they are private to a network. An attacker
+/// who controls them there can reach the server anyway.
 const PRIVATE: [&str; 5] = [".localhost", ".local", ".internal", ".home.arpa", ".svc"];
 
-/// Which hosts a server is.
+/// The hosts that a server answers for.
 #[derive(Debug)]
 pub(super) struct Hosts {
     any: bool,
-    /// Whether only this machine reaches it.
+    /// True if only this machine can reach it.
     is_local: bool,
-    /// In lower case, without a last dot.
+    /// Names in lower case, without a trailing dot.
     names: HashSet<String>,
-    /// Ends of names, each with its first dot.
+    /// Suffixes of names, each with its leading dot.
     ends: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl Hosts {
         hosts
     }
 
-    /// Whether the server is `name`, which may have a port.
+    /// Returns true if the server answers for `name`, which may have a port.
     pub(super) fn include(&self, name: &str) -> bool {
         if self.any {
             return true;
@@ -69,11 +69,11 @@ impl Hosts {
             return true;
         }
         if let Some(address) = name.address() {
-            // A numeric host cannot be DNS-rebound.
+            // DNS rebinding needs a name, not a numeric host.
             return !self.is_local || address.is_loopback();
         }
         let is_of = |end: &String| name.host.len() > end.len() && name.host.ends_with(end);
-        // A name without a dot cannot be registered either: it is a container's or a service's.
+        // A name without a dot cannot be registered either. It belongs to a container or a service.
         let is_single = !self.is_local && !name.host.contains('.');
         is_single || self.ends.iter().any(is_of)
     }
@@ -84,15 +84,15 @@ fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(&name).to_owned()
 }
 
-/// A host and perhaps a port.
+/// A host, optionally with a port.
 pub(super) struct Name {
-    /// In lower case, without a last dot; an IPv6 address without its brackets and zone.
+    /// Host in lower case, without a trailing dot; an IPv6 address without brackets and zone.
     pub(super) host: String,
     pub(super) port: Option<u16>,
 }
 
 impl Name {
-    /// `None` where it is no host.
+    /// Parses a host; `None` if it is not valid.
     pub(super) fn read(text: &str) -> Option<Self> {
         if text.contains('@') {
             return None;
@@ -124,7 +124,7 @@ impl Name {
     }
 }
 
-/// Whom a request is for: each place that says so.
+/// The destination of a request, from its header and its URL.
 pub(super) struct Destination<'a> {
     host: Option<&'a str>,
     authority: Option<&'a str>,
@@ -155,12 +155,13 @@ impl<'a> Destination<'a> {
         Ok(asked)
     }
 
-    /// A client of HTTP/1.0 need not say: no browser is one.
+    /// Returns the names that the request contains. An HTTP/1.0 client may send none, and is not a
+    /// browser.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.host.into_iter().chain(self.authority)
     }
 
-    /// Whether a page of `origin` came from where the request goes.
+    /// Returns true if a page of `origin` was loaded from the destination of the request.
     pub(super) fn is_same_origin(&self, origin: &str) -> bool {
         let Some((scheme, page)) = origin.split_once("://") else {
             return false;
@@ -169,8 +170,8 @@ impl<'a> Destination<'a> {
             return false;
         };
         let mut asked = self.names().filter_map(Name::read).peekable();
-        // Behind what ends TLS, only the page knows of it: a host without a port has that of the
-        // page's scheme.
+        // If TLS ends before this server, only the page's origin shows it: a host without a port
+        // has the default port of the page's scheme.
         asked.peek().is_some()
             && asked.all(|name| {
                 name.host == page.host && name.port.unwrap_or(usual) == page.port.unwrap_or(usual)

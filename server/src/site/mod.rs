@@ -1,6 +1,6 @@
 //! Checks of the `Host` and `Origin` of requests. Without keys, the server trusts requests from its
 //! machine or network, but a browser there also sends requests on behalf of foreign pages. Two
-//! checks refuse those: after DNS rebinding, the host is a name that is not ours, and a request
+//! checks refuse those: after DNS rebinding, the host is not a name of this server; and a request
 //! from a page of another site has that site's origin.
 
 mod hosts;
@@ -21,7 +21,7 @@ use hosts::{Destination, Hosts};
 use origins::Origins;
 pub(crate) use origins::checked as checked_origin;
 
-/// What a listener takes requests for, and from.
+/// The hosts and origins that a listener accepts.
 #[derive(Debug)]
 pub(crate) struct Site {
     hosts: Hosts,
@@ -29,8 +29,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// The site that listens at `addresses`. `hosts` and `origins` are further ones, as the command
-    /// line has them.
+    /// Creates the checks for a listener at `addresses`. `hosts` and `origins` are additional ones
+    /// from the command line.
     pub(crate) fn new(addresses: &[SocketAddr], hosts: &[String], origins: &[String]) -> Self {
         Self {
             hosts: Hosts::new(addresses, hosts),
@@ -38,9 +38,10 @@ impl Site {
         }
     }
 
-    /// Lets pages of the allowed sites read answers; `None` where there are no such sites.
+    /// Returns the layer that lets pages of allowed sites read answers; `None` if there are no such
+    /// sites.
     pub(crate) fn cors(&self) -> Option<CorsLayer> {
-        /// How long a browser need not ask again.
+        /// Time for which a browser caches the result of a preflight.
         const MAX_AGE: Duration = Duration::from_mins(10);
         if self.origins.is_empty() {
             return None;
@@ -81,7 +82,7 @@ impl Site {
             return Err(Failure::new(
                 Cause::ForeignHost,
                 format!(
-                    "this server is not `{}`; `--allowed_hosts` says which other names it has",
+                    "this server is not `{}`; `--allowed_hosts` adds names",
                     shown(foreign)
                 ),
             ));
@@ -89,12 +90,12 @@ impl Site {
         let headers = request.headers();
         let reads = match *request.method() {
             Method::GET | Method::HEAD => true,
-            // A preflight asks for the request that its page wants to send.
+            // A preflight asks about the request that its page wants to send.
             Method::OPTIONS => !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD),
             _ => false,
         };
         let origins = headers.get_all(header::ORIGIN);
-        // A page can read an answer only if CORS permits it, and a request that only reads does no
+        // A page can read an answer only if CORS permits it, and requests that only read do no
         // harm.
         for origin in origins.into_iter().filter(|_| !reads) {
             let origin = origin.to_str().unwrap_or("?");
@@ -102,7 +103,7 @@ impl Site {
                 return Err(Failure::new(
                     Cause::ForeignOrigin,
                     format!(
-                        "pages of `{}` may not send requests; `--allowed_origins` says whose may",
+                        "pages of `{}` may not send requests; `--allowed_origins` allows more sites",
                         shown(origin)
                     ),
                 ));
@@ -112,13 +113,13 @@ impl Site {
     }
 }
 
-/// As much of what a client sent as a message repeats.
+/// Shortens a text of a client for a message.
 fn shown(text: &str) -> String {
     const CHARACTERS: usize = 64;
     text.chars().take(CHARACTERS).collect()
 }
 
-/// Refuses what is for another host or from a page that may not.
+/// Refuses requests for another host, or from a page that is not allowed.
 pub(crate) async fn layer(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     match site.check(&request) {
         Ok(()) => next.run(request).await,

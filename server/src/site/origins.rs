@@ -1,8 +1,8 @@
-//! The sites whose pages may send requests and read answers.
+//! Sites whose pages may send requests and read answers.
 
 use axum::http::uri::Scheme;
 
-/// Allowed origins.
+/// The origins whose pages are allowed.
 #[derive(Debug, Default)]
 pub(super) struct Origins {
     any: bool,
@@ -13,13 +13,13 @@ pub(super) struct Origins {
 #[derive(Debug, PartialEq)]
 struct Origin {
     scheme: Scheme,
-    /// In lower case. A pattern can begin with `*`, or be `*`.
+    /// Host in lower case. A pattern can begin with `*`, or be `*`.
     host: String,
-    /// Digits, or none where it is the one that the scheme has anyway. A pattern can have `*`.
+    /// Port in digits; empty for the default port of the scheme. A pattern can be `*`.
     port: String,
 }
 
-/// The port that a scheme has where none is named.
+/// Returns the default port of a scheme.
 pub(super) fn usual_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" => Some(80),
@@ -28,10 +28,10 @@ pub(super) fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Returns an entry of `--allowed_origins` as it is, if a page can have such an origin.
+/// Returns an entry of `--allowed_origins` unchanged, if a page can have such an origin.
 ///
 /// # Errors
-/// Shows the forms that there are.
+/// If it cannot; the message lists the allowed forms.
 pub(crate) fn checked(entry: &str) -> Result<String, String> {
     let is_host = |host: &str| !host.is_empty() && !host.contains(['*', '/', '?', '#', '@', ' ']);
     let fits_some = |origin: Origin| {
@@ -43,13 +43,15 @@ pub(crate) fn checked(entry: &str) -> Result<String, String> {
         return Ok(entry.to_owned());
     }
     let forms = "`https://chat.example.com`, `https://*.example.com`, `http://localhost:*`, `chrome-extension://*`, `null` and `*`";
-    Err(format!("no page has such an origin; forms are {forms}"))
+    Err(format!(
+        "not an origin of a page: expected one of the forms {forms}"
+    ))
 }
 
 impl Origin {
     fn read(text: &str) -> Option<Self> {
         let text = text.trim().trim_end_matches('/').to_ascii_lowercase();
-        // Pages of files and sandboxes have none.
+        // Pages of files and sandboxes have the origin `null`.
         let none = (text == "null").then_some(("null", "null"));
         let (scheme, place) = text.split_once("://").or(none)?;
         let is_port = |port: &str| port == "*" || port.parse::<u16>().is_ok();
@@ -77,7 +79,7 @@ impl Origin {
 }
 
 impl Origins {
-    /// Entries that are no origin fit none.
+    /// Creates the list. Entries that are not valid match nothing.
     pub(super) fn new(allowed: &[String]) -> Self {
         Self {
             any: allowed.iter().any(|origin| origin.trim() == "*"),

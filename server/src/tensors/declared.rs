@@ -1,4 +1,4 @@
-//! The tensors that a graph declares in its options:
+//! Tensors that a graph declares in its options:
 //!
 //! ```pbtxt
 //! graph_options {
@@ -15,42 +15,42 @@ use serde::Deserialize;
 
 use super::ResponseCache;
 
-/// The type of the options.
+/// Name of the options' type.
 const TYPE: &str = "TensorOptions";
 
-/// The tensors that a graph declares.
+/// The declared tensors of a graph.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Declared {
     input: Vec<Described>,
     output: Vec<Described>,
-    /// Maximum number of rows of a request, where the first dimension of all tensors is that of a
-    /// batch; 0 where it is not.
+    /// Maximum number of rows in a request, if the first dimension of all tensors is the batch
+    /// dimension; otherwise 0.
     pub(super) max_batch_size: u32,
-    /// Answers that are kept, where the graph says so.
+    /// Response cache, if the graph declares one.
     pub(crate) response_cache: Option<ResponseCache>,
 }
 
-/// What the tensors of a stream are.
+/// The declared tensor of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Described {
-    /// The name in requests.
+    /// Name of the tensor in requests.
     pub(crate) name: String,
-    /// The stream, where it is called otherwise.
+    /// Name of the stream, if it differs.
     #[serde(default)]
     stream: String,
-    /// What elements are.
+    /// Type of the tensor's elements.
     pub(crate) datatype: Datatype,
-    /// The dimensions; -1 for one of any length.
+    /// Dimensions; -1 for any length.
     #[serde(default)]
     pub(crate) shape: Vec<i64>,
-    /// The order of the dimensions of an input that is an image, for clients.
+    /// Order of the dimensions of an image input, for clients.
     #[serde(default)]
     pub(crate) format: ImageFormat,
 }
 
-/// An order of an image's dimensions.
+/// The order of an image's dimensions.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(crate) enum ImageFormat {
@@ -61,7 +61,7 @@ pub(crate) enum ImageFormat {
 }
 
 impl Declared {
-    /// What a graph declares; nothing where it has no such options.
+    /// Reads the declarations of a graph; empty if it has no such options.
     pub(crate) fn read(graph: &GraphConfig) -> Result<Self, Vec<Diagnostic>> {
         let mut all = graph.all_options();
         match all.find(|options| options.short_name() == TYPE) {
@@ -70,14 +70,14 @@ impl Declared {
         }
     }
 
-    /// What is declared of an input stream.
+    /// Returns the declaration of an input stream.
     pub(super) fn input(&self, name: &str) -> Option<&Described> {
         self.input
             .iter()
             .find(|described| described.stream() == name)
     }
 
-    /// What is declared of an output stream.
+    /// Returns the declaration of an output stream.
     pub(super) fn output(&self, name: &str) -> Option<&Described> {
         self.output
             .iter()
@@ -95,14 +95,14 @@ impl Declared {
         }
     }
 
-    /// Returns the first output that has a format, which is for inputs.
+    /// Returns the first output that has a `format`, which only inputs can have.
     pub(super) fn formatted_output(&self) -> Option<&str> {
         let mut outputs = self.output.iter();
         let found = outputs.find(|it| it.format != ImageFormat::None);
         found.map(|it| it.name.as_str())
     }
 
-    /// The streams that are declared, of inputs and of outputs.
+    /// Returns the declared input streams and output streams.
     pub(super) fn streams(&self) -> [impl Iterator<Item = &str>; 2] {
         [&self.input, &self.output].map(|all| all.iter().map(Described::stream))
     }
@@ -116,12 +116,12 @@ impl Described {
         }
     }
 
-    /// Returns true if the first dimension can be that of a batch.
+    /// Returns true if the first dimension can be a batch dimension.
     pub(super) fn has_rows(&self) -> bool {
         self.shape.first() == Some(&-1)
     }
 
-    /// Why a tensor is not what is declared, if it is not.
+    /// Checks that a tensor matches its declaration.
     pub(super) fn check(&self, tensor: &Tensor) -> Result<(), String> {
         if tensor.datatype() != self.datatype {
             return Err(format!(

@@ -1,18 +1,18 @@
-//! The streams of a graph as tensors. A stream carries tensors as they are, or one of a few types
-//! that a tensor of one element can be.
+//! Streams of a graph as tensors. A stream carries tensors themselves, or one of a few types that
+//! correspond to a tensor of one element.
 
 use graphmill_calculators::tensor::{Datatype, Tensor, shown};
 use graphmill_engine::{Packet, Plan, TypeInfo};
 
 use super::{Declared, Described, ImageFormat, ResponseCache};
 
-/// The tag of streams that carry text where no node says what they carry.
+/// Tag of streams that carry text if no node declares their type.
 const TEXT: &str = "TEXT";
 
-/// How the tags of streams end that carry HTTP requests.
+/// Suffix of the tags of streams that carry HTTP requests.
 const HTTP_REQUEST: &str = "REQUEST_PAYLOAD";
 
-/// What a stream carries, as far as tensors can be that.
+/// The content of a stream that can be a tensor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 enum Carried {
     Tensor,
@@ -23,8 +23,8 @@ enum Carried {
 }
 
 impl Carried {
-    /// What a stream carries that can have any of these types, or any at all; none if no tensor can
-    /// be that.
+    /// Returns the content of a stream that can have one of these types, or any type if there are
+    /// none. `None` if it cannot be a tensor.
     fn of(types: &[TypeInfo], tag: &str) -> Option<Self> {
         if types.is_empty() {
             return match tag {
@@ -44,7 +44,7 @@ impl Carried {
         known.find_map(|(of, carried)| types.contains(&of).then_some(carried))
     }
 
-    /// The datatype of a tensor of one element that becomes the type.
+    /// Returns the datatype of the tensor of one element that corresponds to the type.
     fn datatype(self) -> Option<Datatype> {
         match self {
             Self::Tensor => None,
@@ -56,18 +56,18 @@ impl Carried {
     }
 }
 
-/// An input or output of a graph, for those who ask what it takes and gives.
+/// An input or output of a graph, as described to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Port {
-    /// The name in requests.
+    /// Name of the tensor in requests.
     pub(crate) name: String,
-    /// The stream, which is called the same where the graph does not say otherwise.
+    /// Name of the stream, which is the same unless the graph declares another.
     pub(crate) stream: String,
-    /// Its datatype; none where nothing says it.
+    /// Datatype of the tensor; `None` if unknown.
     pub(crate) datatype: Option<Datatype>,
-    /// Its shape, with -1 for what can have any length; empty where nothing says it.
+    /// Shape, with -1 for any length; empty if unknown.
     pub(crate) shape: Vec<i64>,
-    /// The order of its dimensions, where it is an image.
+    /// Order of the dimensions, for an image.
     pub(crate) format: ImageFormat,
 }
 
@@ -89,25 +89,25 @@ impl Port {
         }
     }
 
-    /// The datatype as the protocol names it; `INVALID` where nothing says it.
+    /// Returns the datatype's name in the protocol; `INVALID` if unknown.
     pub(crate) fn datatype_name(&self) -> &'static str {
         self.datatype.map_or("INVALID", Datatype::name)
     }
 }
 
-/// The answers that a graph keeps, if it keeps any.
+/// Returns the response cache of a graph, if it has one.
 pub(crate) fn response_cache(plan: &Plan) -> Option<&ResponseCache> {
     plan.attached::<Declared>()?.response_cache.as_ref()
 }
 
-/// The maximum number of rows of a request, where the first dimension of all tensors is that of a
-/// batch; 0 where it is not.
+/// Returns the maximum number of rows in a request, if the first dimension of all tensors is the
+/// batch dimension; otherwise 0.
 pub(crate) fn max_batch_size(plan: &Plan) -> u32 {
     let declared = plan.attached::<Declared>();
     declared.map_or(0, |declared| declared.max_batch_size)
 }
 
-/// The inputs of a graph.
+/// Returns the inputs of a graph with their tensors.
 pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
     let declared = plan.attached::<Declared>();
     let ports = plan.tagged_inputs().map(|(tag, name)| {
@@ -117,13 +117,13 @@ pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
     ports.collect()
 }
 
-/// The outputs of a graph.
+/// Returns the outputs of a graph with their tensors.
 pub(crate) fn outputs(plan: &Plan) -> Vec<Port> {
     let declared = plan.attached::<Declared>();
     let ports = plan.tagged_outputs().map(|(tag, name)| {
         let declared = declared.and_then(|declared| declared.output(name));
         let carried = match plan.output_types(name).unwrap_or_default() {
-            // Which of several it gives is known when it gives one.
+            // Of several possible types, the actual one is known only from a packet.
             [_, _, ..] => None,
             types => Carried::of(types, tag),
         };
@@ -136,7 +136,7 @@ fn carried(plan: &Plan, tag: &str, name: &str) -> Option<Carried> {
     Carried::of(plan.input_types(name).unwrap_or_default(), tag)
 }
 
-/// Returns the input stream of a name in requests.
+/// Returns the input stream with this name in requests.
 pub(crate) fn input_stream<'a>(plan: &'a Plan, name: &str) -> Option<&'a str> {
     plan.graph_inputs()
         .find(|stream| input_name(plan, stream) == name)
@@ -158,14 +158,14 @@ pub(crate) fn output_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
     declared.map_or(stream, |declared| &declared.name)
 }
 
-/// Whether requests with tensors can enter a graph and answers leave it. The error says what is
-/// wrong with what it declares.
+/// Returns true if requests with tensors can enter a graph, and answers leave it. The error is
+/// about its declarations.
 pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
     if let Some(declared) = plan.attached::<Declared>() {
         let [mut inputs, mut outputs] = declared.streams();
         if let Some(name) = declared.formatted_output() {
             return Err(format!(
-                "TensorOptions has a `format` of the output `{name}`, and only inputs have one"
+                "TensorOptions has a `format` for the output `{name}`, but only inputs can have one"
             ));
         }
         let unknown = inputs.find(|name| !plan.graph_inputs().any(|input| input == *name));
@@ -197,7 +197,7 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
     Ok(any && inputs.all(|(tag, name)| carried(plan, tag, name).is_some()))
 }
 
-/// Returns the first input stream that no tensor can enter, with the types that it takes.
+/// Returns the first input stream that no tensor can enter, with its types.
 pub(crate) fn foreign_input(plan: &Plan) -> Option<(&str, Vec<String>)> {
     let mut inputs = plan.tagged_inputs();
     let (_, name) = inputs.find(|(tag, name)| carried(plan, tag, name).is_none())?;
@@ -205,20 +205,20 @@ pub(crate) fn foreign_input(plan: &Plan) -> Option<(&str, Vec<String>)> {
     Some((name, types.iter().map(|kind| kind.name()).collect()))
 }
 
-/// Returns true if an input stream carries tensors as they are.
+/// Returns true if an input stream carries tensors themselves.
 pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> bool {
     carried(plan, tag_of(plan, name), name) == Some(Carried::Tensor)
 }
 
-/// The tag of an input stream, empty for none.
+/// Returns the tag of an input stream; empty if it has none.
 fn tag_of<'a>(plan: &'a Plan, name: &str) -> &'a str {
     let mut tagged = plan.tagged_inputs();
     let found = tagged.find(|(_, other)| *other == name);
     found.map(|(tag, _)| tag).unwrap_or_default()
 }
 
-/// A tensor for an input stream as the packet that the stream carries, without a timestamp. The
-/// error says what is wrong with the tensor.
+/// Converts a tensor to the packet of an input stream, without a timestamp. The error is about the
+/// tensor.
 pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packet, String> {
     let declared = plan.attached::<Declared>();
     if let Some(declared) = declared
@@ -233,7 +233,7 @@ pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packe
         && (tensor.datatype() != datatype || tensor.elements() != 1)
     {
         return Err(format!(
-            "the stream takes {datatype} with one element, and not {} of shape {}",
+            "the stream takes {datatype} with one element, not {} of shape {}",
             tensor.datatype(),
             shown(tensor.shape())
         ));
@@ -252,12 +252,12 @@ pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packe
     })
 }
 
-/// The bytes of an element of eight bytes, of which there is one.
+/// Returns the bytes of the only element, of eight bytes.
 fn eight(bytes: &[u8]) -> [u8; 8] {
     bytes.first_chunk().copied().unwrap_or_default()
 }
 
-/// What a graph gives, as a tensor. The error is the type of what cannot be one.
+/// Converts an output packet to a tensor. The error is the type of a packet that cannot be one.
 pub(crate) fn to_tensor(packet: Packet) -> Result<Tensor, TypeInfo> {
     let of = packet.type_info();
     if let Some(text) = packet.get::<String>() {

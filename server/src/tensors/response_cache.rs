@@ -1,4 +1,5 @@
-//! Answers of a graph that are kept for requests with the same inputs, where its options say so:
+//! A cache of a graph's answers, reused for requests with the same inputs, if its options declare
+//! it:
 //!
 //! ```pbtxt
 //! graph_options {
@@ -6,7 +7,7 @@
 //! }
 //! ```
 //!
-//! The cache lies with the plan of the graph: no answer outlives the models that gave it.
+//! The cache belongs to the plan of the graph, so no answer outlives the models that computed it.
 
 use std::{
     num::NonZeroU64,
@@ -21,20 +22,20 @@ use serde::Deserialize;
 
 use crate::run::Tensors;
 
-/// The usual maximum size of the answers.
+/// Default of the option `max_bytes`, in bytes.
 const MAX_BYTES: NonZeroU64 = NonZeroU64::new(16 << 20).expect("it is above 0");
 
-/// The size of an answer of which there is place for as many as usual, for the first allocation.
+/// Assumed size of an answer in bytes, for the first allocation.
 const USUAL_BYTES: u64 = 4 << 10;
 
-/// The bytes that an answer takes besides its tensors, and a tensor besides its data.
+/// Size in bytes of an answer without its tensors, and of a tensor without its data.
 const OVERHEAD: usize = 128;
 
-/// The options of a cache.
+/// The options of a response cache.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Options {
-    /// Maximum size of all answers in memory.
+    /// Maximum size of all answers in memory, in bytes.
     max_bytes: NonZeroU64,
 }
 
@@ -46,13 +47,13 @@ impl Default for Options {
     }
 }
 
-/// The inputs of a request, and what else decides its answer, in a digest.
+/// Digest of a request's inputs, and of everything else that determines its answer.
 pub(crate) type Key = [u8; 32];
 
-/// Computes a [`Key`]. `others` are what decides an answer besides the inputs.
+/// Computes a [`Key`]. `others` determine an answer in addition to the inputs.
 pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> Key {
     let mut hash = Context::new(&SHA256);
-    // Each part has its length before it, so that no two requests have the same bytes.
+    // Each part is preceded by its length, so that different requests never have the same bytes.
     let mut add = |part: &[u8]| {
         hash.update(&part.len().to_le_bytes());
         hash.update(part);
@@ -73,12 +74,12 @@ pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> Key {
     *digest.as_ref().first_chunk().expect("it has 32 bytes")
 }
 
-/// Kept answers of a graph, the least used of which leave where there are too many.
+/// Answers of a graph. The least used ones are removed above the limit.
 #[derive(Deserialize)]
 #[serde(from = "Options")]
 pub(crate) struct ResponseCache(Mutex<Cache<Key, Answer, Size>>);
 
-/// A kept answer.
+/// A cached answer with its size.
 struct Answer {
     tensors: Tensors,
     bytes: u64,
@@ -101,7 +102,7 @@ impl From<Options> for ResponseCache {
     }
 }
 
-/// The use of a cache so far.
+/// The usage of a cache so far.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct CacheUse {
     pub(crate) hits: u64,
@@ -114,12 +115,12 @@ impl ResponseCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to an earlier request of this key.
+    /// Returns the answer to an earlier request with this key.
     pub(crate) fn get(&self, key: &Key) -> Option<Tensors> {
         self.lock().get(key).map(|answer| answer.tensors.clone())
     }
 
-    /// Keeps an answer, unless it is too large.
+    /// Stores an answer, unless it is too large.
     pub(crate) fn keep(&self, key: Key, tensors: &Tensors) {
         let sizes = tensors.iter().map(|(name, tensor)| {
             name.len() + size_of_val(tensor.shape()) + tensor.data().len() + OVERHEAD
@@ -129,8 +130,8 @@ impl ResponseCache {
             return;
         }
         let copies = tensors.iter().map(|(name, tensor)| {
-            // A tensor may be a part of a larger one, of a batch or of a request, which it would
-            // keep in memory.
+            // A tensor may be part of a larger buffer, of a batch or a request, which it would keep
+            // in memory.
             let data = Bytes::copy_from_slice(tensor.data());
             let copy = Tensor::new(tensor.datatype(), tensor.shape(), data);
             (name.clone(), copy.unwrap_or_else(|_| tensor.clone()))

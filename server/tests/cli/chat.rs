@@ -88,11 +88,11 @@ fn what_keeps_an_answer_away_is_told() {
             "Hi",
             "cannot reach https://127.0.0.1:1",
         ),
-        (&["http://"], "Hi", "is no URL"),
+        (&["http://"], "Hi", "is not a URL"),
         (
             &["http://127.0.0.1:1", "--max_num_seqs", "1"],
             "Hi",
-            "`--max_num_seqs` is for a model",
+            "`--max_num_seqs` applies only to a model",
         ),
         (
             &[MODEL, "--image", "missing.png"],
@@ -102,10 +102,14 @@ fn what_keeps_an_answer_away_is_told() {
         (
             &[MODEL, "--image", MODEL],
             "Hi",
-            "model.gguf` is no picture: a PNG",
+            "model.gguf` is not an image: expected a PNG",
         ),
         (&[MODEL, "--image", PICTURE], "Hi", "image"),
-        (&[MODEL], " \n", "there is no question on standard input"),
+        (
+            &[MODEL],
+            " \n",
+            "standard input is empty: expected a question",
+        ),
         (&[EMBED], "Hi", "embed"),
     ] {
         let output = chat(arguments, question);

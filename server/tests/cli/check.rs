@@ -147,7 +147,7 @@ fn a_negative_number_is_out_of_range_and_no_flag() {
     };
     let said = refused("--cache_size", "-1", None);
     assert!(
-        said.contains("-1 is no number from 0 to 4294967295"),
+        said.contains("-1 is not between 0 and 4294967295"),
         "{said}"
     );
     for (flag, value, told) in [
@@ -158,7 +158,7 @@ fn a_negative_number_is_out_of_range_and_no_flag() {
         assert!(said.contains(told) && !said.contains("variable"), "{said}");
         let variable = format!("GRAPHMILL_{}", flag[2..].to_uppercase());
         let said = refused(flag, value, Some(&variable));
-        let place = format!("the value is that of the variable `{variable}`");
+        let place = format!("the value is from the variable `{variable}`");
         assert!(said.contains(told) && said.contains(&place), "{said}");
     }
 }

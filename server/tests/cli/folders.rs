@@ -28,7 +28,7 @@ fn a_folder_without_tests_is_an_error_that_says_so() {
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     let expected = format!(
-        "there is no `*.test.toml` below `{}`",
+        "no file `*.test.toml` in `{}` or its subfolders",
         empty.path().display()
     );
     assert!(said.contains(&expected), "{said}");
@@ -73,7 +73,7 @@ fn all_graphs_below_a_folder_are_formatted() {
     let output = graphmill(&["fmt", path(none.path())]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
-    assert!(said.contains("there is no `*.pbtxt` below"), "{said}");
+    assert!(said.contains("no file `*.pbtxt` in `"), "{said}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_folder_is_not_explained_but_its_graphs_are_named() {
         assert_eq!(output.status.code(), Some(1));
         let stderr = text(&output.stderr);
         assert!(
-            stderr.contains("is a folder, and one graph is explained: "),
+            stderr.contains("is a folder, expected a graph file: "),
             "{stderr}"
         );
         assert!(stderr.contains(said), "{stderr}");

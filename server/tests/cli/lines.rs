@@ -69,11 +69,11 @@ fn a_replay_tells_of_inputs_that_the_graph_does_not_have() {
     };
     let (status, said) = replay(format!("{}\n{}\n", head(&pass("other")), packet("other")));
     assert_eq!(status, Some(1), "{said}");
-    let why = "nothing can be sent: inputs that were recorded and are none of this graph: `other`; its inputs: `in`";
+    let why = "nothing can be sent: recorded inputs that this graph does not have: `other`; its inputs: `in`";
     assert!(said.contains(why), "{said}");
     let packets = format!("{}\n{}\n{}", packet("in"), packet("out"), packet("more"));
     let (_, said) = replay(format!("{}\n{packets}\n", head(&both)));
-    assert!(said.contains("none of this graph: `more`"), "{said}");
+    assert!(said.contains("does not have: `more`"), "{said}");
 }
 
 #[cfg(target_os = "linux")]

@@ -133,7 +133,7 @@ fn an_empty_folder_waits_for_models_and_what_does_not_fit_is_refused() {
         (&["--models_dir", "nowhere"][..], "cannot read the folder"),
         (
             &["--models_dir", path(root), "--config_path", "x.json"],
-            "both say what to serve",
+            "both name what to serve",
         ),
         (
             &["--models_dir", path(root), "--model_name", "x"],
@@ -151,14 +151,14 @@ fn an_empty_folder_waits_for_models_and_what_does_not_fit_is_refused() {
             &[MODEL, "--alias", "model"],
             "an alias of `model` and the name of a graph",
         ),
-        (&["--any_model", MODEL], "put the flag behind the model"),
+        (&["--any_model", MODEL], "put the flag after the model"),
         (
             &[MODEL, "--any_model", "other"],
             "has no graph `other`, but `model`",
         ),
         (
             &[MODEL, "--allow_registration", "nowhere"],
-            "`--allow_registration nowhere`: there is no such folder",
+            "`--allow_registration nowhere`: no such folder",
         ),
         (
             &[MODEL, "--metrics_address", "localhost"],

@@ -233,7 +233,7 @@ fn what_cannot_be_served_is_told() {
         (&[MODEL, "--model_name", "a/../b"], "has a segment"),
         (
             &[MODEL, "--weight-format", "int8"],
-            "models are not converted: `--quantization 4bit`",
+            "models are not converted: choose weights with `--quantization 4bit`",
         ),
         (
             &[EMBED, "--temperature", "1"],
@@ -248,10 +248,10 @@ fn what_cannot_be_served_is_told() {
             "`--max_num_seqs` (or its variable) is for a model",
         ),
         (&[config, "--emit_graph"], "has its own graph"),
-        (&[MODEL, "--config_path", config], "both say what to serve"),
+        (&[MODEL, "--config_path", config], "both name what to serve"),
         (
             &[MODEL, "--source_model", "a/b"],
-            "MODEL and --source_model both say what to serve",
+            "MODEL and --source_model both name what to serve",
         ),
     ] {
         let mut serve = command(&[&["serve", "--rest_port", "0"], arguments].concat());

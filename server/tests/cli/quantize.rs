@@ -44,7 +44,7 @@ fn a_file_is_written_whole_or_not_at_all() {
             1,
             "--force overwrites it",
         ),
-        (&[&wide, &wide, "Q8_0", "--force"], 1, "is the model itself"),
+        (&[&wide, &wide, "Q8_0", "--force"], 1, "is the input"),
         (
             &[MODEL, new, "Q4_0"],
             1,

@@ -99,7 +99,7 @@ fn a_graph_that_no_tensor_can_enter_says_which_stream_takes_what() {
     let refused = graphmill(&["serve", graph.to_str().expect("UTF-8"), "--rest_port", "0"]);
     let said = text(&refused.stderr);
     assert!(
-        said.contains("`texts` takes `string_vector`, which no tensor can be"),
+        said.contains("`texts` takes `string_vector`, which cannot be a tensor"),
         "{said}"
     );
 }

@@ -47,9 +47,9 @@ fn all_of_a_repository_is_served_or_one_by_its_name() {
     for (root, said) in [
         (
             here.path().to_owned(),
-            "none of its folders has a graph, a model or an archive",
+            "no folder in it has a graph, a model or an archive",
         ),
-        (root.join("nowhere"), "is no folder"),
+        (root.join("nowhere"), "is not a folder"),
     ] {
         let flags = [
             "serve",
@@ -95,7 +95,7 @@ fn a_folder_that_is_not_there_is_no_model_of_the_hub() {
         ),
         (
             &["models/chta"],
-            "`models` has no `chta`; the model of Hugging Face of this name is `hf.co/models/chta`",
+            "`models` has no `chta`; for the model of Hugging Face, write `hf.co/models/chta`",
         ),
     ] {
         let output = command(&[&["serve", "--rest_port", "0"], flags].concat())
@@ -185,7 +185,7 @@ fn graphs_are_listed_added_and_removed() {
     ]);
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        text(&again.stderr).contains("there is a graph `c` already"),
+        text(&again.stderr).contains("it already has a graph `c`"),
         "{}",
         text(&again.stderr)
     );
@@ -197,7 +197,7 @@ fn graphs_are_listed_added_and_removed() {
     );
     let gone = edit(&["--remove_from_config", "--model_name", "c"]);
     assert!(
-        text(&gone.stderr).contains("there is no graph `c` in it"),
+        text(&gone.stderr).contains("it has no graph `c`"),
         "{}",
         text(&gone.stderr)
     );
@@ -212,7 +212,7 @@ fn graphs_are_listed_added_and_removed() {
     fs::write(&config, "{").expect("writable");
     let broken = edit(&["--remove_from_config", "--model_name", "c"]);
     assert!(
-        text(&broken.stderr).contains("it is no configuration"),
+        text(&broken.stderr).contains("it is not a configuration"),
         "{}",
         text(&broken.stderr)
     );

@@ -92,7 +92,7 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
     let said = server.says("ready after");
     for why in [
         "`GRAPHMILL_REST_PROT` has no effect: did you mean `GRAPHMILL_REST_PORT`?",
-        "`GRAPHMILL_EMIT_GRAPH` has no effect: `--emit_graph` works on the command line alone",
+        "`GRAPHMILL_EMIT_GRAPH` has no effect: `--emit_graph` is read only from the command line",
         "`MODEL_PATH` has no effect: did you mean `GRAPHMILL_MODEL_PATH`?",
     ] {
         assert!(said.contains(why), "{why} in {said}");
@@ -117,7 +117,7 @@ fn the_environment_gives_flags_and_the_command_line_counts_more() {
         command.env("GRAPHMILL_MODEL_PATH", "missing.gguf");
     });
     let said = server.says("ready after");
-    let why = "`GRAPHMILL_MODEL_PATH` has no effect: the command line says what to serve";
+    let why = "`GRAPHMILL_MODEL_PATH` has no effect: the command line names what to serve";
     assert!(said.contains(why), "{said}");
     // So does a model, than a configuration.
     let missing = command(&["serve", "missing.gguf"])
@@ -150,7 +150,7 @@ fn the_log_goes_to_a_file_that_is_opened_again() {
     until("ready after");
     fs::rename(&log, &moved).expect("movable");
     server.signal("-USR1");
-    until("the log was opened again");
+    until("reopened the log file");
     assert!(
         !fs::read_to_string(&log)
             .expect("there")

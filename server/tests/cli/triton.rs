@@ -97,7 +97,7 @@ fn models_and_ensembles_of_a_repository_are_served() {
     let log = server.says("ready after");
     assert!(log.contains("`optimization` has no effect"), "{log}");
     assert!(
-        log.contains("config.pbtxt:2:11: models of `pytorch_libtorch` are not served"),
+        log.contains("config.pbtxt:2:11: models of `pytorch_libtorch` are not supported"),
         "{log}"
     );
 
@@ -329,27 +329,27 @@ fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
         (
             "digits/load",
             with(&json!({"backend": "python"})),
-            "models of `python` are not served",
+            "models of `python` are not supported",
         ),
         (
             "digits/load",
             with(&json!({"back-end": "onnxruntime"})),
             "back-end",
         ),
-        ("digits/load", with(&json!([])), "it is no object"),
+        ("digits/load", with(&json!([])), "it is not a JSON object"),
         (
             "digits/load",
             with(
                 &json!({"backend": "onnxruntime", "default_model_filename": "../../more/1/model.onnx"}),
             ),
-            "`default_model_filename` is a file in the folder of a version, and leads out of it",
+            "`default_model_filename` must be a path inside the folder of a version",
         ),
         (
             "digits/load",
             with(
                 &json!({"backend": "llamacpp", "parameters": {"a: 1 } } node {": {"string_value": "1"}}}),
             ),
-            "`parameters`: there is no option",
+            "`parameters`: unknown option",
         ),
         (
             "digits/load",
@@ -445,7 +445,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
         (
             from("[ 1, 16, 16 ]", "[ 1, 16, 17 ]"),
             5,
-            "`1/model.onnx` has `image` in the shape [-1, 1, 16, 16], but `dims` behind that of the batch are [1, 16, 17]",
+            "`1/model.onnx` has `image` in the shape [-1, 1, 16, 16], but `dims` after the batch dimension are [1, 16, 17]",
         ),
         (
             from("dims: [ 10 ]", "dims: [ -1 ]"),
@@ -455,13 +455,13 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
         (
             from("TYPE_FP32 format", "TYPE_INT8 format"),
             5,
-            "has `image` as FP32, and not as INT8",
+            "has `image` as FP32, not as INT8",
         ),
         (from("\"image\"", "\"img\""), 5, "has no input `img`; "),
         (
             from("dims: [ 10 ]", "format: FORMAT_NHWC dims: [ 10 ]"),
             6,
-            "`format` is for inputs",
+            "`format` is allowed only for inputs",
         ),
         (
             from("max_batch_size: 4", "max_batch_size: 0"),
@@ -476,7 +476,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
         (
             from("[ 1, 3 ]", "[ 7 ]"),
             13,
-            "`version_policy` wants version `7`, and there is `1`, `2`, `3`",
+            "`version_policy` names version `7`, but there is only `1`, `2`, `3`",
         ),
         (
             from(
@@ -484,7 +484,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
                 "default_model_filename: \"modl.onnx\"",
             ),
             14,
-            "no folder of a version (`1`, `2`, `3`) has a `modl.onnx`",
+            "no version folder (`1`, `2`, `3`) has a `modl.onnx`",
         ),
         (
             from(
@@ -492,7 +492,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
                 "default_model_filename: \"../../digits/1/model.onnx\"",
             ),
             14,
-            "leads out of it",
+            "must be a path inside the folder",
         ),
         (
             from(
@@ -500,7 +500,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
                 "default_model_filename: \"/etc/passwd\"",
             ),
             14,
-            "leads out of it",
+            "must be a path inside the folder",
         ),
         (
             both("max_batch_size: 4", ""),
@@ -510,7 +510,7 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
         (
             both("max_batch_size: 4", "max_batch_size: 8"),
             3,
-            "`max_batch_size` is more than the 4 of `digits`",
+            "`max_batch_size` is above the limit 4 of `digits`",
         ),
         (
             both("dims: 10 }", "dims: 11 }"),
@@ -520,12 +520,12 @@ fn a_configuration_that_does_not_fit_its_model_is_refused_at_its_place() {
         (
             both("value: \"1st_scores\"", "value: \"1st.scores\""),
             12,
-            "`1st.scores` is given more than once",
+            "`1st.scores` is produced more than once",
         ),
         (
             both("value: \"INPUT__0\"", "value: \"INPUT__1\""),
             10,
-            "no input and no step gives `INPUT__1`",
+            "no input and no step produces `INPUT__1`",
         ),
     ] {
         let root = repository(&[("digits", DIGITS), ("model", &config)]);
@@ -560,8 +560,8 @@ fn a_model_that_does_not_fit_is_left_out() {
         "`wrong` is left out: ",
         "wrong/config.pbtxt:5:72: `1/model.onnx` has `image` in the shape",
         "`long` is left out: cannot read",
-        "it has more than 1 MiB",
-        "a model has at most 4096 of `input`",
+        "it is larger than 1 MiB",
+        "a model can have at most 4096 `input`",
     ] {
         assert!(told.contains(said), "{said}: {told}");
     }
@@ -614,7 +614,7 @@ fn what_a_configuration_cannot_say_is_refused_at_its_place() {
         ),
         (
             ENSEMBLE.replace("\"digits\"", "\"model\""),
-            "`model` is no ONNX model",
+            "`model` is not an ONNX model",
         ),
         (
             ENSEMBLE.replace("model_version: 1", "model_version: 9"),

@@ -110,7 +110,7 @@ fn two_listeners_at_one_port_are_named() {
         ]);
         assert_eq!(output.status.code(), Some(1));
         let said = text(&output.stderr);
-        let expected = format!("`--rest_port` and `{flag}` are both at 127.0.0.1:9");
+        let expected = format!("`--rest_port` and `{flag}` both listen at 127.0.0.1:9");
         assert!(said.contains(&expected), "{said}");
     }
 }
@@ -135,7 +135,7 @@ fn a_port_that_is_taken_is_named() {
     assert_eq!(output.status.code(), Some(1));
     assert!(
         text(&output.stderr).contains(&format!("cannot listen on 127.0.0.1:{port}"))
-            && text(&output.stderr).contains("`--rest_port 0` a free one"),
+            && text(&output.stderr).contains("any free one with `--rest_port 0`"),
         "{}",
         text(&output.stderr)
     );
@@ -356,10 +356,10 @@ fn what_is_no_graph_to_describe_is_told_from_an_unknown_calculator() {
         ("nope.pbtxt", "nope.pbtxt"),
         (&missing, "missing` does not exist"),
         (folder, "is a directory"),
-        ("/dev/null", "`/dev/null` is no graph file"),
+        ("/dev/null", "`/dev/null` is not a graph file"),
         (
             "NopeCalculator",
-            "no calculator is called `NopeCalculator`; `graphmill calculators` lists all that there are; nodes of your own",
+            "no calculator is called `NopeCalculator`; `graphmill calculators` lists them; your own nodes",
         ),
     ] {
         let output = graphmill(&["describe", name]);

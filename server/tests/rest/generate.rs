@@ -138,7 +138,7 @@ async fn what_is_refused_is_told_as_triton_tells_it() {
             "/v2/models/chat/generate",
             r#"{"text_input": "a", "model": "b"}"#,
             400,
-            "the path says `chat`",
+            "expected `chat`, as in the path",
         ),
         (
             "POST",

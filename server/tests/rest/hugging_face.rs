@@ -322,7 +322,7 @@ async fn what_is_refused_is_told_as_hugging_face_tells_it() {
             json!({ "inputs": "a" }),
             501,
             "unsupported",
-            "classifies",
+            "classification",
         ),
         (
             "/embed_sparse",

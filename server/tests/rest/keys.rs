@@ -277,15 +277,15 @@ async fn the_file_is_read_again_and_a_bad_edit_changes_nothing() {
     };
     assert_eq!((status("one").await, status("two").await), (200, 401));
     write(r#"{"keys": [{"name": "a", "key": "two"}, {"name": "b", "key": "three"}]}"#);
-    server.says("read again: 2 keys");
+    server.says("read the key file again: 2 keys");
     assert_eq!((status("one").await, status("two").await), (401, 200));
     write("{\"keys\": [\n  {\"name\": \"a\", \"key\": 4}]}");
-    let said = server.says("the keys stay as they were");
+    let said = server.says("the keys were not updated");
     assert!(said.contains("keys.json:2:"), "{said}");
     assert!(said.contains("`keys[0].key`"), "{said}");
     assert_eq!(status("two").await, 200);
     write("four\n");
-    server.says("read again: 1 keys");
+    server.says("read the key file again: 1 keys");
     assert_eq!((status("two").await, status("four").await), (401, 200));
     let said = server.last_words();
     assert!(!said.contains("four") && !said.contains("three"), "{said}");

@@ -103,7 +103,7 @@ async fn scrapers_have_an_address_of_their_own() {
     assert!(metrics.text.contains("graphmill_build"), "{}", metrics.text);
     for path in ["/v1/models", "/v3/models", "/v3/status", "/health"] {
         let reply = read(server.client.get(format!("{url}{path}"))).await;
-        let said = format!("unknown URL `GET {path}`: `/metrics` alone is served here");
+        let said = format!("unknown URL `GET {path}`: this port serves only `/metrics`");
         assert_eq!(
             (reply.status, &reply.json()["error"]["message"]),
             (404, &json!(said))

@@ -167,7 +167,7 @@ async fn what_is_no_image_of_an_allowed_host_is_refused() {
     for (path, code, message) in [
         ("/moved", "invalid_image_url", "302"),
         ("/nothing", "invalid_image_url", "404"),
-        ("/page", "invalid_image_url", "no image"),
+        ("/page", "invalid_image_url", "not that of an image"),
         ("/long.png", "image_too_large", "--max_body_bytes"),
     ] {
         check(&ask(host.url(path)).await, code, message);
@@ -208,22 +208,26 @@ async fn an_image_is_read_from_the_folder_that_is_named_and_from_nowhere_else() 
         );
     }
     for (path, code, message) in [
-        (at("link.png"), "invalid_image_url", "no file in the folder"),
+        (
+            at("link.png"),
+            "invalid_image_url",
+            "no such file in the folder",
+        ),
         (
             at("../outside.png"),
             "invalid_image_url",
-            "no file in the folder",
+            "no such file in the folder",
         ),
         (
             at("nothing.png"),
             "invalid_image_url",
-            "no file in the folder",
+            "no such file in the folder",
         ),
-        (at(""), "invalid_image_url", "no file in the folder"),
+        (at(""), "invalid_image_url", "no such file in the folder"),
         (
             "file://host/a.png".to_owned(),
             "invalid_image_url",
-            "no file",
+            "not that of a local file",
         ),
         (at("long.png"), "image_too_large", "--max_body_bytes"),
         (

@@ -118,7 +118,7 @@ fn what_is_wrong_with_a_run_is_said() {
         (
             &["--side", "none=1"][..],
             "",
-            "`none` is no side packet of the graph",
+            "`none` is not a side packet of the graph",
         ),
         (&["--side", "open=yes"], "", "type `bool`"),
         (&["--side", "open"], "", "expected `name=value`"),
@@ -126,7 +126,7 @@ fn what_is_wrong_with_a_run_is_said() {
         (
             &["--side", "open=true", "--input", "-"],
             "{\"stream\": \"out\", \"value\": 1}",
-            "standard input:1: `out` is no input stream of the graph, which has `in`",
+            "standard input:1: `out` is not an input stream of the graph, which has `in`",
         ),
         (
             &["--side", "open=true", "--input", "-"],
@@ -394,7 +394,7 @@ fn tests_of_graphs_pass_fail_and_are_updated() {
             "graph = \"gate.pbtxt\"\n[[case]]\nnam = \"x\"",
             "unknown field `nam`",
         ),
-        ("case = []", "a test file names its `graph`"),
+        ("case = []", "a test file needs either `graph`"),
         (
             "graph = \"none.pbtxt\"\ncase = []",
             "cannot read `none.pbtxt`",

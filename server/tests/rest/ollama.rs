@@ -255,7 +255,7 @@ async fn what_fails_is_told_as_ollama_tells_it() {
             404,
             "`chat:7b`",
         ),
-        ("GET", "/api/chat", "", 405, "does not take"),
+        ("GET", "/api/chat", "", 405, "does not support"),
         ("GET", "/api/nothing", "", 404, "unknown URL"),
         ("POST", "/api/show", "{}", 400, "`model` is missing"),
         (

@@ -110,6 +110,6 @@ async fn the_document_says_which_paths_do_the_same() {
     let chat = &document["paths"]["/v3/chat/completions"]["post"]["description"];
     assert_eq!(
         chat,
-        "The same at `/v1/chat/completions`, `/v3/v1/chat/completions`."
+        "Also available at `/v1/chat/completions`, `/v3/v1/chat/completions`."
     );
 }

@@ -94,7 +94,7 @@ async fn a_path_that_is_no_text_is_refused_in_the_form_of_its_errors() {
     ] {
         let reply = server.get(path).await;
         let found = (reply.status, reply.json().pointer(at).cloned());
-        let why = "the path is not UTF-8 where it is percent-encoded";
+        let why = "the percent-encoded path is not UTF-8";
         assert_eq!(found, (400, Some(json!(why))), "{path}");
     }
 }

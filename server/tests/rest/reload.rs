@@ -275,14 +275,14 @@ fn sighup_reloads() {
     let mut server = Process::start(&config, &["--file_system_poll_wait_seconds", "0"]);
     server.says("ready after");
     server.signal("-HUP");
-    server.says("the configuration is as it was");
+    server.says("no changes in the configuration");
     let right = fs::read_to_string(&config).expect("a file");
     fs::write(&config, "{").expect("writable");
     server.signal("-HUP");
     server.says("the old one is served");
     fs::write(&config, right).expect("writable");
     server.signal("-HUP");
-    server.says("the configuration can be served again");
+    server.says("the configuration is valid again");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_server_starts_with_the_last_good_configuration_when_told_to() {
     assert!(nothing.contains("no configuration of"), "{nothing}");
 
     let mut server = Process::start(&config, &flags);
-    server.says("the configuration is kept in");
+    server.says("stored the configuration in");
     server.says("ready after");
     // A mistake is not kept.
     fs::write(&graph, "nonsense").expect("writable");
@@ -58,7 +58,7 @@ fn a_server_starts_with_the_last_good_configuration_when_told_to() {
     // What is right again takes the place of what was kept.
     fs::write(&graph, format!("# Right.\n{CHAT}")).expect("writable");
     server.says("the configuration was reloaded");
-    server.says("the configuration is kept in");
+    server.says("stored the configuration in");
     drop(server);
     let text = fs::read_to_string(kept(&state)).expect("a file");
     assert!(text.contains("# Right."), "{text}");
@@ -69,7 +69,7 @@ fn a_server_starts_with_the_last_good_configuration_when_told_to() {
     let model = graphs.path().join("model.script.json");
     fs::write(&model, json!({ "replies": [] }).to_string()).expect("writable");
     let mut server = Process::start(&config, &rollback);
-    let warning = server.says("is not as it was");
+    let warning = server.says("has changed since then");
     assert!(warning.contains("model.script.json"), "{warning}");
     server.says("ready after");
 }
@@ -95,7 +95,7 @@ fn a_kept_configuration_that_is_damaged_is_told() {
         fs::write(&file, text).expect("writable");
         let refused = refusal(&config, &rollback);
         assert!(refused.contains(said), "{said} in {refused}");
-        assert!(refused.contains("kept configuration"), "{refused}");
+        assert!(refused.contains("stored configuration"), "{refused}");
     }
     let no_folder = refusal(&config, &["--state_dir", "/proc/nowhere"]);
     assert!(no_folder.contains("--state_dir"), "{no_folder}");

@@ -303,7 +303,7 @@ async fn a_hint_never_names_what_was_asked_for() {
     }
     let url = format!("http://{}", server.server.management_addresses()[0]);
     let reply = read(server.client.get(format!("{url}/v3/models"))).await;
-    let hint = "it is served at the port of clients";
+    let hint = "it is available at the clients' port";
     assert!(reply.text.contains(hint), "{}", reply.text);
     let reply = server.get("/v3/modles").await;
     assert!(

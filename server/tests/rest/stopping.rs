@@ -168,7 +168,7 @@ fn it_serves_for_the_delay_and_is_not_ready() {
     let mut server = Process::start(&setup.config(), &[&delay[..], &management, GRACE].concat());
     server.says("ready after");
     server.signal("-HUP");
-    server.says("the configuration is as it was");
+    server.says("no changes in the configuration");
     server.signal("-TERM");
     server.says("stopping");
     let deadline = Instant::now() + PATIENCE;

@@ -282,11 +282,11 @@ async fn a_new_certificate_is_used_and_a_bad_one_is_not() {
         async |authority: &Authority| connect(address, authority, None, "http/1.1").await.is_ok();
     assert!(is_known(&before).await);
     fs::write(&files.certificate, "nothing").expect("writable");
-    let said = server.says("the certificate stays as it was");
+    let said = server.says("the certificate was not reloaded");
     assert!(said.contains("--tls_cert_file"), "{said}");
     assert!(is_known(&before).await);
     after.sign(folder.path(), "server");
-    server.says("the certificate was read again");
+    server.says("reloaded the certificate");
     assert!(is_known(&after).await && !is_known(&before).await);
 }
 

@@ -413,7 +413,7 @@ async fn a_file_of_keys_is_read_again_and_a_damaged_one_changes_nothing() {
         "{\"keys\": [{\"kty\": \"oct\", \"k\": \"c2VjcmV0\"}]}",
     ] {
         write(damaged);
-        server.says("the issuer's keys stay as they were");
+        server.says("the issuer's keys were not updated");
         assert_eq!(status(&new).await, 200, "{damaged}");
     }
 }
@@ -472,7 +472,7 @@ fn a_command_line_that_says_half_of_it_is_refused() {
         (vec!["--jwt_issuer", "i"], "--jwt_audience"),
         (
             [&all[..], &["ftp://keys"]].concat(),
-            "--jwt_jwks is no file and no address",
+            "--jwt_jwks: expected a file or an http or https URL",
         ),
         (
             [&all[..], &["missing.json"]].concat(),

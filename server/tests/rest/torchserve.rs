@@ -615,10 +615,7 @@ async fn folders_are_registered_and_unregistered() {
             "url=wrong",
             "the configuration is not changed: graph `wrong`",
         ),
-        (
-            "url=more&model_name=text",
-            "there is a graph `text` already",
-        ),
+        ("url=more&model_name=text", "it already has a graph `text`"),
         ("url=more&model_name=..", "model_name"),
         ("url=more&handler=text", "handler"),
         ("url=more&initial_workers=4", "only graphs that batch"),

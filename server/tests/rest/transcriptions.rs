@@ -177,7 +177,7 @@ async fn what_is_wrong_with_a_form_is_told_by_its_field() {
     cut.truncate(300);
     let cut = send(&server, PATHS[0], cut).await;
     assert_eq!(cut.status, 400, "{}", cut.text);
-    assert!(cut.text.contains("no form"), "{}", cut.text);
+    assert!(cut.text.contains("not a form"), "{}", cut.text);
     let whole = form(&good, &[("model", "hears")]);
     let unmarked = send_as(&server, PATHS[0], "multipart/form-data", whole).await;
     assert_eq!(unmarked.status, 400, "{}", unmarked.text);

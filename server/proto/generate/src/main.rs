@@ -1,11 +1,11 @@
-//! Makes the messages and the service of the gRPC API, and the descriptors that reflection tells
-//! clients, from the .proto files.
+//! Generates the messages and the service of the gRPC API, and the descriptors for reflection, from
+//! the .proto files.
 
 use std::{error::Error, fs, path::Path};
 
 use prost::Message as _;
 
-/// The messages that REST writes as JSON, too.
+/// Messages that REST also writes as JSON.
 const WRITTEN: [&str; 14] = [
     "InferBatchStatistics",
     "InferStatistics",
@@ -23,7 +23,7 @@ const WRITTEN: [&str; 14] = [
     "TraceSettingResponse",
 ];
 
-/// Messages of one field, which JSON has without its name.
+/// Messages of one field. JSON has the field's value without its name.
 const TRANSPARENT: [&str; 3] = [
     ".inference.InferParameter",
     ".inference.LogSettingsResponse.SettingValue",
@@ -39,9 +39,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build_client(false)
         .build_transport(false)
         .codec_path("crate::kserve::codec::Codec")
-        // Tensors stay where the message has them.
+        // Tensors are slices of the received message, not copies.
         .bytes(".")
-        // Which of several mistakes is told does not change from one time to the next.
+        // Sorted maps, so that the reported error is the same each time.
         .btree_map(".")
         .type_attribute(".inference.InferParameter", "#[derive(serde::Deserialize)]")
         .enum_attribute(
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     torchserve(here)
 }
 
-/// The services of TorchServe.
+/// Generates the services of TorchServe.
 fn torchserve(here: &Path) -> Result<(), Box<dyn Error>> {
     let (protos, out) = (here.join(".."), here.join("../../src/torchserve/proto"));
     let files = ["torchserve_inference.proto", "torchserve_management.proto"];

@@ -1,5 +1,5 @@
-//! Archives: a folder that can be served as one file, a tar file whose first entry lists all others
-//! with their sums.
+//! Archives: folders that can be served as one file. An archive is a tar file whose first entry is
+//! a manifest of all others with their checksums.
 
 pub(super) mod pack;
 mod unpack;
@@ -15,27 +15,27 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use unpack::{name_of, unpacked};
 
-/// The end of the name of an archive.
 pub(super) const ENDING: &str = "gmar";
 
-/// The entry that lists the others.
+/// Name of the manifest, which is the first entry of an archive.
 const MANIFEST: &str = "MANIFEST.json";
 
-/// The form of the manifest; another one is not read.
+/// Version of the manifest's format; others are not read.
 const FORMAT: u32 = 1;
 
-/// Maximum size of a manifest, and number of files.
+/// Maximum size of a manifest in bytes.
 const MAX_MANIFEST_BYTES: u64 = 4 << 20;
 const MAX_FILES: usize = 10_000;
-/// Maximum length of the path of a file, and of its attributes, as entries of their own.
+/// Maximum length in bytes of a path or an extended attribute, which tar stores as entries of their
+/// own.
 const MAX_NAME_BYTES: u64 = 64 << 10;
 
-/// Contents of an archive.
+/// The manifest: name and files of an archive.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
     format: u32,
-    /// Name of the folder, under which it is served.
+    /// Name of the folder, which is the model's name in requests.
     name: String,
     files: Vec<Packed>,
 }
@@ -44,19 +44,19 @@ struct Manifest {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Packed {
-    /// Relative to the folder, with `/` between its parts.
+    /// Path in the folder, with `/` between its parts.
     path: String,
     bytes: u64,
     sha256: String,
 }
 
-/// Returns true if a path stays below where it begins.
+/// Returns true if a path is relative and does not leave its folder.
 fn is_inside(path: &Path) -> bool {
     let mut parts = path.components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// A reader that sums up what it reads.
+/// Reader that computes the checksum of the bytes it reads.
 struct Summed<R> {
     from: R,
     sum: Context,
@@ -73,7 +73,7 @@ impl<R: Read> Summed<R> {
         }
     }
 
-    /// The number of bytes that were read, and their sum in hexadecimal digits.
+    /// Returns the number of bytes read, and their checksum in hexadecimal.
     fn finish(self) -> (u64, String) {
         let sum = self.sum.finish();
         let mut text = String::with_capacity(64);

@@ -1,4 +1,4 @@
-//! `graphmill pack`: makes an archive of a folder.
+//! `graphmill pack`: packs a folder into an archive.
 
 use std::{
     fs::{self, File},
@@ -19,7 +19,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(in crate::cli) struct Arguments {
-    /// Folder with a graph, a model (`.gguf`, `.onnx`) or a config.json, and all that they need.
+    /// Folder with a graph, a model (`.gguf`, `.onnx`) or a config.json, and all files that they
+    /// need.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
     /// Archive to write [default: the name of the folder, with `.gmar`].
@@ -29,20 +30,20 @@ pub(in crate::cli) struct Arguments {
     /// their own.
     #[arg(long, value_name = "NAME")]
     model_name: Option<String>,
-    /// Overwrites the archive.
+    /// Overwrites the archive if it exists.
     #[arg(long)]
     force: bool,
 }
 
 pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
     report::exit_code(pack(arguments).map(|(file, files)| {
-        // Fails when the reader has read enough, as `head` does.
+        // Fails if the reader closes its end early, as `head` does.
         let _ = writeln!(io::stdout(), "{}: {files} files", file.display());
         ExitCode::SUCCESS
     }))
 }
 
-/// Writes the archive. Returns where it is, and how many files it has.
+/// Writes the archive. Returns its path and its number of files.
 fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
     let folder = &arguments.folder;
     let shown = folder.display();
@@ -61,7 +62,7 @@ fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
     let file = file.unwrap_or_else(|| PathBuf::from(format!("{name}.{}", super::ENDING)));
     if file.exists() && !arguments.force {
         let shown = file.display();
-        return Err(format!("`{shown}` is there already: --force overwrites it"));
+        return Err(format!("`{shown}` already exists: --force overwrites it"));
     }
     let mut paths = Vec::new();
     collect(&whole, &whole, &mut paths)?;
@@ -73,7 +74,7 @@ fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
         files: summed.collect::<Result<_, _>>()?,
     };
     let unwritable = |error: io::Error| format!("cannot write `{}`: {error}", file.display());
-    // Under its name once it is whole.
+    // The file gets its name once it is complete.
     let place = match file.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -99,14 +100,14 @@ fn write(file: &mut File, folder: &Path, manifest: &Manifest) -> io::Result<()> 
         archive.append_data(&mut header(*bytes), path, &mut from)?;
         if from.finish() != (*bytes, sha256.clone()) {
             return Err(io::Error::other(format!(
-                "`{path}` changes while it is read"
+                "`{path}` changed while it was read"
             )));
         }
     }
     archive.into_inner()?.sync_all()
 }
 
-/// The head of an entry, the same whoever packs a file and when.
+/// Creates the header of an entry. It contains no user and no time, so archives are reproducible.
 fn header(bytes: u64) -> Header {
     let mut header = Header::new_gnu();
     header.set_size(bytes);
@@ -124,7 +125,7 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), S
             continue;
         }
         let kind = fs::metadata(&path).map_err(unreadable)?;
-        // Links to folders can lead in circles; those to files stand for these.
+        // Links to folders could form cycles. Links to files are followed.
         if kind.is_dir() && !path.is_symlink() {
             collect(root, &path, found)?;
         } else if kind.is_file() && found.len() < MAX_FILES {
@@ -134,7 +135,7 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), S
             return Err(if kind.is_file() {
                 format!("the folder has more than {MAX_FILES} files")
             } else {
-                format!("`{shown}` is no file and no folder of its own, and cannot be packed")
+                format!("`{shown}` cannot be packed: expected a file or a folder")
             });
         }
     }

@@ -1,4 +1,5 @@
-//! Archives become folders of a cache, by their sums: one that was unpacked before is there.
+//! Unpacks archives into a cache of folders, named by checksum. An archive that was unpacked before
+//! is not unpacked again.
 
 use std::{
     collections::BTreeMap,
@@ -16,20 +17,21 @@ use super::{
 };
 use crate::{config, observe::log::shown};
 
-/// The folder that an archive stands for.
+/// Returns the folder of an archive, unpacked.
 pub(in crate::cli) fn unpacked(file: &Path) -> Result<PathBuf, String> {
     unpack(file, &cache()?).map_err(|why| format!("cannot unpack `{}`: {why}", file.display()))
 }
 
-/// The name that an archive has, for a file of one that was unpacked.
+/// Returns the name of an unpacked archive that contains `file`; `None` for other files.
 pub(in crate::cli) fn name_of(file: &Path) -> Option<String> {
     let inside = file.strip_prefix(cache().ok()?).ok()?;
-    // Behind the sum.
+    // Behind the folder named by the checksum.
     let name = inside.components().nth(1)?.as_os_str();
     Some(name.to_str()?.to_owned())
 }
 
-/// Refuses an archive with a name or an attribute that is too long: these are read as a whole.
+/// Refuses an archive with a path or an attribute that is too long, as the tar reader loads them
+/// whole.
 fn check_names(file: &mut File) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
     let mut archive = Archive::new(&mut *file);
@@ -42,16 +44,16 @@ fn check_names(file: &mut File) -> Result<(), String> {
     file.rewind().map_err(told)
 }
 
-/// Explains what is wrong with the entries of a file.
+/// Explains an error of the tar reader.
 fn damaged(error: &io::Error) -> String {
     let why = error.to_string();
     if error.kind() == ErrorKind::UnexpectedEof || why.contains("failed to read entire block") {
         return "it is damaged: it ends too early".to_owned();
     }
-    format!("it is damaged, or no archive: {why}")
+    format!("it is damaged or not an archive: {why}")
 }
 
-/// The folder of unpacked archives.
+/// Returns the cache folder of unpacked archives.
 fn cache() -> Result<PathBuf, String> {
     let given = |name| env::var_os(name).filter(|value| !value.is_empty());
     let of_service = given("CACHE_DIRECTORY").map(PathBuf::from);
@@ -63,13 +65,13 @@ fn cache() -> Result<PathBuf, String> {
     let cache = of_service
         .or_else(of_user)
         .map(|cache| cache.join("archives"));
-    cache.ok_or_else(|| "there is no folder for it: set XDG_CACHE_HOME or HOME".to_owned())
+    cache.ok_or_else(|| "there is no cache folder: set XDG_CACHE_HOME or HOME".to_owned())
 }
 
 fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     let told = |error: io::Error| error.to_string();
     if !fs::metadata(file).map_err(told)?.is_file() {
-        return Err("it is no file".to_owned());
+        return Err("it is not a file".to_owned());
     }
     let mut archive = File::open(file).map_err(told)?;
     check_names(&mut archive)?;
@@ -85,7 +87,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         .map_err(|error| damaged(&error))?;
     if first.path().map_err(told)? != Path::new(MANIFEST) || first.size() > MAX_MANIFEST_BYTES {
         return Err(format!(
-            "its first entry is no `{MANIFEST}`: `graphmill pack` makes archives"
+            "its first entry is not `{MANIFEST}`: create archives with `graphmill pack`"
         ));
     }
     let manifest: Manifest = serde_json::from_reader(first.take(MAX_MANIFEST_BYTES))
@@ -96,12 +98,10 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         files,
     } = manifest;
     if format != FORMAT {
-        return Err(format!(
-            "it is of the format {format}, and {FORMAT} is read"
-        ));
+        return Err(format!("its format is {format}: expected {FORMAT}"));
     }
     if config::wrong_name(&name).is_some() || !is_inside(Path::new(&name)) || name.contains('/') {
-        return Err(format!("`{MANIFEST}`: `{name}` is no name of a folder"));
+        return Err(format!("`{MANIFEST}`: `{name}` is not a folder name"));
     }
     if files.len() > MAX_FILES {
         return Err(format!("it has more than {MAX_FILES} files"));
@@ -112,7 +112,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         return Ok(folder);
     }
     fs::create_dir_all(cache).map_err(|error| format!("`{}`: {error}", cache.display()))?;
-    // Under its sum once it is whole.
+    // The folder gets its name once it is complete.
     let beside = tempfile::tempdir_in(cache).map_err(told)?;
     let root = beside.path().join(&name);
     fs::create_dir(&root).map_err(told)?;
@@ -125,10 +125,10 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         let path = entry.path().map_err(told)?.into_owned();
         let wrong = |why: &str| format!("`{}` {why}", shown(&path.display().to_string()));
         let packed = expected.remove(&path);
-        let packed = packed.ok_or_else(|| wrong("is not in its list, or there twice"))?;
-        // Others than files say more bytes than they have, or lead elsewhere.
+        let packed = packed.ok_or_else(|| wrong("is not in the manifest, or occurs twice"))?;
+        // Entries other than files may claim a wrong size, or be links to other places.
         if !is_inside(&path) || entry.header().entry_type() != EntryType::Regular {
-            return Err(wrong("is no file inside of it"));
+            return Err(wrong("is not a file inside the folder"));
         }
         let to = root.join(&path);
         fs::create_dir_all(to.parent().unwrap_or(&root)).map_err(told)?;
@@ -136,9 +136,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         let mut summed = Summed::new(&mut entry);
         io::copy(&mut summed, &mut to).map_err(|error| damaged(&error))?;
         if summed.finish() != (packed.bytes, packed.sha256) {
-            return Err(wrong(
-                "is damaged: its sum is another one than the list has",
-            ));
+            return Err(wrong("is damaged: its checksum differs from the manifest"));
         }
     }
     if let Some(missing) = expected.keys().next() {
@@ -149,7 +147,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     }
     let beside = beside.keep();
     if let Err(error) = fs::rename(&beside, &place) {
-        // Nothing is lost where this fails, too.
+        // A failure here loses nothing.
         fs::remove_dir_all(&beside).ok();
         if !folder.is_dir() {
             return Err(format!("`{}`: {error}", place.display()));
@@ -206,18 +204,18 @@ mod tests {
         let cache = folder.path().join("cache");
         let zeros = "0".repeat(64);
         for (listed, sum, path, kind, said) in [
-            ("../x", SUM, "../x", EntryType::Regular, "no file inside"),
+            ("../x", SUM, "../x", EntryType::Regular, "not a file inside"),
             (
                 "/tmp/x",
                 SUM,
                 "/tmp/x",
                 EntryType::Regular,
-                "no file inside",
+                "not a file inside",
             ),
-            ("x", SUM, "x", EntryType::Symlink, "no file inside"),
+            ("x", SUM, "x", EntryType::Symlink, "not a file inside"),
             ("x", SUM, "x", EntryType::GNUSparse, ""),
             ("x", SUM, "y\u{1b}", EntryType::Regular, "`y\\u{1b}`"),
-            ("x", SUM, "y", EntryType::Regular, "not in its list"),
+            ("x", SUM, "y", EntryType::Regular, "not in the manifest"),
             ("x", &zeros, "x", EntryType::Regular, "damaged"),
         ] {
             let file = archive(folder.path(), listed, sum, path, kind);
@@ -238,7 +236,7 @@ mod tests {
         assert!(error.contains("a name of more than"), "{error}");
         assert!(unpack(Path::new("/dev/zero"), &cache).is_err());
         let file = folder.path().join("b.gmar");
-        for text in ["", "no archive", &"\0".repeat(4096)] {
+        for text in ["", "not an archive", &"\0".repeat(4096)] {
             fs::write(&file, text).expect("writable");
             assert!(unpack(&file, &cache).is_err(), "{text}");
         }

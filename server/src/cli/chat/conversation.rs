@@ -1,38 +1,38 @@
-//! A conversation with a model, and the requests that it is made of.
+//! A conversation with a model, and the requests that it consists of.
 
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::client::{Client, Events};
 
-/// What has been said so far.
+/// The messages so far, and the settings of the conversation.
 pub(super) struct Conversation {
     pub(super) model: String,
     pub(super) temperature: Option<f64>,
     pub(super) max_tokens: Option<u32>,
     system: Option<String>,
     messages: Vec<Value>,
-    /// The pictures that the next question is about, as parts of its message.
+    /// Images for the next question, as parts of its message.
     pictures: Vec<Value>,
 }
 
-/// A piece of what the model says.
+/// A piece of the model's output.
 #[derive(Clone, Copy)]
 pub(super) enum Said<'a> {
-    /// What it thinks before it answers.
+    /// Text that the model thinks before its answer.
     Reasoning(&'a str),
-    /// Its answer.
+    /// Text of the answer itself.
     Answer(&'a str),
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// The model has said all.
+    /// The model has finished its answer.
     All,
-    /// Ctrl-C has stopped it.
+    /// Ctrl-C has stopped the answer.
     Stopped,
-    /// Nobody reads it any more.
+    /// The reader of the output is gone.
     Unread,
 }
 
@@ -48,25 +48,25 @@ impl Conversation {
         }
     }
 
-    /// Tells the model something else before the conversation; nothing where the text is empty.
+    /// Sets the system message; an empty text removes it.
     pub(super) fn instruct(&mut self, text: &str) {
         self.system = (!text.is_empty()).then(|| text.to_owned());
     }
 
-    /// Forgets what has been said and shown.
+    /// Removes all messages and images.
     pub(super) fn reset(&mut self) {
         self.messages.clear();
         self.pictures.clear();
     }
 
-    /// Shows a picture with the next question.
+    /// Attaches an image to the next question.
     pub(super) fn show(&mut self, picture: Value) {
         self.pictures.push(picture);
     }
 
-    /// Asks, and hands the answer out as it comes until `print` says that nobody reads it. What the
-    /// model has said until Ctrl-C is a part of the conversation; a question that fails is not, and
-    /// neither are its pictures.
+    /// Asks a question and passes the answer on as it arrives, until `print` reports that nobody
+    /// reads it. The text before Ctrl-C stays part of the conversation. A question that fails does
+    /// not, and neither do its images.
     pub(super) async fn ask(
         &mut self,
         client: &Client,

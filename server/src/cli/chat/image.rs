@@ -1,4 +1,4 @@
-//! Pictures that are asked about.
+//! Images in questions.
 
 use std::{
     fs::File,
@@ -9,14 +9,14 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-/// More than any server takes in a request.
+/// Maximum size of an image file in bytes, more than any server accepts in a request.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The part of a message that holds the picture of a file.
+/// Reads an image file into a part of a message.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or that is no picture by its first bytes.
+/// If the file cannot be read, or its first bytes are not those of an image.
 pub(super) fn part(file: &Path) -> Result<Value, String> {
     let told = |error: io::Error| format!("cannot read `{}`: {error}", file.display());
     let mut bytes = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn part(file: &Path) -> Result<Value, String> {
     }
     let media_type = media_type(&bytes).ok_or_else(|| {
         let file = file.display();
-        format!("`{file}` is no picture: a PNG, JPEG, GIF, WebP or BMP file was expected")
+        format!("`{file}` is not an image: expected a PNG, JPEG, GIF, WebP or BMP file")
     })?;
     let url = format!("data:{media_type};base64,{}", STANDARD.encode(bytes));
     Ok(json!({ "type": "image_url", "image_url": { "url": url } }))

@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     /// Image for the first question; can be given several times.
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
-    /// Sampling temperature [default: what the model's file says].
+    /// Sampling temperature [default: that of the graph or its model].
     #[arg(long, value_name = "NUMBER")]
     temperature: Option<f64>,
     /// Maximum number of tokens in an answer.
@@ -59,14 +59,14 @@ pub(super) struct Arguments {
         hide_env_values = true
     )]
     api_key: Option<String>,
-    /// Lowest level that is logged of a model that is served for this conversation.
+    /// Lowest level of log messages, where a model is served for this conversation.
     #[arg(long, value_name = "LEVEL", default_value = "WARNING")]
     log_level: Level,
     #[command(flatten)]
     model: ModelFlags,
 }
 
-/// The status of a program that Ctrl-C has ended.
+/// Exit status of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         }
     };
     log::flush();
-    // A model that is served here may still compute.
+    // The model's threads may still compute.
     backend::exit(status)
 }
 
@@ -91,7 +91,7 @@ fn try_run(arguments: &Arguments) -> Result<u8, String> {
     let server = if is_url {
         if let Some(flag) = arguments.model.any()? {
             return Err(format!(
-                "`--{flag}` is for a model that is served here, not for a server"
+                "`--{flag}` applies only to a model that is served here, not to a URL"
             ));
         }
         None
@@ -123,12 +123,12 @@ fn try_run(arguments: &Arguments) -> Result<u8, String> {
     } else {
         ask(&runtime, &client, conversation)
     };
-    // The process ends without waiting for what the model's threads do.
+    // The process exits without waiting for the model's threads.
     std::mem::forget((server, runtime));
     status
 }
 
-/// Starts a server for this conversation, on a free port that only this machine reaches.
+/// Starts a server for this conversation, on a free port of the loopback address.
 fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
     log::start(arguments.log_level, Format::Text, None)?;
     let config = configuration(arguments)?;
@@ -151,7 +151,7 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
     if let (false, Some(flag)) = (is_model, arguments.model.any()?) {
         let whom = &arguments.whom;
         return Err(format!(
-            "`--{flag}` is for a model file, and `{whom}` has a graph of its own"
+            "`--{flag}` applies only to a model file, and `{whom}` has its own graph"
         ));
     }
     match source {
@@ -175,7 +175,7 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
     }
 }
 
-/// The names of the models that are ready.
+/// Returns the names of the models that are ready.
 async fn models(client: &Client) -> Result<Vec<String>, String> {
     let list = client.get_json("/v3/models").await?;
     let all = list["data"].as_array().map_or(&[][..], Vec::as_slice);
@@ -183,7 +183,7 @@ async fn models(client: &Client) -> Result<Vec<String>, String> {
     Ok(all.iter().filter_map(name).collect())
 }
 
-/// One question, all of standard input, and its answer alone.
+/// Sends standard input as one question, and prints only the answer.
 fn ask(runtime: &Runtime, client: &Client, mut conversation: Conversation) -> Result<u8, String> {
     let mut question = String::new();
     io::stdin()
@@ -191,7 +191,7 @@ fn ask(runtime: &Runtime, client: &Client, mut conversation: Conversation) -> Re
         .map_err(|error| format!("cannot read standard input: {error}"))?;
     let question = question.trim();
     if question.is_empty() {
-        return Err("there is no question on standard input".to_owned());
+        return Err("standard input is empty: expected a question".to_owned());
     }
     let print = |said: Said<'_>| match said {
         Said::Answer(text) => {
@@ -205,7 +205,7 @@ fn ask(runtime: &Runtime, client: &Client, mut conversation: Conversation) -> Re
     };
     match runtime.block_on(conversation.ask(client, question, print))? {
         Heard::Stopped => Ok(INTERRUPTED),
-        // Where nobody reads any more, nobody misses the end of the line either.
+        // If the reader is gone, the line break is not missed either.
         Heard::All | Heard::Unread => {
             let _ = writeln!(io::stdout());
             Ok(0)

@@ -1,4 +1,4 @@
-//! The conversation of a person: lines that can be edited, and commands among them.
+//! The interactive conversation: editable lines and commands.
 
 use std::{
     io::{self, Write as _},
@@ -23,7 +23,7 @@ const HELP: &str = "/system TEXT  set the system message; without TEXT, remove i
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
 
-/// What a line is.
+/// A line of input: a command, or something to say to the model.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Nothing,
@@ -60,7 +60,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Talks until the person has had enough.
+/// Reads lines and answers them until the user exits.
 pub(super) fn talk(
     runtime: &Runtime,
     client: &Client,
@@ -84,14 +84,14 @@ pub(super) fn talk(
             Ok(line) => line,
             Err(ReadlineError::Interrupted) if !interrupted => {
                 interrupted = true;
-                note("Ctrl-C again or Ctrl-D ends");
+                note("Ctrl-C again or Ctrl-D exits");
                 continue;
             }
             Err(ReadlineError::Interrupted | ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(broken(&error)),
         };
         interrupted = false;
-        // A line that cannot be remembered can be typed again.
+        // Fails if the line cannot be stored. It can be typed again.
         editor.add_history_entry(line.as_str()).ok();
         match Line::of(&line) {
             Line::Nothing => {}
@@ -104,7 +104,7 @@ pub(super) fn talk(
             Line::System(text) => {
                 conversation.instruct(text);
                 note(if text.is_empty() {
-                    "told nothing"
+                    "no system message"
                 } else {
                     "told"
                 });
@@ -112,14 +112,14 @@ pub(super) fn talk(
             Line::Image(file) => match image::part(Path::new(file)) {
                 Ok(picture) => {
                     conversation.show(picture);
-                    note("shown with the next question");
+                    note("attached to the next question");
                 }
                 Err(message) => note(&format!("error: {message}")),
             },
-            Line::Unknown(name) => note(&format!("there is no /{name}:\n{HELP}")),
+            Line::Unknown(name) => note(&format!("unknown command /{name}:\n{HELP}")),
             Line::Question(question) => {
                 let heard = runtime.block_on(conversation.ask(client, question, print));
-                // The terminal is gone where this fails, which the next line finds.
+                // If this fails, the terminal is gone. Reading the next line reports it.
                 let _ = writeln!(io::stdout(), "{PLAIN}");
                 match heard {
                     Ok(Heard::Stopped) => interrupted = true,
@@ -136,7 +136,7 @@ fn broken(error: &ReadlineError) -> String {
 }
 
 fn note(text: &str) {
-    // As above.
+    // As above, the next line reports a failure.
     let _ = writeln!(io::stdout(), "{DIM}{text}{PLAIN}");
 }
 
@@ -149,7 +149,7 @@ fn print(said: Said<'_>) -> bool {
     written.and_then(|()| output.flush()).is_ok()
 }
 
-/// A text without what a terminal would obey.
+/// Removes the control characters that a terminal would obey.
 fn shown(text: &str) -> String {
     let is_shown = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     text.chars().filter(is_shown).collect()

@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use crate::{config::subgraphs::Named, servable::compile_text};
 
-/// The node as a graph file has it: what is optional stands in comments, and what has to be chosen
-/// in others at its head.
+/// Formats a calculator as a node of a graph file. Optional parts are commented out, and the
+/// comments at its head list the choices that remain.
 pub(super) fn example(calculator: &Description) -> String {
     let names = names(&calculator.ports);
     let ports: Vec<_> = calculator.ports.iter().zip(&names).collect();
     let mut node = format!("node {{\n  calculator: \"{}\"\n", calculator.name);
-    // What comes from outside, so that the node can be checked by itself.
+    // Graph inputs and side packets, so that the node can be checked by itself.
     let mut outside = String::new();
     for (port, name) in &ports {
-        // Ports without a tag are told apart by their order.
+        // Ports without a tag are distinguished by their order.
         let written = match port.tag.as_str() {
             tag if tag.is_empty() || tag.starts_with(':') => (*name).clone(),
             tag => format!("{tag}:{name}"),
@@ -41,7 +41,8 @@ pub(super) fn example(calculator: &Description) -> String {
     out + &node
 }
 
-/// A name for each port, of its tag; an output that would have that of an input gets another.
+/// Returns a name for each port, made from its tag. An output whose name is that of an input gets a
+/// number.
 fn names(ports: &[PortDescription]) -> Vec<String> {
     let mut names: Vec<(bool, String)> = Vec::new();
     for port in ports {
@@ -77,7 +78,7 @@ fn options(calculator: &Description) -> String {
     }
 }
 
-/// Lists the decisions left to the author of a graph: the errors it has as it is.
+/// Lists the choices left to the author: the errors of the graph as it is.
 fn choices(graph: &str) -> Vec<String> {
     let environment = Environment::new(Registry::global()).without_loading();
     let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));

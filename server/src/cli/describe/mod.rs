@@ -1,5 +1,5 @@
-//! `graphmill describe`: all that is known of one calculator, container or subgraph, from the
-//! registry of this binary; or what the engines of a graph run with.
+//! `graphmill describe`: prints the details of a calculator, container or subgraph in the registry
+//! of this binary, or the settings of a graph's engines.
 
 mod example;
 mod text;
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     /// The models of a graph file are loaded to describe the settings of their engines, their
     /// tensors and their batching.
     name: String,
-    /// Output format.
+    /// Output format: `text` for people, `json` for programs.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     report::exit_code(report::print(&text))
 }
 
-/// Describes the calculator or subgraph of this name.
+/// Describes the calculator or subgraph of this name; `None` for an unknown name.
 fn described(registry: &Registry, name: &str, format: Format) -> Option<String> {
     let mut calculators = registry.describe().into_iter();
     if let Some(calculator) = calculators.find(|found| found.name == name) {
@@ -79,7 +79,7 @@ fn described(registry: &Registry, name: &str, format: Format) -> Option<String> 
     })
 }
 
-/// Loads the models of a graph and tells the effective values of their engines.
+/// Loads the models of a graph and prints the settings of their engines.
 fn describe_engines(graph: &Path, format: Format) -> ExitCode {
     let environment = Environment::new(Registry::global());
     let base = graph.parent().unwrap_or(Path::new(""));
@@ -116,7 +116,7 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
     report::exit_code(report::print(&text))
 }
 
-/// The tensors of a graph's models of tensors.
+/// Describes the tensor models of a graph.
 #[cfg(feature = "onnx")]
 fn onnx_models(plan: &Plan) -> Vec<(String, Value)> {
     let models = plan.resources::<OnnxModel>();
@@ -131,7 +131,7 @@ fn onnx_models(_: &Plan) -> Vec<(String, Value)> {
     Vec::new()
 }
 
-/// Why a path is not one of a graph file; `None` for what does not look like a path.
+/// Returns the reason why a path is not a graph file; `None` if `path` does not look like a path.
 fn no_graph(path: &Path) -> Option<String> {
     let name = path.display();
     let is_written_as_path = path.components().count() > 1
@@ -142,7 +142,7 @@ fn no_graph(path: &Path) -> Option<String> {
             "`{name}` is a directory: expected the name of a calculator, or a graph file"
         )),
         Ok(_) => Some(format!(
-            "`{name}` is no graph file: these end with `.pbtxt`"
+            "`{name}` is not a graph file: expected a name that ends with `.pbtxt`"
         )),
         Err(_) if !is_written_as_path => None,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -156,7 +156,7 @@ fn unknown(name: &str, near: &[String]) -> String {
     let near: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
     match near.as_slice() {
         [] => format!(
-            "no calculator is called `{name}`; `graphmill calculators` lists all that there are; nodes of your own are known to the program that contains them"
+            "no calculator is called `{name}`; `graphmill calculators` lists them; your own nodes are known only to the program that contains them"
         ),
         [near] => format!("no calculator is called `{name}`; did you mean {near}?"),
         [first @ .., last] => format!(
@@ -166,11 +166,11 @@ fn unknown(name: &str, near: &[String]) -> String {
     }
 }
 
-/// The names that may be meant by one that does not exist, the likeliest first: one that differs by
-/// a slip of the keys, then those that have it in them.
+/// Returns the names most similar to an unknown one, best first: names that differ by a typing
+/// error, then names that contain it.
 fn near_names(registry: &Registry, name: &str) -> Vec<String> {
     const MOST: usize = 5;
-    /// Nearly all names end alike, which says nothing of how near they are.
+    /// Removes the suffix that nearly all names share, as it says nothing about similarity.
     fn stem(name: &str) -> &str {
         name.strip_suffix("Calculator").unwrap_or(name)
     }

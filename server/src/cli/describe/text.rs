@@ -1,4 +1,4 @@
-//! A calculator or a subgraph as text for people.
+//! Descriptions of calculators and subgraphs as text.
 
 use std::fmt::Write as _;
 
@@ -53,14 +53,14 @@ pub(super) fn calculator_text(calculator: &Description) -> String {
     out
 }
 
-/// When and where it runs, in a sentence.
+/// Describes in a sentence when and where the calculator runs.
 fn behavior(calculator: &Description) -> String {
     let Some(policy) = &calculator.policy else {
         return "Stands for the nodes that it contains.".to_owned();
     };
     let mut sentence = format!("Called by the {policy} policy, runs {}", calculator.runs);
     if calculator.bounds {
-        sentence.push_str(", and is told of timestamps without packets");
+        sentence.push_str(", also for timestamps without packets");
     }
     sentence.push('.');
     sentence
@@ -95,7 +95,7 @@ fn options(out: &mut String, calculator: &Description) {
     option_list(out, 4, schema);
 }
 
-/// The options in a schema, and those in the JSON texts of options.
+/// Lists the options of a schema, and the fields of options that hold JSON text.
 fn option_list(out: &mut String, indent: usize, schema: &Value) {
     let required = schema.get("required").and_then(Value::as_array);
     for (name, option) in properties(schema) {
@@ -126,7 +126,7 @@ fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     properties.into_iter().flatten()
 }
 
-/// The type of an option in words, from its JSON schema.
+/// Returns the type of an option in words.
 fn type_of(option: &Value, schema: &Value) -> String {
     if let Some(target) = option.get("$ref").and_then(Value::as_str) {
         let found = target
@@ -179,7 +179,7 @@ fn type_of(option: &Value, schema: &Value) -> String {
     }
 }
 
-/// The range of a number, or of the numbers in a list, where it says more than the type.
+/// Returns the range of a number, or of the numbers in a list, unless the type implies it.
 fn range_of(option: &Value) -> String {
     let option = option.get("items").unwrap_or(option);
     match (option.get("minimum"), option.get("maximum")) {
@@ -190,7 +190,7 @@ fn range_of(option: &Value) -> String {
     }
 }
 
-/// The lines of a text, indented.
+/// Appends the lines of a text, each indented by `indent` spaces.
 fn paragraph(out: &mut String, indent: usize, text: &str) {
     for line in text.trim().lines() {
         let _ = match line.trim_end() {

@@ -1,11 +1,12 @@
-//! Flags of `OpenVINO` Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
-//! line works. Those that would have to change what is served are refused.
+//! Flags of `OpenVINO` Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and
+//! LightLLM that have no effect here. Each is accepted with a line in the log. Flags that would
+//! have to change what is served are refused.
 
 use std::sync::LazyLock;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, parser::ValueSource};
 
-/// Whether a flag has a value.
+/// The number of values of a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Alone,
@@ -16,23 +17,23 @@ use Form::{Alone, WithValue};
 
 const OF_GRPC: &str = "connections of gRPC have neither threads nor memory of their own: \
                        --max_connections and --max_bodies_bytes limit them";
-const CLASSIC: &str = "it is about classic OpenVINO models, which are not served";
+const CLASSIC: &str = "it applies to classic OpenVINO models, which are not supported";
 const IDLE_SEQUENCES: &str =
-    "--sequence_idle_seconds says how long a sequence may be without a request";
-const NO_SNAPSHOTS: &str = "what is served is what the configuration says";
-const KEYS: &str = "--api_key_file says who may do what";
-const LOG: &str = "--log_level, --log_format and --log_path say what is logged";
-const GPUS: &str = "--target_device AUTO computes on all GPUs, and split_mode in --plugin_config says how they share a model";
+    "--sequence_idle_seconds limits the time of a sequence without a request";
+const NO_SNAPSHOTS: &str = "the configuration alone decides what is served";
+const KEYS: &str = "permissions are in the file of --api_key_file";
+const LOG: &str = "use --log_level, --log_format and --log_path";
+const GPUS: &str = "--target_device AUTO uses all GPUs, and split_mode in --plugin_config controls how they share a model";
 const ONE_PROCESS: &str = "one process answers all requests and batches them";
-const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or `8bit`, or a name such as org/repo:Q8_0, \
-                            says which weights are served";
+const NO_CONVERSION: &str = "models are not converted: choose weights with `--quantization 4bit` or `8bit`, or with a \
+                            name such as org/repo:Q8_0";
 
-const NO_MACHINE: &str = "metrics of the machine are left to the programs that are for it";
-const CONFIGURED: &str = "docs/guide/triton.md says what a config.pbtxt has to have";
-const BACKENDS: &str = "ONNX models and GGUF models have their backends in this program";
-const POOLS: &str = "there are no pools of memory to size";
+const NO_MACHINE: &str = "metrics of the machine are left to other programs";
+const CONFIGURED: &str = "docs/guide/triton.md lists the required fields of config.pbtxt";
+const BACKENDS: &str = "the backends for ONNX and GGUF models are built in";
+const POOLS: &str = "there are no memory pools";
 
-/// Flags without effect, and why they have none.
+/// Flags without effect, with the reason.
 #[rustfmt::skip]
 const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("grpc_workers", WithValue, OF_GRPC),
@@ -47,7 +48,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     (
         "custom_node_resources_cleaner_interval_seconds",
         WithValue,
-        "nodes keep nothing that would have to be cleaned",
+        "nodes keep no state that needs cleaning",
     ),
     (
         "cpu_extension",
@@ -73,7 +74,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     (
         "allowed_methods",
         WithValue,
-        "pages of --allowed_origins may use the methods that paths have",
+        "pages of --allowed_origins may use any method that a path supports",
     ),
     (
         "allowed_headers",
@@ -83,17 +84,17 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     (
         "verbose_response",
         Alone,
-        "a request with ?explain=1 shows what it becomes",
+        "send a request with ?explain=1 to see what it becomes",
     ),
     (
         "max_prompt_len",
         WithValue,
-        "it is about NPUs: --max_context limits sequences",
+        "it applies to NPUs: --max_context limits sequences",
     ),
     (
         "model_distribution_policy",
         WithValue,
-        "split_mode in --plugin_config says how GPUs share a model",
+        "set split_mode in --plugin_config",
     ),
     (
         "cache_interval_multiplier",
@@ -108,7 +109,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     (
         "max_total_token_num",
         WithValue,
-        "the KV cache has a size in GB, --cache_size, and requests wait for room in it",
+        "the KV cache has a size in GB (--cache_size), and requests wait for space in it",
     ),
     ("batch_size", WithValue, CLASSIC),
     ("shape", WithValue, CLASSIC),
@@ -136,7 +137,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         WithValue,
         IDLE_SEQUENCES,
     ),
-    // Of TorchServe.
+    // Flags of TorchServe.
     ("start", Alone, "`serve` starts the server"),
     ("foreground", Alone, "the server stays in the foreground"),
     ("ncs", Alone, NO_SNAPSHOTS),
@@ -147,16 +148,16 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("cpp_log_config", WithValue, LOG),
     ("workflow_store", WithValue, "a workflow is a graph here"),
     ("plugins_path", WithValue, "nodes are written in Rust"),
-    // Of llama-server.
+    // Flags of llama-server.
     ("jinja", Alone, "chat templates are always rendered"),
     ("metrics", Alone, "/metrics is always served"),
     ("cont_batching", Alone, "sequences are always batched"),
     (
         "embeddings",
         Alone,
-        "the model's file says what it is for: --task says otherwise",
+        "the task is read from the model file: --task overrides it",
     ),
-    // Of Triton.
+    // Flags of Triton.
     ("allow_http", WithValue, "REST is always served"),
     ("allow_grpc", WithValue, "gRPC is served with --port"),
     ("allow_gpu_metrics", WithValue, NO_MACHINE),
@@ -167,7 +168,7 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("model_control_mode", WithValue, "all models are loaded, or those of --load_model alone"),
     ("strict_model_config", WithValue, CONFIGURED),
     ("disable_auto_complete_config", Alone, CONFIGURED),
-    ("strict_readiness", WithValue, "/v2/health/ready says whether all graphs are ready that are not optional"),
+    ("strict_readiness", WithValue, "/v2/health/ready is true once all graphs are ready that are not optional"),
     ("exit_on_error", WithValue, "a model that cannot be served is left out with a warning"),
     ("log_verbose", WithValue, LOG),
     ("log_info", WithValue, LOG),
@@ -181,22 +182,22 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("cuda_memory_pool_byte_size", WithValue, POOLS),
     ("http_thread_count", WithValue, "connections have no threads of their own: --max_connections limits them"),
     ("buffer_manager_thread_count", WithValue, POOLS),
-    ("model_load_thread_count", WithValue, "loading has no number of threads to set"),
+    ("model_load_thread_count", WithValue, "the number of loading threads cannot be set"),
 ];
 
-/// Flags that cannot be left out without serving something else, and why they are refused.
+/// Flags that cannot be ignored without serving something else, with the reason for refusing them.
 const REFUSED: &[(&str, Form, &str)] = &[
     (
         "cache_max_entry_count",
         WithValue,
-        "the KV cache has a size in GB, not a share of the memory: --cache_size",
+        "the KV cache has a size in GB, not a share of the memory: use --cache_size",
     ),
     ("weight_format", WithValue, NO_CONVERSION),
     ("extra_quantization_params", WithValue, NO_CONVERSION),
     (
         "source_loras",
         WithValue,
-        "adapters are named in a graph (lora_adapters), which --emit_graph begins",
+        "name adapters in lora_adapters of a graph; --emit_graph prints the graph of a model",
     ),
     ("stop", Alone, "SIGTERM stops a server"),
     (
@@ -206,7 +207,7 @@ const REFUSED: &[(&str, Form, &str)] = &[
     ),
 ];
 
-/// Those of these flags that were given.
+/// The given flags of other servers.
 #[derive(Debug, Default)]
 pub(super) struct Accepted {
     without_effect: Vec<(&'static str, &'static str)>,
@@ -214,14 +215,14 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
-    /// Warns of flags without effect.
+    /// Warns of the given flags without effect.
     pub(super) fn warn(&self) {
         for (name, why) in &self.without_effect {
             tracing::warn!("`--{name}` has no effect: {why}");
         }
     }
 
-    /// Why the command line cannot be obeyed, if so.
+    /// Returns the error for the first given flag that is refused, if there is one.
     pub(super) fn refusal(&self) -> Option<String> {
         let (name, why) = self.refused.first()?;
         Some(format!("`--{name}` is not available: {why}"))
@@ -252,7 +253,7 @@ impl FromArgMatches for Accepted {
 
 impl Args for Accepted {
     fn augment_args(command: Command) -> Command {
-        /// Read each time that the command line is.
+        /// Built once, as the command line is parsed several times.
         static ARGUMENTS: LazyLock<Vec<Arg>> =
             LazyLock::new(|| WITHOUT_EFFECT.iter().chain(REFUSED).map(argument).collect());
         command.args(ARGUMENTS.iter())
@@ -263,7 +264,7 @@ impl Args for Accepted {
     }
 }
 
-/// The flags without effect and why they have none, as `--help_ovms` prints them.
+/// Lists the flags without effect and the reasons, as `--help_ovms` prints them.
 pub(super) fn listed() -> String {
     let width = WITHOUT_EFFECT.iter().map(|(name, ..)| name.len()).max();
     let width = width.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Flags of `serve` as variables of the environment: `GRAPHMILL_REST_PORT` is `--rest_port`, unless
+//! Environment variables for the flags of `serve`: `GRAPHMILL_REST_PORT` sets `--rest_port`, unless
 //! the command line has that flag.
 
 use std::{env, ffi::OsStr};
@@ -8,7 +8,7 @@ use graphmill_grammar::suggest;
 
 const PREFIX: &str = "GRAPHMILL_";
 
-/// Flags that make the command do something else than serve.
+/// Flags that make the command do something other than serve.
 const OTHER_THINGS: [&str; 7] = [
     "help",
     "help_ovms",
@@ -19,16 +19,16 @@ const OTHER_THINGS: [&str; 7] = [
     "pull",
 ];
 
-/// Variables that are read elsewhere.
+/// Variables that are read elsewhere in the program.
 const OTHERS: [&str; 4] = [
     "GRAPHMILL_API_KEY",
     "GRAPHMILL_CPU_KERNELS",
-    // The flags of the packaged service unit.
+    // Contains the flags of the packaged service unit.
     "GRAPHMILL_FLAGS",
     "GRAPHMILL_TRY_MODEL",
 ];
 
-/// The arguments that say what is served.
+/// Arguments that name what is served.
 const SOURCES: [&str; 6] = [
     "model",
     "config_path",
@@ -38,9 +38,9 @@ const SOURCES: [&str; 6] = [
     "models_dir",
 ];
 
-/// Variables that count without the prefix, too, where nothing but `MODEL_PATH` says what is served:
-/// those of the LLM-API that runs on `TorchServe`. Programs that have nothing to do with it may be
-/// told something else by such names.
+/// Variables that are also read without the prefix, if only `MODEL_PATH` names what is served. They
+/// are the variables of TorchServe's LLM service. Otherwise they are ignored, because other
+/// programs use such names, too.
 const BARE: [&str; 7] = [
     "MODEL_PATH",
     "MODEL_NAME",
@@ -51,7 +51,8 @@ const BARE: [&str; 7] = [
     "MAX_NEW_TOKENS",
 ];
 
-/// Returns true if the variables without a prefix count, by what was `given` to the program.
+/// Returns true if `given` names what is served only by `MODEL_PATH`, so that variables without a
+/// prefix are read.
 pub(in crate::cli) fn counts_bare(given: &ArgMatches) -> bool {
     let is_named = |given: &ArgMatches| SOURCES.iter().any(|id| given.contains_id(id));
     let serve = given.subcommand_matches("serve");
@@ -62,8 +63,8 @@ fn is_set(variable: &str) -> bool {
     env::var_os(variable).is_some_and(|value| means_something(variable, &value))
 }
 
-/// Has the flags of a command take their values from the environment, too; without the prefix as
-/// well if `bare`.
+/// Lets the flags of a command take their values from the environment; also from variables without
+/// a prefix if `bare`.
 pub(in crate::cli) fn read(command: Command, bare: bool) -> Command {
     command.mut_args(|argument| {
         let Some(variable) = variable(&argument) else {
@@ -85,14 +86,14 @@ pub(in crate::cli) fn read(command: Command, bare: bool) -> Command {
     })
 }
 
-/// Not so an empty variable, nor those that Kubernetes gives every container for services that are
-/// called `graphmill` or `graphmill-management`: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
+/// Returns false for an empty variable, and for those that Kubernetes sets in every container for
+/// services called `graphmill` or `graphmill-management`: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
 fn means_something(variable: &str, value: &OsStr) -> bool {
     let is_link = variable.ends_with("_PORT") && value.to_string_lossy().contains("://");
     !value.is_empty() && !is_link
 }
 
-/// Whether a variable is one of the others that Kubernetes gives for such a service:
+/// Returns true if a variable is another one that Kubernetes sets for such a service:
 /// `GRAPHMILL_SERVICE_HOST`, `GRAPHMILL_PORT_8000_TCP`.
 fn is_of_kubernetes(variable: &str) -> bool {
     ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"]
@@ -107,14 +108,14 @@ fn variable(argument: &Arg) -> Option<String> {
     variable.filter(|variable| !OTHERS.contains(&variable.as_str()))
 }
 
-/// Warns of variables of this program that have no effect; `command` is the whole command line, and
-/// `given` what was given to `serve`.
+/// Warns of variables of this program without effect. `command` is the whole command line, and
+/// `given` the arguments of `serve`.
 pub(super) fn warn(command: &Command, given: &ArgMatches) {
     let serve = command.find_subcommand("serve").into_iter();
     let flags: Vec<&Arg> = serve.flat_map(Command::get_arguments).collect();
     let known: Vec<String> = flags.iter().filter_map(|flag| variable(flag)).collect();
     let visible = flags.iter().filter(|flag| !flag.is_hide_set());
-    // Single words are the variables of many programs.
+    // Names of a single word are used by many other programs.
     let bare = visible.filter_map(|flag| Some(flag.get_long()?.to_ascii_uppercase()));
     let bare: Vec<String> = bare.filter(|name| name.contains('_')).collect();
     for (name, value) in env::vars_os() {
@@ -146,9 +147,9 @@ pub(super) fn warn(command: &Command, given: &ArgMatches) {
 fn unknown(wanted: &str, known: &[String]) -> String {
     let flag = wanted.to_ascii_lowercase();
     if OTHER_THINGS.contains(&flag.as_str()) {
-        return format!("`--{flag}` works on the command line alone");
+        return format!("`--{flag}` is read only from the command line");
     }
-    // What all begin with makes none of them near.
+    // The common prefix would make all names similar.
     let flags = known.iter().map(|name| &name[PREFIX.len()..]);
     match suggest::nearest(wanted, flags) {
         Some(near) => format!("did you mean `{PREFIX}{near}`?"),
@@ -156,7 +157,7 @@ fn unknown(wanted: &str, known: &[String]) -> String {
     }
 }
 
-/// Explains why a variable has no effect beside the command line.
+/// Returns the reason why the command line overrides a variable; `None` if the variable counts.
 fn overruled(wanted: &str, given: &ArgMatches) -> Option<String> {
     let is_from = |id: &str, source| given.value_source(id) == Some(source);
     let flag = wanted.to_ascii_lowercase();
@@ -164,5 +165,5 @@ fn overruled(wanted: &str, given: &ArgMatches) -> Option<String> {
     let named = SOURCES
         .iter()
         .any(|id| is_from(id, ValueSource::CommandLine));
-    (is_source && named).then(|| "the command line says what to serve".to_owned())
+    (is_source && named).then(|| "the command line names what to serve".to_owned())
 }

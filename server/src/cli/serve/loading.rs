@@ -1,4 +1,4 @@
-//! The flags that say how graphs are loaded, kept and replaced.
+//! Flags for loading, keeping and replacing graphs.
 
 use std::{env, path::PathBuf, time::Duration};
 
@@ -14,9 +14,9 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", next_help_heading = heading::LIFECYCLE)]
 pub(super) struct Loading {
-    /// Seconds that a request waits for a graph that is loading; 0 does not wait.
+    /// Maximum seconds that a request waits for its graph to be loaded; 0 does not wait.
     ///
-    /// After that, it gets status 503 and a time to try again.
+    /// After that, the request gets status 503 and a `Retry-After` header.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     load_wait_seconds: u32,
     /// Seconds without a request after which a graph is unloaded; 0 never unloads.
@@ -44,7 +44,7 @@ pub(super) struct Loading {
     rollback: bool,
 }
 
-/// The usual `--models_max` of a folder of models.
+/// Default of `--models_max` with `--models_dir`.
 const MODELS_MAX: u32 = 4;
 
 impl Loading {
@@ -60,11 +60,11 @@ impl Loading {
         options.rolled_back = self.rollback;
     }
 
-    /// Where good configurations are kept.
+    /// Returns the folder for good configurations.
     fn folder(&self) -> Option<PathBuf> {
         let given = |name| env::var_os(name).filter(|value| !value.is_empty());
         let of_service = || {
-            // There can be several.
+            // The variable may list several folders.
             let folders = given("STATE_DIRECTORY")?;
             env::split_paths(&folders).next()
         };
@@ -76,12 +76,12 @@ impl Loading {
         self.state_dir.clone().or_else(of_service).or_else(of_user)
     }
 
-    /// The kept configuration, if it is to be served. An error also where the folder that is named
-    /// cannot be used.
+    /// Returns the stored configuration if `--rollback` is given. The folder of `--state_dir` must
+    /// be writable in any case.
     pub(super) fn rolled_back(&self, source: &Source) -> Result<Option<Config>, String> {
         let Source::Configuration(file) = source else {
             return if self.rollback {
-                Err("--rollback is for a config.json: nothing else is kept".to_owned())
+                Err("--rollback needs a config.json: nothing else is stored".to_owned())
             } else {
                 Ok(None)
             };
@@ -90,11 +90,11 @@ impl Loading {
             return Ok(None);
         }
         let Some(folder) = self.folder() else {
-            return Err("--rollback finds no folder: name it with --state_dir".to_owned());
+            return Err("--rollback has no folder: name it with --state_dir".to_owned());
         };
         let keeper = Keeper::new(&folder, file).map_err(|error| {
             format!(
-                "cannot keep anything in `{}` (--state_dir): {error}",
+                "cannot store a configuration in `{}` (--state_dir): {error}",
                 folder.display()
             )
         })?;
@@ -106,9 +106,9 @@ impl Loading {
             told,
             changed,
         } = keeper.find()?;
-        tracing::info!("the configuration is served {told}");
+        tracing::info!("serving the configuration {told}");
         for file in changed {
-            tracing::warn!("`{}` is not as it was then", file.display());
+            tracing::warn!("`{}` has changed since then", file.display());
         }
         Ok(Some(config))
     }

@@ -1,4 +1,4 @@
-//! `graphmill serve`.
+//! `graphmill serve`: runs the server.
 
 mod accepted;
 pub(super) mod environment;
@@ -75,16 +75,16 @@ pub(super) struct Arguments {
     /// Seconds for running requests to end when the server stops, after the drain delay.
     #[arg(help_heading = heading::LIFECYCLE, long, alias = "exit_timeout_secs", value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u32,
-    /// Trial of each model in a process of its own before it is loaded, so that a damaged file
-    /// fails its graph and not the server.
+    /// Loads each model first in a separate process, as a trial, so that a damaged file fails its
+    /// graph and not the server.
     #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
     /// Seconds between two checks for changed files, where the system does not report changes; 0
     /// reloads only on request.
     #[arg(help_heading = heading::LIFECYCLE, long, alias = "repository_poll_secs", value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
-    /// Text behind the answers of `/predictions`, such as `<|endoftext|>`, which then come in chunks
-    /// unless a request has `stream=false`.
+    /// Text that ends the answers of `/predictions`, such as `<|endoftext|>`. With it, answers are
+    /// streamed unless a request has `stream=false`.
     #[arg(help_heading = heading::NETWORK, long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
     end_of_stream_token: Option<String>,
     /// Maximum size of a request body: bytes, or a number followed by KiB, MiB or GiB.
@@ -122,17 +122,18 @@ pub(super) struct Arguments {
     /// Lets operators write graph files: `PUT /v3/graphs/<name>/file`.
     #[arg(help_heading = heading::SECURITY, long)]
     allow_graph_edits: bool,
-    /// Lets requests bring a chat template of their own: `chat_template`.
+    /// Lets a request contain its own chat template: `chat_template`.
     ///
-    /// A template is a program. Its memory is bounded, and its work is counted, but not to the last
-    /// step: some can keep a thread busy for longer than a prompt does. It is for clients you know.
+    /// A template is a program. Its memory and its work are limited, but the count of the work is
+    /// not exact: some templates can keep a thread busy for longer than a prompt does. Use this
+    /// only with clients that you trust.
     #[arg(help_heading = heading::SECURITY, long)]
     trust_request_chat_template: bool,
     /// Lets operators register the folders in this one, and unregister graphs: `POST /models` and
     /// `DELETE /models/<name>` of TorchServe's API. They are written to the config.json.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER")]
     allow_registration: Option<PathBuf>,
-    /// Serves `/metrics`.
+    /// Serves `/metrics`; `false` turns it off.
     #[arg(help_heading = heading::OBSERVABILITY, long, alias = "allow_metrics", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     enable_metrics_api: bool,
     #[command(flatten)]
@@ -149,8 +150,8 @@ pub(super) struct Arguments {
     editing: repository::Editing,
     #[command(flatten)]
     accepted: accepted::Accepted,
-    /// Lists the flags of OpenVINO Model Server, TorchServe and Triton that are accepted and have no
-    /// effect.
+    /// Lists the flags of other servers that are accepted without effect, such as OpenVINO Model
+    /// Server, TorchServe and Triton.
     #[arg(long, help_heading = heading::EDITING)]
     help_ovms: bool,
 }
@@ -167,14 +168,14 @@ const EXAMPLES: &str = "Examples:
 Each flag can be set by a variable, such as GRAPHMILL_REST_PORT for --rest_port. Flags can be
 written with dashes. `--help_ovms` lists flags of OpenVINO Model Server that have no effect.";
 
-/// The port that everything in the documents uses.
+/// Port that all documents use.
 const DEFAULT_PORT: u16 = 8000;
 
-/// Reads the path of a folder, and follows its links.
+/// Reads the path of a folder, and resolves its symbolic links.
 fn folder(text: &str) -> Result<PathBuf, String> {
     let folder = PathBuf::from(text).canonicalize();
     let folder = folder.ok().filter(|it| it.is_dir());
-    folder.ok_or_else(|| "expected a folder that is there".to_owned())
+    folder.ok_or_else(|| "expected an existing folder".to_owned())
 }
 
 /// Reads a number of bytes such as `8388608` or `8MiB`.
@@ -194,10 +195,10 @@ fn size(text: &str) -> Result<usize, String> {
     number
         .checked_mul(1 << unit)
         .filter(|bytes| *bytes > 0)
-        .ok_or_else(|| "expected a number of bytes above 0 that this machine can count".to_owned())
+        .ok_or_else(|| "expected a number of bytes above 0 that fits into 64 bits".to_owned())
 }
 
-/// Serves. `warnings` are of settings outside of the command line.
+/// Serves. `warnings` are about settings outside of the command line.
 pub(super) fn run(arguments: &Arguments, given: &ArgMatches, warnings: &[String]) -> ExitCode {
     if arguments.help_ovms {
         return report::exit_code(report::print(&accepted::listed()));
@@ -215,7 +216,7 @@ pub(super) fn run(arguments: &Arguments, given: &ArgMatches, warnings: &[String]
 }
 
 impl Arguments {
-    /// Changes a configuration or lists what could be in it, if that is what is wanted.
+    /// Edits or lists a configuration if a flag asks for it. `None` if the server should run.
     fn instead_of_serving(&self) -> Option<Result<(), String>> {
         let named = repository::Named {
             config: &self.sources.edited(),
@@ -227,7 +228,7 @@ impl Arguments {
     }
 }
 
-/// The error is told in one line; diagnostics have been shown.
+/// Starts the server and runs it to its end. Diagnostics have been printed before it returns.
 fn try_run(
     arguments: &Arguments,
     given: &ArgMatches,
@@ -243,7 +244,7 @@ fn try_run(
         arguments.log_format,
         arguments.log_path.as_deref(),
     )?;
-    // A variable that is misspelled may be why there is nothing to serve.
+    // A misspelled variable may be the reason why there is nothing to serve.
     environment::warn(&Cli::command(), given);
     let source = arguments.sources.resolve(given)?;
     if arguments.sources.pull {
@@ -267,14 +268,12 @@ fn try_run(
     let may_be_empty = arguments.wait_for_models || matches!(source, Source::Models(_));
     if config.graphs.is_empty() && !may_be_empty {
         return Err(format!(
-            "there is nothing to serve: {} lists no graph (--wait_for_models runs all the same)",
+            "there is nothing to serve: {} lists no graph (--wait_for_models runs anyway)",
             sources::shown(&source)
         ));
     }
     if arguments.max_bodies_bytes < arguments.max_body_bytes {
-        return Err(
-            "--max_bodies_bytes is less than --max_body_bytes: no body would be let in".to_owned(),
-        );
+        return Err("--max_bodies_bytes is less than --max_body_bytes".to_owned());
     }
     tracing::info!(
         "Graphmill {} serves {}",
@@ -328,7 +327,7 @@ fn try_run(
         .map_err(|error| format!("cannot start threads: {error}"))?;
     let prints_address = arguments.rest_port == 0;
     let ended = runtime.block_on(serve(options, started, prints_address));
-    // What is still being loaded or computed does not keep the process.
+    // Work that is still running does not keep the process alive.
     runtime.shutdown_timeout(THREADS_GRACE);
     if let Err(message) = &ended {
         report::error(message);
@@ -342,13 +341,13 @@ fn fail(message: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// How long threads may take to notice that the runtime ends.
+/// Time for threads to notice that the runtime ends.
 const THREADS_GRACE: Duration = Duration::from_secs(1);
 
-/// What an orderly end takes besides its delay and its grace, on a machine that is busy.
+/// Additional time for an orderly shutdown on a busy machine, besides its delay and its grace.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// Serves until a signal says to stop.
+/// Serves until a signal to stop.
 async fn serve(options: Options, started: Instant, prints_address: bool) -> Result<(), String> {
     let unheard = |error| format!("cannot listen for signals: {error}");
     let signals = Signals::new().map_err(unheard)?;
@@ -362,8 +361,8 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
     let mut server = Server::start(options, Registry::global()).map_err(|error| {
         let hint = match &error {
             StartError::Listen { source, .. } if source.kind() == ErrorKind::AddrInUse => {
-                "; `--rest_port`, `--port` and `--management_port` choose ports, and \
-                 `--rest_port 0` a free one"
+                "; choose other ports with `--rest_port`, `--port` and `--management_port`, or any \
+                 free one with `--rest_port 0`"
             }
             _ => "",
         };
@@ -372,7 +371,7 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
     tracing::info!("listening on {}", listening::told(&server, scheme));
     if prints_address {
         for address in server.addresses() {
-            // Nobody may want to know it.
+            // Fails if the reader of standard output is gone.
             let _ = writeln!(io::stdout(), "{scheme}://{address}");
         }
     }
@@ -399,7 +398,7 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
                     if let (Some(nothing), false) = (server.nothing_to_serve(), waits) {
                         return Err(format!("there is nothing to serve: {nothing}"));
                     }
-                    // It may have words of a model's file.
+                    // The reason may contain text from a model file.
                     let is_odd = |it: char| it.is_control() || ('\u{202a}'..='\u{202e}').contains(&it);
                     tracing::error!("not ready: {}", reason.replace(is_odd, "\u{fffd}"));
                 }
@@ -417,23 +416,23 @@ async fn serve(options: Options, started: Instant, prints_address: bool) -> Resu
         actor: None,
         subject: "server",
         outcome: "done",
-        // Its task ends in no other way.
+        // The task ends in no other way.
         reason: signal.ok(),
     });
     service::stopping();
     tracing::info!("stopping; a second signal does not wait for running requests");
     server.end().await;
-    // Dropping it would wait for the threads of engines, one of which may never be done with its
+    // Dropping the server would wait for the threads of engines, one of which may never finish its
     // step.
     std::mem::forget(server);
     tracing::info!("stopped");
     Ok(())
 }
 
-/// The signal of programs that have moved the log away.
+/// Signal that log rotation sends after moving the file.
 const REOPENS_LOG: &str = "SIGUSR1";
 
-/// What the process is told.
+/// The signals that the process handles.
 struct Signals {
     stop: [Signal; 2],
     reload: Signal,
@@ -455,14 +454,13 @@ impl Signals {
         })
     }
 
-    /// Reloads when told to, and ignores what else does not say to stop. Returns the name of the
-    /// signal that does.
+    /// Reloads at SIGHUP, and ignores other signals. Returns the name of the first signal to stop.
     async fn until_stop(self, reloader: Reloader) -> &'static str {
         let [mut interrupt, mut terminate] = self.stop;
         let mut reload = self.reload;
         tokio::spawn(async move {
             while reload.recv().await.is_some() {
-                tracing::info!("SIGHUP: the configuration is read again");
+                tracing::info!("SIGHUP: reading the configuration again");
                 reloader.reload().await;
             }
         });
@@ -471,7 +469,7 @@ impl Signals {
                 while signal.recv().await.is_some() {
                     match (name == REOPENS_LOG).then(log::reopen).flatten() {
                         None => tracing::info!("{name} is ignored"),
-                        Some(Ok(())) => tracing::info!("the log was opened again"),
+                        Some(Ok(())) => tracing::info!("reopened the log file"),
                         Some(Err(error)) => tracing::error!("{error}"),
                     }
                 }

@@ -1,5 +1,5 @@
-//! `config.properties` of TorchServe: each of its keys is a flag of `serve`, or has no effect, which
-//! the log says. What the command line or the environment says counts more.
+//! `config.properties` of TorchServe. Each key sets a flag of `serve`, or is logged as having no
+//! effect. The command line and the environment take precedence.
 
 use std::{collections::BTreeMap, env, ffi::OsString, path::Path};
 
@@ -11,26 +11,25 @@ use serde_json::{Map, Value};
 
 use Means::{Address, Flag, Nothing};
 
-/// Tells what a key does here.
+/// The meaning of a key.
 enum Means {
-    /// A flag with its value.
+    /// Sets a flag to the value.
     Flag(&'static str),
-    /// The flags of its host and its port, or the one that has both.
+    /// Sets the flags of the host and the port, or one flag that has both.
     Address(&'static str, &'static str),
-    /// Nothing. With these values it asks for nothing, either.
+    /// Has no effect. The listed values need no warning.
     Nothing(&'static [&'static str], &'static str),
 }
 
-const BATCHES: &str = "language models batch all sequences (--max_num_seqs), and tensor graphs by \
-                       the options of DynamicBatchCalculator";
-const DEVICES: &str = "--target_device and the option `device` choose devices";
+const BATCHES: &str = "language models batch all sequences (--max_num_seqs), and options of \
+                       DynamicBatchCalculator control batches of tensors";
+const DEVICES: &str = "choose devices with --target_device or the option `device`";
 const NO_WORKERS: &str = "models are computed by threads of the server, not by workers";
-const QUEUES: &str =
-    "queues have the options of their nodes: max_queued_prompt_tokens, max_queue_size";
-const TIMES: &str = "requests say how long they may take (timeout), and an engine that hangs is \
-                     started again (step_timeout)";
+const QUEUES: &str = "nodes limit their queues: max_queued_prompt_tokens, max_queue_size";
+const TIMES: &str = "requests set their time limits (timeout), and an engine that hangs is \
+                     restarted (step_timeout)";
 
-/// The keys, with spaces between those that do the same, and what they do.
+/// The keys, with spaces between synonyms, and their meanings.
 #[rustfmt::skip]
 const KEYS: &[(&str, Means)] = &[
     ("inference_address", Address("rest_bind_address", "rest_port")),
@@ -49,33 +48,33 @@ const KEYS: &[(&str, Means)] = &[
     ("max_response_size", Flag("max_response_bytes")),
     ("metrics_format metrics_mode metrics_config", Nothing(&["prometheus"], "/metrics has all metrics, for Prometheus")),
     ("disable_system_metrics system_metrics_cmd", Nothing(&["true"], "no metrics of the machine are served")),
-    ("grpc_management_address", Nothing(&[], "grpc_inference_address is for both ports of gRPC")),
-    ("cors_allowed_methods cors_allowed_headers", Nothing(&[], "pages may use the methods that paths have, and send any header")),
+    ("grpc_management_address", Nothing(&[], "grpc_inference_address sets the address of both gRPC ports")),
+    ("cors_allowed_methods cors_allowed_headers", Nothing(&[], "pages may use any method that a path supports, and send any header")),
     ("default_response_timeout default_startup_timeout unregister_model_timeout", Nothing(&[], TIMES)),
     ("default_workers_per_model initial_worker_port cpu_launcher_enable cpu_launcher_args", Nothing(&["false"], NO_WORKERS)),
     ("job_queue_size", Nothing(&[], QUEUES)),
     ("number_of_gpu", Nothing(&[], DEVICES)),
     ("install_py_dep_per_model ipex_enable blacklist_env_vars plugins_path vmargs", Nothing(&["false"], "no Python and no Java run here: nodes are written in Rust")),
-    ("decode_input_request async_logging limit_max_image_pixels", Nothing(&["true"], "it is always so")),
+    ("decode_input_request async_logging limit_max_image_pixels", Nothing(&["true"], "it is always on")),
     ("enable_envvars_config", Nothing(&["true", "false"], "")),
-    ("prefer_direct_buffer number_of_netty_threads netty_client_threads model_server_home model_config", Nothing(&["false"], "it is about the insides of TorchServe")),
-    ("model_snapshot workflow_store", Nothing(&[], "what is served is what the configuration says, and a workflow is a graph")),
-    ("allowed_urls use_env_allowed_urls", Nothing(&["false"], "models are not fetched")),
-    ("disable_token_authorization enable_model_api model_api_enabled", Nothing(&[], "--api_key_file says who may do what")),
+    ("prefer_direct_buffer number_of_netty_threads netty_client_threads model_server_home model_config", Nothing(&["false"], "it configures internals of TorchServe")),
+    ("model_snapshot workflow_store", Nothing(&[], "the configuration alone decides what is served, and a workflow is a graph")),
+    ("allowed_urls use_env_allowed_urls", Nothing(&["false"], "models are not downloaded")),
+    ("disable_token_authorization enable_model_api model_api_enabled", Nothing(&[], "permissions are in the file of --api_key_file")),
     ("keystore keystore_pass keystore_type", Nothing(&[], "certificates are PEM files: private_key_file and certificate_file")),
 ];
 
-/// The flag of an address with its port.
+/// Flag for an address with its port.
 const METRICS: &str = "metrics_address";
 
-/// The key that has settings of single models.
+/// Key with settings of single models.
 const MODELS: &str = "models";
 
-/// What is said of a version of a model.
+/// The settings of a version of a model.
 #[rustfmt::skip]
 const OF_MODELS: &[(&str, Means)] = &[
-    ("defaultVersion", Nothing(&["false"], "the newest version answers, unless the entry in config.json has `canary`")),
-    ("marName", Nothing(&[], "load_models says which models are served")),
+    ("defaultVersion", Nothing(&["false"], "the newest version answers, unless `canary` in config.json divides requests")),
+    ("marName", Nothing(&[], "load_models names the models to serve")),
     ("minWorkers maxWorkers parallelLevel parallelType", Nothing(&[], NO_WORKERS)),
     ("batchSize maxBatchDelay", Nothing(&[], BATCHES)),
     ("responseTimeout startupTimeout", Nothing(&[], TIMES)),
@@ -83,19 +82,19 @@ const OF_MODELS: &[(&str, Means)] = &[
     ("deviceType deviceIds", Nothing(&[], DEVICES)),
 ];
 
-/// What a command line has of a properties file.
+/// The settings that a properties file adds to a command line.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Expanded {
-    /// The file, for people.
+    /// Path of the file, for messages.
     pub(in crate::cli) file: String,
-    /// The flags that it gives, and their keys in it.
+    /// The flags that were set, with their keys in the file.
     pub(in crate::cli) keys: Vec<(&'static str, &'static str)>,
-    /// What the log has to say of keys without effect.
+    /// Warnings about keys without effect, for the log.
     pub(in crate::cli) warnings: Vec<String>,
 }
 
-/// Puts the flags of a properties file behind a command line of `serve` that names one, be it by
-/// `--ts_config` or as what is served.
+/// Appends the flags of a properties file to a command line of `serve` that names one, by
+/// `--ts_config` or as the file to serve.
 pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Expanded, String> {
     if arguments.get(1).is_none_or(|verb| verb != "serve") {
         return Ok(Expanded::default());
@@ -139,15 +138,15 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Expanded, 
     Ok(expanded)
 }
 
-/// Tells what has no effect in a properties file.
+/// Returns warnings about keys of a properties file without effect.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the file or a value is wrong.
 pub(in crate::cli) fn warnings(file: &Path) -> Result<Vec<String>, String> {
     Ok(flags_of(file)?.1)
 }
 
-/// The flags of a file, and its keys without effect.
+/// Returns the flags that a file sets, and warnings about keys without effect.
 fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>), String> {
     let properties = read(file)?;
     let mut warnings = Vec::new();
@@ -156,7 +155,7 @@ fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>)
     Ok((flags, warnings.into_iter().map(of_file).collect()))
 }
 
-/// The key of a flag.
+/// Returns the key that sets a flag.
 fn key_of(flag: &str) -> Option<&'static str> {
     let is_it = |(_, means): &&(&str, Means)| match means {
         Flag(known) => *known == flag,
@@ -166,7 +165,7 @@ fn key_of(flag: &str) -> Option<&'static str> {
     KEYS.iter().find(is_it).map(|(key, _)| *key)
 }
 
-/// The variable of a flag.
+/// Returns the value of the environment variable of a flag.
 fn variable(flag: &str) -> Option<OsString> {
     let value = env::var_os(format!("GRAPHMILL_{}", flag.to_ascii_uppercase()));
     value.filter(|value| !value.is_empty())
@@ -179,8 +178,8 @@ fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
     let read = PropertiesIter::new(&*text).read_into(|key, value| {
         properties.insert(key, value);
     });
-    read.map_err(|error| format!("`{shown}` is no properties file: {error}"))?;
-    // TorchServe's own variables, where the file says that they count.
+    read.map_err(|error| format!("`{shown}` is not a properties file: {error}"))?;
+    // TorchServe's own variables count if the file allows it.
     if properties
         .get("enable_envvars_config")
         .is_some_and(|it| it == "true")
@@ -194,7 +193,7 @@ fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
     Ok(properties)
 }
 
-/// The flags that properties stand for.
+/// Returns the flags that properties set.
 fn flags(
     properties: &BTreeMap<String, String>,
     warnings: &mut Vec<String>,
@@ -221,14 +220,14 @@ fn flags(
                 }
                 if value.starts_with("https:") && !properties.contains_key("certificate_file") {
                     return Err(format!(
-                        "`{key}` is https, and there is no `certificate_file`"
+                        "`{key}` is https, but `certificate_file` is missing"
                     ));
                 }
             }
             Some(Nothing(..)) | None => {}
         }
     }
-    // One address for all is no address of its own.
+    // An address that REST already has needs no listener of its own.
     let of_metrics = flags.get(METRICS).and_then(|it| it.rsplit(':').next());
     if ["rest_port", "management_port"]
         .iter()
@@ -243,21 +242,21 @@ fn flags(
     if let Some(size) = flags.get("max_body_bytes") {
         let size: usize = size
             .parse()
-            .map_err(|_| format!("`max_request_size`: `{size}` is no number of bytes"))?;
+            .map_err(|_| format!("`max_request_size`: `{size}` is not a number of bytes"))?;
         flags.insert("max_bodies_bytes", size.max(MAX_BODIES_BYTES).to_string());
     }
     Ok(flags)
 }
 
-/// What all bodies may have unless the command line says otherwise.
+/// Default of `--max_bodies_bytes`, unless the largest body needs more.
 const MAX_BODIES_BYTES: usize = 64 << 20;
 
-/// The names of all keys of a table.
+/// Returns the names of all keys of a table.
 fn names(table: &'static [(&str, Means)]) -> impl Iterator<Item = &'static str> {
     table.iter().flat_map(|(names, _)| names.split(' '))
 }
 
-/// What a key does; warns of one that does nothing.
+/// Returns the meaning of a key, and warns if it has no effect.
 fn known(
     table: &'static [(&str, Means)],
     key: &str,
@@ -391,7 +390,7 @@ mod tests {
                 "inference_address=https://127.0.0.1:8443",
                 "certificate_file",
             ),
-            ("max_request_size=much", "no number of bytes"),
+            ("max_request_size=much", "not a number of bytes"),
         ] {
             let error = read_text(text).0.expect_err("refused");
             assert!(error.contains(said), "{text}: {error}");

@@ -1,5 +1,5 @@
-//! What OpenVINO Model Server's command line does to a configuration instead of serving it: listing
-//! what a folder has, adding a graph, removing one.
+//! Flags of OpenVINO Model Server that edit or list instead of serving: list the models of a
+//! folder, add a graph to a configuration, or remove one.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +13,13 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", next_help_heading = heading::EDITING)]
 pub(super) struct Editing {
-    /// Lists the folders of `--model_repository_path` that `serve` would serve, one per line; those
-    /// that it would leave out on standard error.
+    /// Prints the folders of `--model_repository_path` that `serve` would serve, one per line, and
+    /// the ones left out on standard error.
     #[arg(long, requires = "model_repository_path", conflicts_with_all = ["add_to_config", "remove_from_config"])]
     list_models: bool,
     /// Adds a graph to the file `--config_path`.
     ///
-    /// Its name is `--model_name`. Its folder is `--model_path`, or the one of that name in
+    /// `--model_name` is its name. Its folder is `--model_path`, or the folder of that name in
     /// `--model_repository_path`.
     #[arg(long, requires = "model_name", conflicts_with = "remove_from_config")]
     add_to_config: bool,
@@ -28,7 +28,7 @@ pub(super) struct Editing {
     remove_from_config: bool,
 }
 
-/// What a command line says of a graph in a configuration.
+/// The graph and the configuration that a command line names.
 pub(super) struct Named<'a> {
     pub(super) config: &'a Path,
     pub(super) name: Option<&'a str>,
@@ -37,7 +37,7 @@ pub(super) struct Named<'a> {
 }
 
 impl Editing {
-    /// Does what the flags say, if they say anything.
+    /// Lists or edits as the flags demand; `None` if none is given.
     pub(super) fn run(&self, named: &Named<'_>) -> Option<Result<(), String>> {
         let name = named.name.unwrap_or_default();
         if self.list_models {

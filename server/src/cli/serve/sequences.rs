@@ -1,4 +1,4 @@
-//! The flags that limit sequences of requests.
+//! Flags that limit sequences of requests.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) struct SequenceFlags {
     /// Each holds the state of its graph's nodes, and keeps the graph in memory.
     #[arg(long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
     max_sequences: u32,
-    /// Maximum number of open sequences of one key, or of one client address where there are no keys.
+    /// Maximum number of open sequences of one key; of one client address if there are no keys.
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = value_parser!(u32).range(1..))]
     max_sequences_per_key: u32,
     /// Seconds without a request after which a sequence ends.

@@ -1,4 +1,4 @@
-//! The flags that say what is served.
+//! Flags that name what is served.
 
 use std::{
     collections::BTreeSet,
@@ -31,19 +31,19 @@ pub(super) struct Sources {
     /// config.json that lists the graphs.
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     config_path: Option<PathBuf>,
-    /// The same as MODEL.
+    /// Same as MODEL, as a flag.
     #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], alias = "model", value_name = "PATH")]
     model_path: Option<PathBuf>,
     /// Model of Hugging Face, downloaded into `--model_repository_path` if that is given.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     source_model: Option<PathBuf>,
-    /// File of the repository, where the name of a model says none.
+    /// File of the repository to download, if the model's name has none.
     #[arg(help_heading = heading::MODELS, long, visible_alias = "hf_file", value_name = "FILE")]
     gguf_filename: Option<String>,
-    /// Downloads files again that are there.
+    /// Downloads files again that already exist.
     #[arg(help_heading = heading::MODELS, long)]
     overwrite_models: bool,
-    /// Downloads the model, prints where it is, and exits.
+    /// Downloads the model, prints its path, and exits.
     #[arg(help_heading = heading::MODELS, long)]
     pub(super) pull: bool,
     /// Model name in requests [default: the file name].
@@ -53,42 +53,41 @@ pub(super) struct Sources {
     /// served, or only `--model_name`.
     #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", alias = "model_store", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
-    /// Folder of models. Each model in it and each folder in it that has a model or a graph is served
-    /// under its own name, loaded by its first request, and found or dropped while the
-    /// server runs.
+    /// Folder of models. Serves each model in it, and each folder in it with a model or a graph,
+    /// under its own name. Models are loaded by their first request. New and removed ones are
+    /// noticed while the server runs.
     #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
     models_dir: Option<PathBuf>,
-    /// Further names of the one model or graph in requests, separated by commas.
+    /// Additional names of the single model or graph in requests, separated by commas.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',')]
     alias: Vec<String>,
-    /// Answers requests that name no graph, or one that is not served, with the only graph that can,
-    /// or with NAME.
+    /// Answers requests that name no graph, or an unknown one, with the only graph that can, or
+    /// with NAME.
     ///
-    /// Answers tell the name of the graph in `model`.
+    /// The field `model` of answers has the name of that graph.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME", num_args = 0..=1, default_missing_value = "true")]
     any_model: Option<String>,
-    /// Names of folders in `--model_repository_path`, separated by commas: only these are served.
-    /// `NAME=PATH` gives one a name; `all` serves all of them.
+    /// Folders to serve in `--model_repository_path`, separated by commas. `NAME=PATH` serves a
+    /// folder under another name; `all` serves all folders.
     #[arg(help_heading = heading::MODELS, long, alias = "load_model", value_name = "NAME", value_delimiter = ',', requires = "model_repository_path", conflicts_with = "model_name")]
     models: Vec<String>,
-    /// `config.properties` of TorchServe. The same as to serve this file.
+    /// `config.properties` of TorchServe, as if it were given as MODEL.
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     ts_config: Option<PathBuf>,
-    /// Prints the graph that the model would be served on, and exits.
+    /// Prints the graph generated for the model, and exits.
     #[arg(help_heading = heading::MODELS, long)]
     pub(super) emit_graph: bool,
 }
 
 impl Sources {
-    /// The configuration that is changed, instead of served. Older command lines have it behind
-    /// `--add_to_config`.
+    /// Returns the configuration file to edit. Older command lines name it after `--add_to_config`.
     pub(super) fn edited(&self) -> PathBuf {
         let behind = self.model.as_ref().filter(|path| is_json(path));
         let named = self.config_path.as_ref().or(behind).cloned();
         named.unwrap_or_else(|| PathBuf::from("config.json"))
     }
 
-    /// The folder of a graph, by its path or by its name in a repository.
+    /// Returns the folder of a graph, from its path or from its name in a repository.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let named = self.model.as_ref().filter(|path| !is_json(path));
         let path = self.model_path.as_ref().or(named).cloned();
@@ -96,7 +95,7 @@ impl Sources {
         path.or_else(|| Some(repository?.join(self.model_name.as_deref()?)))
     }
 
-    /// Finds what to serve. What the command line names counts more than what the environment does.
+    /// Finds what to serve. The command line takes precedence over the environment.
     pub(super) fn resolve(&self, given: &ArgMatches) -> Result<Source, String> {
         let all = [
             ("MODEL", "model", &self.model),
@@ -128,7 +127,7 @@ impl Sources {
         let taken = self.any_model.as_deref();
         let mut source = match (named.as_slice(), taken.filter(|it| Path::new(it).is_file())) {
             ([], Some(model)) => Err(format!(
-                "`--any_model {model}` names the graph that answers, and no model: put the flag behind the model"
+                "`--any_model {model}` names the graph that answers, not a model: put the flag after the model"
             )),
             ([], None) => Source::of(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
@@ -144,14 +143,14 @@ impl Sources {
             ([(_, "model", path)], _) => Source::given(path),
             ([(_, _, path)], _) => Source::of(path),
             ([(first, ..), (second, ..), ..], _) => Err(format!(
-                "{first} and {second} both say what to serve: use one of them"
+                "{first} and {second} both name what to serve: use one of them"
             )),
         }?;
         self.order(&mut source)?;
         Ok(source)
     }
 
-    /// Adds what flags say of a model that is downloaded, and refuses them for anything else.
+    /// Applies the flags for downloads, and refuses them for anything else.
     fn order(&self, source: &mut Source) -> Result<(), String> {
         let given = [
             ("gguf_filename", self.gguf_filename.is_some()),
@@ -162,7 +161,7 @@ impl Sources {
             return match given.iter().find(|(_, given)| *given) {
                 None => Ok(()),
                 Some((flag, _)) => Err(format!(
-                    "`--{flag}` is for a model of Hugging Face, such as org/repo, and {} is here",
+                    "`--{flag}` is for a model of Hugging Face, such as org/repo, but {} is a local path",
                     shown(source)
                 )),
             };
@@ -177,7 +176,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Downloads what is to be served, and does not serve it.
+    /// Downloads a model without serving it.
     pub(super) fn pulled(source: &Source) -> Result<ExitCode, String> {
         match source {
             Source::Named(order) => models::pulled(order),
@@ -185,7 +184,7 @@ impl Sources {
         }
     }
 
-    /// What is to be served of a source; nothing where diagnostics have said why not.
+    /// Returns the configuration of a source; `None` if it has errors, which have been shown.
     pub(super) fn configuration(
         &self,
         source: &Source,
@@ -219,8 +218,8 @@ impl Sources {
             Source::Models(root) => {
                 if let Some(flag) = name.map(|_| "model_name").or(flags.any()?) {
                     return Err(format!(
-                        "`--{flag}` (or its variable) is for one model, and {} has several: a folder in it with a \
-                         graph.pbtxt, which `serve MODEL --emit_graph` begins, has options of its own",
+                        "`--{flag}` (or its variable) is for one model, but {} has several: set options in a \
+                         graph.pbtxt in the model's folder, which `serve MODEL --emit_graph` writes",
                         shown(source)
                     ));
                 }
@@ -263,19 +262,17 @@ impl Sources {
         }
     }
 
-    /// Says in the options what is listed anew, and what answers for any name.
+    /// Sets the options for listing models again and for requests with any name.
     pub(super) fn apply(&self, source: &Source, options: &mut Options) -> Result<(), String> {
         if let Some(folder) = &options.registration {
             if !folder.is_dir() {
                 let shown = folder.display();
-                return Err(format!(
-                    "`--allow_registration {shown}`: there is no such folder"
-                ));
+                return Err(format!("`--allow_registration {shown}`: no such folder"));
             }
             if !matches!(source, Source::Configuration(_)) {
                 tracing::warn!(
                     "`--allow_registration` has no effect: graphs are registered by adding them to a \
-                     config.json, and {} is none",
+                     config.json, but {} is not one",
                     shown(source)
                 );
             }
@@ -285,7 +282,7 @@ impl Sources {
             Source::Models(root) => {
                 let root = root.clone();
                 options.lister = Some(Lister::new(move || source::models_in_folder(&root)));
-                // Models may come.
+                // The folder may be empty at first.
                 options.wait_for_models = true;
             }
             Source::Repository(root) => {
@@ -306,7 +303,7 @@ impl Sources {
                     let names: Vec<&str> = names.into_iter().collect();
                     return Err(format!(
                         "`--any_model {name}` (or GRAPHMILL_ANY_MODEL): {} has no graph `{name}`, but `{}`; \
-                         `--any_model=true` means the only one that can answer",
+                         `--any_model=true` selects the only one that can answer",
                         shown(source),
                         names.join("`, `")
                     ));
@@ -318,7 +315,7 @@ impl Sources {
         Ok(())
     }
 
-    /// The graph of a model; nothing where diagnostics have said why it would not be loaded.
+    /// Returns the text of a model's graph; `None` if it has errors, which have been shown.
     pub(super) fn emitted(
         &self,
         source: &Source,
@@ -364,7 +361,7 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "json")
 }
 
-/// A source as it is told of.
+/// Describes a source in messages.
 pub(super) fn shown(source: &Source) -> String {
     match source {
         Source::Named(Order { name, .. }) => format!("`{name}`"),
@@ -380,8 +377,8 @@ fn refuse(flag: Option<&str>, source: &Source) -> Result<(), String> {
     match flag {
         None => Ok(()),
         Some(flag) => Err(format!(
-            "`--{flag}` (or its variable) is for a model that gets its graph here, and {} has its \
-             own: change it there",
+            "`--{flag}` (or its variable) is for a model without its own graph, but {} has one: \
+             change it there",
             shown(source)
         )),
     }

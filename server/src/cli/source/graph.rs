@@ -6,8 +6,8 @@ use graphmill_llm::ModelKind;
 
 use super::ModelFlags;
 
-/// Each is the whole graph, with its options to come in the place of `OPTIONS`, and those of the node
-/// that reads requests, if there are any, in the place of `SAMPLING`.
+/// Whole graphs by kind of model. `OPTIONS` is replaced by the model's options, and `SAMPLING` by
+/// the options of the request node.
 const CHAT: &str = r#"input_stream: "HTTP_REQUEST_PAYLOAD:input"
 output_stream: "HTTP_RESPONSE_PAYLOAD:output"
 
@@ -36,7 +36,7 @@ OPTIONS
 SAMPLING}
 "#;
 
-/// Options of the node that reads requests.
+/// Options of the request node.
 const SAMPLING: &str = "  node_options {
     [type.googleapis.com/graphmill.OpenAIRequestCalculatorOptions] {
 OPTIONS
@@ -78,12 +78,12 @@ OPTIONS
 }
 "#;
 
-/// Writes the graph of a model, whose file it names by its whole path.
+/// Writes the graph of a model. The graph names the model by its absolute path.
 pub(super) fn text(model: &Path, kind: ModelKind, flags: &ModelFlags) -> Result<String, String> {
     text_with(model, kind, flags, None)
 }
 
-/// The same, of a model that generates with a projector: its file, or `none`.
+/// Writes the graph of a model that generates, with its projector: a file, or `none`.
 pub(super) fn text_with(
     model: &Path,
     kind: ModelKind,
@@ -116,7 +116,7 @@ pub(super) fn text_with(
     Ok(format!("{head}{}", with(&graph, &options)))
 }
 
-/// The path of a model from the root on.
+/// Returns the absolute path of a model.
 pub(super) fn whole_path(model: &Path) -> Result<String, String> {
     let shown = model.display();
     let whole = std::path::absolute(model)
@@ -125,7 +125,7 @@ pub(super) fn whole_path(model: &Path) -> Result<String, String> {
     path.ok_or_else(|| format!("the path `{shown}` is not UTF-8"))
 }
 
-/// A string of the text format.
+/// Quotes a string for the text format.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

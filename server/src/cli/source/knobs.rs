@@ -1,4 +1,4 @@
-//! Flags of llama-server that are knobs of `plugin_config` here.
+//! Flags of llama-server that become settings of `plugin_config`.
 
 use clap::Args;
 use serde_json::Value;
@@ -14,13 +14,14 @@ pub(super) struct KnobFlags {
     /// Threads that decode [default: one for each core].
     #[arg(long, value_name = "COUNT")]
     threads: Option<u32>,
-    /// Threads that process prompts [default: as many].
+    /// Threads that process prompts [default: same as `--threads`].
     #[arg(long, value_name = "COUNT")]
     threads_batch: Option<u32>,
-    /// Maximum number of tokens computed at once inside a step.
+    /// Maximum number of tokens computed at once within a step.
     #[arg(long, value_name = "TOKENS")]
     ubatch_size: Option<u32>,
-    /// Layers on the GPU: a number, or `all`. Without `--target_device`, that is AUTO.
+    /// Layers on the GPU: a number or `all`. Implies `--target_device AUTO` if that flag is not
+    /// given.
     #[arg(long, visible_alias = "gpu_layers", value_name = "COUNT", value_parser = layers)]
     n_gpu_layers: Option<Layers>,
     /// Flash attention: on, off or auto.
@@ -29,12 +30,12 @@ pub(super) struct KnobFlags {
     /// Type of cached keys, such as f16.
     #[arg(long, value_name = "TYPE")]
     cache_type_k: Option<String>,
-    /// Type of cached values.
+    /// Type of cached values, such as f16.
     #[arg(long, value_name = "TYPE")]
     cache_type_v: Option<String>,
 }
 
-/// A number of layers; none for all.
+/// A number of layers; `None` means all.
 #[derive(Clone, Copy, Debug)]
 struct Layers(Option<u32>);
 
@@ -50,7 +51,7 @@ fn layers(text: &str) -> Result<Layers, String> {
 }
 
 impl KnobFlags {
-    /// The flags that were given, with their knobs and values.
+    /// Returns the given flags with their settings and values.
     pub(super) fn given(&self) -> impl Iterator<Item = (&'static str, &'static str, Value)> {
         let number = |number: Option<u32>| number.map(Value::from);
         let text = |text: &Option<String>| text.clone().map(Value::from);
@@ -69,7 +70,7 @@ impl KnobFlags {
         given.filter_map(|(flag, knob, value)| Some((flag, knob, value?)))
     }
 
-    /// Returns true if layers are to be on a GPU.
+    /// Returns true if layers should be on a GPU.
     pub(super) fn wants_gpu(&self) -> bool {
         self.n_gpu_layers.is_some_and(|layers| layers.0 != Some(0))
     }

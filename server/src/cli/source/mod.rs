@@ -1,5 +1,5 @@
-//! What a path on the command line stands for: a configuration, a graph, or a model that gets the
-//! graph that suits it.
+//! Sources: the configuration, graph or model that a path on the command line stands for. A model
+//! is served on a built-in graph that suits it.
 
 mod graph;
 mod knobs;
@@ -34,24 +34,24 @@ use crate::{
     hub::{Cache, ModelName, Order},
 };
 
-/// What the file of a configuration is called where nothing else is said.
+/// Default name of a configuration file.
 const CONFIG_FILE: &str = "config.json";
-/// Files that are served, for people.
+/// Files that can be served, for messages.
 const SERVED: &str = "a model (`.gguf`, `.onnx`), a graph (`.pbtxt`), a `config.json`, an archive \
                       (`.gmar`), a `config.properties`";
-/// The same of a graph.
+/// Default name of a graph file.
 const GRAPH_FILE: &str = "graph.pbtxt";
 
-/// What is to be served.
+/// The thing to serve, as a path or a name on the command line means it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The graphs of this `config.json`.
     Configuration(PathBuf),
     /// A graph file, and the folder that its paths are relative to.
     Graph { file: PathBuf, base: PathBuf },
-    /// A model file, on the graph that suits it.
+    /// A model file, on a built-in graph.
     Model(PathBuf),
-    /// A model by its name, on the graph that suits it.
+    /// A model of Hugging Face, on a built-in graph.
     Named(Order),
     /// The graphs and models in the folders of this one.
     Repository(PathBuf),
@@ -60,15 +60,15 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Finds out what `path` is. The error says what was looked for.
+    /// Determines the kind of `path`. The error lists the kinds that are possible.
     pub(super) fn of(path: &Path) -> Result<Self, String> {
         if path.is_dir() {
             return Self::in_folder(path);
         }
         if path.extension().is_some_and(|ending| ending == "mar") {
             return Err(format!(
-                "cannot serve `{}`: archives of TorchServe are code in Python; \
-                 docs/reference/torchserve.md says how their models are served",
+                "cannot serve `{}`: archives of TorchServe contain Python code; \
+                 docs/reference/torchserve.md shows how to serve their models",
                 path.display()
             ));
         }
@@ -110,14 +110,14 @@ impl Source {
         }
     }
 
-    /// Finds out what a path is that may be the name of a model, too: one in a folder that is here is
-    /// none.
+    /// Determines the kind of a path that may also be the name of a model. If its parent folder
+    /// exists, it is a path.
     pub(super) fn given(path: &Path) -> Result<Self, String> {
         let source = Self::of(path)?;
         let parent = path.parent().filter(|parent| parent.is_dir());
         match (&source, parent) {
             (Self::Named(order), Some(parent)) => Err(format!(
-                "`{}` has no `{}`; the model of Hugging Face of this name is `hf.co/{}`",
+                "`{}` has no `{}`; for the model of Hugging Face, write `hf.co/{}`",
                 parent.display(),
                 path.file_name().unwrap_or_default().display(),
                 order.name
@@ -126,7 +126,7 @@ impl Source {
         }
     }
 
-    /// The models in `root`.
+    /// Returns the source of the models in `root`, a folder for `--models_dir`.
     pub(super) fn models(root: &Path) -> Result<Self, String> {
         match fs::read_dir(root) {
             Ok(_) => Ok(Self::Models(root.to_owned())),
@@ -137,17 +137,17 @@ impl Source {
         }
     }
 
-    /// The folders in `root`.
+    /// Returns the source of the folders in `root`, a model repository.
     pub(super) fn repository(root: &Path) -> Result<Self, String> {
         if root.is_dir() {
             Ok(Self::Repository(root.to_owned()))
         } else {
-            Err(format!("`{}` is no folder", root.display()))
+            Err(format!("`{}` is not a folder", root.display()))
         }
     }
 
-    /// A configuration that lists graphs says most, then a graph, then a model. Folders of models
-    /// have a `config.json` of their own kind.
+    /// Determines what to serve from a folder: its configuration if that lists graphs, else its
+    /// graph, else its model. Model folders may have a `config.json` of another kind.
     fn in_folder(folder: &Path) -> Result<Self, String> {
         let config = folder.join(CONFIG_FILE);
         if lists_graphs(&config) {
@@ -166,7 +166,7 @@ impl Source {
         match models.as_slice() {
             [model] => Self::of(model),
             [] if !others.is_empty() => Err(format!(
-                "`{}` is a model in another format: docs/guide/get-a-model.md says how to get a `.gguf` file of it",
+                "`{}` is a model in another format: docs/guide/get-a-model.md shows how to get a `.gguf` file of it",
                 others[0].display()
             )),
             [] if config.is_file() => Ok(Self::Configuration(config)),
@@ -182,7 +182,7 @@ impl Source {
                     .map(|name| format!("`{}`", name.to_string_lossy()))
                     .collect();
                 Err(format!(
-                    "`{}` has {} files that could be served, name one of them: {}",
+                    "`{}` has {} files that could be served; name one of them: {}",
                     folder.display(),
                     several.len(),
                     names.join(", ")
@@ -192,7 +192,7 @@ impl Source {
     }
 }
 
-/// Explains how a model of Triton is served, of which this is the configuration.
+/// Explains how to serve the Triton model with this configuration.
 fn of_triton(file: &Path) -> String {
     let folder = file.parent().unwrap_or(Path::new(""));
     let whole = Path::new(".").join(folder).canonicalize();
@@ -200,7 +200,7 @@ fn of_triton(file: &Path) -> String {
     let name = whole.file_name().unwrap_or_default().display();
     let root = whole.parent().unwrap_or(Path::new("/")).display();
     format!(
-        "`{}` is of a model of Triton: `graphmill serve --model_repository_path {root} \
+        "`{}` belongs to a model of Triton: `graphmill serve --model_repository_path {root} \
          --model_name {name}` serves it",
         file.display()
     )
@@ -212,7 +212,7 @@ fn graph_in(folder: &Path) -> Option<PathBuf> {
     versions.into_iter().find(|file| file.is_file())
 }
 
-/// Whether a file is the configuration of a server, rather than that of a model.
+/// Returns true if a file is the configuration of a server, not of a model.
 fn lists_graphs(file: &Path) -> bool {
     read_text(file).is_ok_and(|text| text.contains("_config_list\""))
 }
@@ -230,21 +230,22 @@ fn is_onnx(path: &Path) -> bool {
         .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
 }
 
-/// Endings of files that other servers load.
+/// File extensions of weights that other servers load.
 const OTHER_WEIGHTS: [&str; 4] = ["safetensors", "pt", "pth", "xml"];
 
-/// The endings of what a folder is served for, that which counts most first.
+/// File extensions to serve from a folder, in order of precedence.
 const ENDINGS: [&str; 3] = ["gguf", "onnx", archive::ENDING];
 
-/// The beginning of the names of projectors, which belong to the models beside them.
+/// Prefix of the file names of projectors. A projector belongs to the models in its folder.
 const PROJECTOR: &str = "mmproj";
 
-/// The place of a file's ending among those that are served.
+/// Returns the precedence of a file's extension; lower is better.
 fn rank(file: &Path) -> Option<usize> {
     ENDINGS.iter().position(|it| has_ending(file, &[it]))
 }
 
-/// The models of a folder, or else its archives. Projectors and further parts belong to models.
+/// Returns the models of a folder, or its archives if it has no models. Projectors and later parts
+/// of split models are left out.
 fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut models = files_in(folder, |path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -260,7 +261,7 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     endings.iter().any(|it| ending.eq_ignore_ascii_case(it))
 }
 
-/// The files of a folder that are wanted, in order.
+/// Returns the files of a folder that `is_wanted` selects, sorted.
 fn files_in(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
     let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
     let mut files = Vec::new();
@@ -274,10 +275,10 @@ fn files_in(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<Path
     Ok(files)
 }
 
-/// The configuration of a graph file by itself. Its name is that of its folder, unless the file has
-/// one of its own.
+/// Returns the configuration of a single graph file. The graph is named by `name`, by the file
+/// itself, or by its folder.
 pub(super) fn one_graph(file: &Path, base: &Path, name: Option<&str>) -> Result<Config, String> {
-    // An empty path is the current folder.
+    // An empty path means the current folder.
     let folder = Path::new(".").join(base).canonicalize();
     let folder = folder.unwrap_or_else(|_| base.to_owned());
     let is_usual = file.file_name().is_some_and(|name| name == GRAPH_FILE);
@@ -294,7 +295,7 @@ pub(super) fn one_graph(file: &Path, base: &Path, name: Option<&str>) -> Result<
     )))
 }
 
-/// The configuration of a model on the graph that suits it.
+/// Returns the configuration of a model on its built-in graph.
 pub(super) fn one_model(
     model: &Path,
     name: Option<&str>,
@@ -303,18 +304,18 @@ pub(super) fn one_model(
     let archived = archive::name_of(model);
     let name = named(name.or(archived.as_deref()), model.file_stem())?;
     if flags.quantization().is_some() {
-        flags.warn_of_dtype("--quantization says which type the weights get");
+        flags.warn_of_dtype("use --quantization");
         let base = model.parent().unwrap_or(Path::new("")).to_owned();
         return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
     }
     flags.warn_of_dtype(
-        "the weights of a file have a type (`--quantization` and `graphmill quantize` make a copy \
-         of another)",
+        "the file determines the type of the weights (`--quantization` and `graphmill quantize` \
+         make a copy with another)",
     );
     Ok(alone(entry_of(model, name, text(model, flags)?)))
 }
 
-/// The graph that suits a model.
+/// Returns the text of the built-in graph for a model.
 pub(super) fn text(model: &Path, flags: &ModelFlags) -> Result<String, String> {
     if !is_onnx(model) {
         return graph::text(model, kind(model, flags)?, flags);
@@ -328,10 +329,10 @@ pub(super) fn text(model: &Path, flags: &ModelFlags) -> Result<String, String> {
     }
 }
 
-/// The beginning of the name of a graph that has no file.
+/// Prefix of the name of a graph without a file.
 const OF_MODEL: &str = "graph of ";
 
-/// The entry of a model on the graph with this text.
+/// Returns the entry of a model whose graph has this text.
 fn entry_of(model: &Path, name: String, text: String) -> GraphEntry {
     let base = model.parent().unwrap_or(Path::new("")).to_owned();
     let file = PathBuf::from(format!("{OF_MODEL}{}", model.display()));
@@ -341,8 +342,8 @@ fn entry_of(model: &Path, name: String, text: String) -> GraphEntry {
     }
 }
 
-/// The configuration of a model that is fetched when its graph is loaded. Requests call it by its
-/// repository.
+/// Returns the configuration of a model that is downloaded when its graph is loaded. Requests name
+/// it by its repository.
 pub(super) fn one_named(
     order: &Order,
     name: Option<&str>,
@@ -350,18 +351,18 @@ pub(super) fn one_named(
 ) -> Result<Config, String> {
     let repository = &order.name.repository;
     let name = named(name, Some(repository.as_ref()))?;
-    // What is wrong with flags is told before anything is fetched.
+    // Errors of flags are reported before anything is downloaded.
     flags.any()?;
     if let Some(wanted) = &order.name.wanted {
-        flags.warn_of_dtype(&format!("the weights of `{wanted}` are served"));
+        flags.warn_of_dtype(&format!("the name selects the weights of `{wanted}`"));
     } else if flags.quantization().is_some() {
-        flags.warn_of_dtype("--quantization says which weights are served");
+        flags.warn_of_dtype("--quantization selects the weights");
     }
     let base = Cache::of_environment()?.folder(repository);
     Ok(later(name, base, Wanted::Named(order.clone()), flags))
 }
 
-/// The configuration of a model that is got ready when its graph is loaded.
+/// Returns the configuration of a model that is prepared when its graph is loaded.
 fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Config {
     let file = PathBuf::from(format!("{OF_MODEL}{name}"));
     let flags = flags.clone();
@@ -372,7 +373,7 @@ fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Con
     })
 }
 
-/// What a model is for: as the command line says, or else as the file does.
+/// Returns the kind of a model, from the command line or else from its file.
 fn kind(model: &Path, flags: &ModelFlags) -> Result<ModelKind, String> {
     match flags.task {
         Some(task) => Ok(task.kind()),
@@ -387,12 +388,12 @@ fn alone(graph: GraphEntry) -> Config {
     }
 }
 
-/// The name of a graph: the given one, or else that of its file.
+/// Returns the name of a graph: the given one, or else the name of its file.
 fn named(given: Option<&str>, file: Option<&std::ffi::OsStr>) -> Result<String, String> {
     let name = match (given, file) {
         (Some(name), _) => name.to_owned(),
         (None, Some(file)) => file.to_string_lossy().into_owned(),
-        (None, None) => return Err("there is no name to serve it under: give --model_name".into()),
+        (None, None) => return Err("the name is missing: give --model_name".into()),
     };
     match config::wrong_name(&name) {
         Some(why) => Err(format!(

@@ -1,4 +1,4 @@
-//! A folder of models, each of which is a graph of its own: `--models_dir`.
+//! A folder of models, for `--models_dir`. Each model gets a graph of its own.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry},
@@ -18,17 +18,17 @@ use crate::{
     observe::log::shown,
 };
 
-/// Folders in folders, as far as models are kept.
+/// Maximum depth of nested folders.
 const DEPTH: usize = 8;
 
-/// The value of the option that says that a model has no projector.
+/// Value of the option `mmproj` for a model without a projector.
 const NO_PROJECTOR: &str = "none";
 
-/// The warnings of the last look, which are not told again.
+/// Warnings of the last listing, which are not repeated.
 static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Lists the models and the graphs in a folder as they are now. Each is loaded by a request, and a
-/// mistake in one is told of it alone, once for as long as it is there.
+/// Lists the models and graphs in a folder as they are now. Each is loaded by its first request. A
+/// mistake in one is logged once, and does not affect the others.
 pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
     let mut found = Found::default();
     found.look(root, "", DEPTH);
@@ -46,18 +46,17 @@ pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
 
 #[derive(Default)]
 struct Found {
-    /// By their names.
     graphs: BTreeMap<String, GraphEntry>,
-    /// All that decides what there is.
+    /// Folders whose changes add or remove models.
     places: Vec<PathBuf>,
-    /// Folders that were looked at: a link can lead back to one.
+    /// Folders visited, because links can form cycles.
     seen: HashSet<PathBuf>,
-    /// What is not served, and why.
+    /// Files and folders that are left out, with the reason.
     warnings: BTreeSet<String>,
 }
 
 impl Found {
-    /// Looks at a folder; `name` is its path in the first one, where it is another.
+    /// Searches a folder; `name` is its path in the root folder, or empty.
     fn look(&mut self, folder: &Path, name: &str, depth: usize) {
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         if !self.seen.insert(whole) {
@@ -76,7 +75,7 @@ impl Found {
         if folder.join(triton::FILE).is_file() {
             self.left_out(
                 folder,
-                "a model of Triton is served by --model_repository_path",
+                "models of Triton are served with --model_repository_path",
             );
             return;
         }
@@ -92,7 +91,7 @@ impl Found {
         for file in files.iter().filter(|it| is_archive(it)) {
             self.left_out(
                 file,
-                "an archive is served by itself: `graphmill serve FILE`",
+                "archives are served one by one: `graphmill serve FILE`",
             );
         }
         files.retain(|it| is_model(it));
@@ -102,7 +101,7 @@ impl Found {
             if !is_model {
                 self.left_out(
                     file,
-                    "it is an adapter: `lora_adapters` of a graph names it",
+                    "it is an adapter: name it in `lora_adapters` of a graph",
                 );
             }
             is_model
@@ -115,7 +114,7 @@ impl Found {
             let stem = stem_of(model);
             let (_, number, first) = part_of(&stem);
             if number != 1 && !stems.contains(&first) {
-                self.left_out(model, &format!("its first part is missing, `{first}`"));
+                self.left_out(model, &format!("its first part `{first}` is missing"));
             }
             number == 1
         });
@@ -163,13 +162,13 @@ impl Found {
             Entry::Occupied(other) => {
                 let other = other.get();
                 let (name, other) = (&other.name, of_model(&other.file));
-                let why = format!("`{other}` has the name `{name}`, too");
+                let why = format!("`{other}` has the same name `{name}`");
                 self.left_out(&file, &why);
             }
         }
     }
 
-    /// Tells of something that is not served.
+    /// Records a warning about something that is not served.
     fn left_out(&mut self, path: &Path, why: &str) {
         let path = of_model(path);
         let why = why.strip_prefix(&format!("`{path}`: ")).unwrap_or(why);
@@ -178,7 +177,7 @@ impl Found {
     }
 }
 
-/// The path of the file that an entry is of: a model's, where its graph is made for it.
+/// Returns the path of an entry's file; of the model if its graph is built in.
 fn of_model(file: &Path) -> String {
     let path = file.display().to_string();
     path.strip_prefix(OF_MODEL).unwrap_or(&path).to_owned()
@@ -188,7 +187,7 @@ fn is_archive(file: &Path) -> bool {
     file.extension().is_some_and(|end| end == archive::ENDING)
 }
 
-/// The name of what is in a folder of this name.
+/// Joins the name of a folder and the name of an entry in it.
 fn below(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         name.to_owned()
@@ -197,8 +196,8 @@ fn below(folder: &str, name: &str) -> String {
     }
 }
 
-/// The entry of a model. One whose kind cannot be read has the graph of those that generate, which
-/// then tells why it cannot be loaded.
+/// Returns the entry of a model. If its kind cannot be read, it gets the graph for models that
+/// generate, whose loading then reports the error.
 fn entry(model: &Path, name: String, projector: Option<&str>) -> Result<GraphEntry, String> {
     let flags = ModelFlags::default();
     let text = if is_onnx(model) {
@@ -215,8 +214,8 @@ fn stem_of(file: &Path) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-/// The name of a model, the number of a part, and the name of the first one: 2 of
-/// `large-00002-of-00003`.
+/// Splits the name of a part of a model into the model's name, the part's number, and the name of
+/// the first part: 2 of `large-00002-of-00003`.
 fn part_of(stem: &str) -> (&str, u32, String) {
     let split = || {
         let (rest, count) = stem.rsplit_once("-of-")?;
@@ -228,8 +227,9 @@ fn part_of(stem: &str) -> (&str, u32, String) {
     split().unwrap_or_else(|| (stem, 1, String::new()))
 }
 
-/// The projector of one of several models in a folder: `mmproj-NAME-f16.gguf` belongs to those whose
-/// names begin with `NAME`, the longest one first. None where no model can have one.
+/// Returns the projector of one of several models in a folder. `mmproj-NAME-f16.gguf` belongs to
+/// models whose names begin with `NAME`; the longest match counts. `none` if no projector fits, and
+/// `None` if there are no projectors.
 fn projector_of(model: &str, projectors: &[PathBuf]) -> Option<String> {
     let model = model.to_lowercase();
     let fits = |path: &&PathBuf| {
@@ -296,9 +296,9 @@ mod tests {
         let left_out = [
             (
                 "rest-00002",
-                "its first part is missing, `rest-00001-of-00002`",
+                "its first part `rest-00001-of-00002` is missing",
             ),
-            ("packed.gmar", "served by itself"),
+            ("packed.gmar", "served one by one"),
             ("triton", "--model_repository_path"),
             ("huge.onnx", ""),
         ];

@@ -1,5 +1,5 @@
-//! ONNX models: what their files say of their tensors, and the generated graph, which has a stream for
-//! each of them.
+//! ONNX models: the tensors in their files, and the generated graph, which has a stream for each
+//! tensor.
 
 use std::path::Path;
 
@@ -21,11 +21,11 @@ pub(super) fn tensors(model: &Path) -> Result<[Vec<FileTensor>; 2], String> {
 pub(super) fn tensors(model: &Path) -> Result<[Vec<FileTensor>; 2], String> {
     let shown = model.display();
     Err(format!(
-        "cannot serve `{shown}`: this build has no ONNX models (the feature `onnx`)"
+        "cannot serve `{shown}`: this build does not support ONNX models (feature `onnx`)"
     ))
 }
 
-/// Writes the graph of a model, whose file it names by its whole path.
+/// Writes the graph of a model. The graph names the model by its absolute path.
 pub(super) fn text(model: &Path) -> Result<String, String> {
     let path = whole_path(model)?;
     let mut ports = [const { Vec::new() }; 2];
@@ -33,7 +33,7 @@ pub(super) fn text(model: &Path) -> Result<String, String> {
         for tensor in tensors {
             let (name, shown) = (tensor.name, model.display());
             let shape = tensor.shape.ok_or_else(|| {
-                format!("`{shown}`: its `{name}` does not say how many dimensions it has")
+                format!("`{shown}`: its `{name}` has an unknown number of dimensions")
             })?;
             let datatype = Some(tensor.datatype);
             ports.push(Port {

@@ -1,5 +1,5 @@
-//! Flags that become options of the graph that a model gets. Most are OpenVINO Model Server's,
-//! which makes a graph of them, too.
+//! Flags that become options of a model's built-in graph. Most have the names of OpenVINO Model
+//! Server, which also generates a graph from them.
 
 use std::path::PathBuf;
 
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::cli::heading;
 
-/// What a model is served for, in the words of OpenVINO Model Server.
+/// The task of a model, in the words of OpenVINO Model Server.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(in crate::cli) enum Task {
-    /// Chat and completions.
+    /// Generate texts, for chat and completions.
     TextGeneration,
-    /// Vectors of texts.
+    /// Compute vectors of texts, for embedding models.
     Embeddings,
-    /// Scores of documents beside a query.
+    /// Score documents against a query.
     Rerank,
 }
 
@@ -43,7 +43,7 @@ impl Task {
     next_help_heading = heading::MODEL
 )]
 pub(in crate::cli) struct ModelFlags {
-    /// Task of the model [default: what its file says].
+    /// Task of the model [default: the one in its file].
     #[arg(long, value_enum, value_name = "TASK")]
     pub(super) task: Option<Task>,
     /// Maximum number of sequences computed at the same time.
@@ -52,10 +52,11 @@ pub(in crate::cli) struct ModelFlags {
     /// Maximum number of tokens in one step, prompts and decodes together.
     #[arg(long, value_name = "TOKENS")]
     pub(super) max_num_batched_tokens: Option<u32>,
-    /// Maximum size of the KV cache in GB; 0 chooses.
+    /// Maximum size of the KV cache in GB; 0 chooses a size.
     #[arg(long, value_name = "GB")]
     pub(super) cache_size: Option<u32>,
-    /// Maximum number of tokens in a sequence; 0, as without it, is what the model was trained for.
+    /// Maximum number of tokens in a sequence [default: what the model was trained for; also with
+    /// 0].
     #[arg(long, value_name = "TOKENS", visible_aliases = ["ctx_size", "max_model_len"], alias = "session_len")]
     pub(super) max_context: Option<u32>,
     /// Reuse computed prefixes of other prompts.
@@ -70,11 +71,11 @@ pub(in crate::cli) struct ModelFlags {
     /// Device that computes the model: CPU, GPU, GPU.1 or AUTO.
     #[arg(long, value_name = "DEVICE")]
     pub(super) target_device: Option<String>,
-    /// The same as transformers calls it: auto, cpu, cuda, cuda:1 or the number of a GPU.
+    /// The device in the words of transformers: auto, cpu, cuda, cuda:1 or the number of a GPU.
     #[arg(long, value_name = "DEVICE", value_parser = weights::device)]
     pub(super) device_map: Option<String>,
-    /// Quantization of the weights: that file of a repository, or a copy of the model's file that is
-    /// made once.
+    /// Quantization of the weights: selects that file of a repository, or quantizes the model's
+    /// file once into a copy.
     #[arg(
         long,
         visible_alias = "quantize",
@@ -83,7 +84,7 @@ pub(in crate::cli) struct ModelFlags {
         ignore_case = true
     )]
     pub(super) quantization: Option<Quantization>,
-    /// Type of weights that are not quantized: that file of a repository.
+    /// Type of unquantized weights: selects that file of a repository.
     #[arg(long, value_enum, value_name = "TYPE", ignore_case = true)]
     pub(super) dtype: Option<Dtype>,
     /// JSON object of backend settings, and of OpenVINO properties with the same meaning.
@@ -123,7 +124,7 @@ pub(in crate::cli) struct ModelFlags {
     pub(super) prompt_embeds: Option<bool>,
     #[command(flatten)]
     pub(super) knobs: KnobFlags,
-    /// What requests leave open; `serve` alone has flags for it.
+    /// Defaults of requests. Only `serve` has flags for them.
     #[arg(skip)]
     pub(in crate::cli) sampling: SamplingFlags,
     /// Kind of pipeline, such as LM, or VLM, which needs a projector beside the model.
@@ -131,7 +132,7 @@ pub(in crate::cli) struct ModelFlags {
     pub(super) pipeline_type: Option<String>,
 }
 
-/// A flag that was given: its name, the field of the options, and the value as a graph has it.
+/// A given flag: its name, the field of the options, and the value in the graph's text format.
 struct Given {
     flag: &'static str,
     field: &'static str,
@@ -139,7 +140,7 @@ struct Given {
 }
 
 impl ModelFlags {
-    /// A flag that was given, if any: for a source that has graphs of its own.
+    /// Returns the name of a given flag, if any, for a source with its own graphs.
     pub(in crate::cli) fn any(&self) -> Result<Option<&'static str>, String> {
         let without_field = [
             ("task", self.task.is_some()),
@@ -155,29 +156,29 @@ impl ModelFlags {
             .or(sampling.first().map(|(flag, ..)| *flag)))
     }
 
-    /// The type that a file is quantized to, if it is to be.
+    /// Returns the type to quantize the model's file to, if any.
     pub(super) fn quantization(&self) -> Option<&'static str> {
         self.quantization.and_then(Quantization::kind)
     }
 
-    /// The type of weights that is taken of a repository, if any is said.
+    /// Returns the type of weights to select from a repository, if any.
     pub(super) fn weights(&self) -> Option<&'static str> {
         self.quantization().or(self.dtype.and_then(Dtype::kind))
     }
 
-    /// Warns that `--dtype` has no effect, if it was given.
+    /// Warns that `--dtype` has no effect, if it was given, with the reason.
     pub(super) fn warn_of_dtype(&self, why: &str) {
         if self.dtype.and_then(Dtype::kind).is_some() {
             tracing::warn!("`--dtype` has no effect: {why}");
         }
     }
 
-    /// The options of the node that reads requests, for this kind of model.
+    /// Returns the options of the request node, for this kind of model.
     pub(super) fn sampling(&self, kind: ModelKind) -> Result<Vec<(&'static str, String)>, String> {
         let given = self.sampling.given();
         match (kind, given.first()) {
             (ModelKind::Embeds | ModelKind::Ranks, Some((flag, ..))) => Err(format!(
-                "`--{flag}` is for models that generate, and this one does not"
+                "`--{flag}` is for models that generate text, but this one does not"
             )),
             _ => Ok(given
                 .into_iter()
@@ -186,8 +187,8 @@ impl ModelFlags {
         }
     }
 
-    /// The fields of a graph's options, as it is for this kind of model. The error names a flag
-    /// that means nothing for it.
+    /// Returns the fields of the graph's options for this kind of model. The error names a flag
+    /// that does not apply to it.
     pub(super) fn options(
         &self,
         kind: ModelKind,
@@ -211,7 +212,7 @@ impl ModelFlags {
         };
         if let Some(other) = given.iter().find(|given| !known.contains(&given.field)) {
             return Err(format!(
-                "`--{}` is for models that generate, and this one {what} (--task says otherwise)",
+                "`--{}` is for models that generate text, but this one {what} (--task overrides it)",
                 other.flag
             ));
         }
@@ -312,7 +313,7 @@ impl ModelFlags {
         Ok(given.collect())
     }
 
-    /// A word of the text format stands without quotes.
+    /// The word is written without quotes, so it must be a plain one.
     fn pipeline_type(&self) -> Result<Option<String>, String> {
         match &self.pipeline_type {
             Some(kind) if !kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') => Err(
@@ -322,7 +323,7 @@ impl ModelFlags {
         }
     }
 
-    /// The knobs of the backend, with those that have flags of their own.
+    /// Returns the backend's settings, including the ones with flags of their own.
     fn knobs(&self) -> Result<Option<String>, String> {
         let given: Option<Map<String, Value>> =
             match &self.plugin_config {
@@ -352,13 +353,13 @@ fn fields(given: Vec<Given>) -> impl Iterator<Item = (&'static str, String)> {
     given.into_iter().map(|given| (given.field, given.value))
 }
 
-/// A path that is relative to the folder of the command line, as a graph has it.
+/// Returns the absolute form of a path that is relative to the current folder.
 fn path(path: Option<&PathBuf>, flag: &str) -> Result<Option<String>, String> {
     let Some(path) = path else { return Ok(None) };
     let wrong = |why: String| format!("`--{flag} {}`: {why}", path.display());
     let whole = std::path::absolute(path).map_err(|error| wrong(error.to_string()))?;
     if !whole.exists() {
-        return Err(wrong("there is no such file or folder".to_owned()));
+        return Err(wrong("no such file or folder".to_owned()));
     }
     let text = whole.to_str();
     let text = text.ok_or_else(|| wrong("the path is not UTF-8".to_owned()))?;

@@ -1,5 +1,5 @@
-//! Quantized copies of models, which are kept in a cache of their own. Another process of this
-//! program writes them, which a damaged file may end.
+//! Quantized copies of models, in a cache of their own. A child process writes them, because a
+//! damaged file may end it.
 
 use std::{
     env,
@@ -18,10 +18,11 @@ use crate::{
     hub::progress::{self, Told},
 };
 
-/// Files beside a model that belong to it.
+/// Files beside a model that its copy needs, too.
 const COMPANIONS: [&str; 2] = ["chat_template.jinja", "generation_config.json"];
 
-/// Returns the file of a model whose weights are of this type, or of another one with as many bits.
+/// Returns a model file with weights of this type: the model itself if its weights have as many
+/// bits, else a copy.
 pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
     let bits = |kind: &str| kind.chars().find(char::is_ascii_digit);
     let now = weights::type_of(model).map_err(|error| error.to_string())?;
@@ -34,7 +35,7 @@ pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
     }
     let failed = |error: std::io::Error| {
         format!(
-            "cannot keep a quantized copy of `{}`: {error}",
+            "cannot store a quantized copy of `{}`: {error}",
             model.display()
         )
     };
@@ -45,7 +46,7 @@ pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
     let lock = File::create(folder.join("lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     if !copy.is_file() {
-        // What a process has left that was killed.
+        // Incomplete files of a process that was killed.
         for entry in fs::read_dir(&folder).map_err(failed)?.flatten() {
             if entry.path().extension().is_some_and(|end| end == "part") {
                 fs::remove_file(entry.path()).map_err(failed)?;
@@ -58,7 +59,7 @@ pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
     Ok(copy)
 }
 
-/// The folder of a model's copies, which is another one once the file has changed.
+/// Returns the folder for copies of a model. It changes when the file changes.
 fn folder(model: &Path) -> std::io::Result<PathBuf> {
     let given = |name| env::var_os(name).filter(|value| !value.is_empty());
     let cache = given("XDG_CACHE_HOME").map(PathBuf::from);
@@ -88,7 +89,7 @@ fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
         .arg("quantize")
         .args([model, copy])
         .arg(kind)
-        // It computes on CPUs.
+        // Quantization runs on CPUs.
         .env("CUDA_VISIBLE_DEVICES", "-1")
         .env("GGML_NO_BACKTRACE", "1")
         .stdin(Stdio::null())
@@ -123,7 +124,7 @@ fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
     }))
 }
 
-/// Lets what lies beside the model lie beside its copy, too.
+/// Links files that belong to the model into the folder of its copy.
 fn link_companions(model: &Path, folder: &Path) -> std::io::Result<()> {
     let Some(home) = model.canonicalize()?.parent().map(Path::to_owned) else {
         return Ok(());

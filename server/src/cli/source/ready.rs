@@ -1,4 +1,4 @@
-//! Models that are got ready before they have a graph: fetched by name, or quantized.
+//! Models that are prepared before they have a graph: downloaded, or quantized.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,16 @@ use graphmill_llm::projector_beside;
 use super::{ModelFlags, quantized};
 use crate::hub::{self, Order};
 
-/// A model that is got ready.
+/// A model to prepare before its graph can be written.
 #[derive(Clone, Debug)]
 pub(in crate::cli) enum Wanted {
-    /// A file, to be quantized.
+    /// A model file, which is quantized into a copy.
     File(PathBuf),
-    /// A model by its name.
+    /// A model to download by its name.
     Named(Order),
 }
 
-/// Gets a model ready and writes its graph. Blocks until that is done.
+/// Prepares a model and returns the text of its graph. Blocks until that is done.
 pub(in crate::cli) fn text(wanted: &Wanted, flags: &ModelFlags) -> Result<String, String> {
     let mut flags = flags.clone();
     let model = match wanted {
@@ -36,9 +36,13 @@ fn named(order: &Order, flags: &mut ModelFlags) -> Result<PathBuf, String> {
         order.name.wanted = flags.weights().map(str::to_owned);
     }
     let fetched = hub::fetch(&order);
-    let fetched = fetched
-        .map_err(|why| format!("cannot get `{}`, which is no path here: {why}", order.name))?;
-    // The one that is beside the model is found without a word.
+    let fetched = fetched.map_err(|why| {
+        format!(
+            "cannot download `{}`, which is not a local path: {why}",
+            order.name
+        )
+    })?;
+    // A projector beside the model is found without an option.
     let is_found = |path: &Path| projector_beside(&fetched.model).as_deref() == Some(path);
     if cfg!(feature = "vision")
         && flags.mmproj.is_none()

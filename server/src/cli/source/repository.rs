@@ -1,4 +1,4 @@
-//! Folders of folders, each with a graph, a model or an archive.
+//! Repositories: folders of folders, each with a graph, a model or an archive.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use crate::{
     observe::log::shown,
 };
 
-/// Contents of a repository.
+/// The contents of a repository.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Repository {
     /// All graphs and models that can be served, by the names of their folders.
@@ -26,10 +26,10 @@ pub(in crate::cli) struct Repository {
     pub(in crate::cli) left_out: Vec<String>,
 }
 
-/// Looks through a repository.
+/// Lists all that can be served in a repository.
 ///
 /// # Errors
-/// One that has nothing to serve.
+/// If there is nothing to serve.
 pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let mut all = Repository::default();
     let names = folders_in(root)?;
@@ -46,7 +46,7 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     let shown = root.display();
     let why = if all.left_out.is_empty() {
         format!(
-            "none of its folders has a graph, a model or an archive (`graphmill serve {shown}` \
+            "no folder in it has a graph, a model or an archive (`graphmill serve {shown}` \
              serves the folder itself)"
         )
     } else {
@@ -55,10 +55,10 @@ pub(in crate::cli) fn all_in(root: &Path) -> Result<Repository, String> {
     Err(format!("there is nothing to serve in `{shown}`: {why}"))
 }
 
-/// Looks for some folders of a repository: `name`, or `name=path` for one under another name.
+/// Lists chosen folders of a repository: `name`, or `name=path` for a folder under another name.
 ///
 /// # Errors
-/// One that cannot be served.
+/// The first folder that cannot be served, with the reason.
 pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository, String> {
     let mut all = Repository::default();
     for given in names {
@@ -77,8 +77,8 @@ pub(in crate::cli) fn named_in(root: &Path, names: &[&str]) -> Result<Repository
     Ok(all)
 }
 
-/// Reads the models of a repository one by one, as clients load them. `chosen` are those of it that
-/// have other names, as [`named_in`] has them.
+/// Returns a reader of single models of a repository, for clients that load them. `chosen` are its
+/// folders with other names, as for [`named_in`].
 pub(in crate::cli) fn reader(root: &Path, chosen: &[String]) -> ModelReader {
     let root = root.to_owned();
     let named = chosen.iter().filter_map(|given| given.split_once('='));
@@ -91,7 +91,7 @@ pub(in crate::cli) fn reader(root: &Path, chosen: &[String]) -> ModelReader {
         }
         let folder = named.get(name).cloned();
         let folder = folder.unwrap_or_else(|| root.join(name));
-        // A path from the root of the file system leads out of it.
+        // An absolute path would lead out of the repository.
         if name.starts_with('/') || !folder.is_dir() {
             return Err(format!("the repository has no model `{shown}`"));
         }
@@ -107,13 +107,13 @@ pub(in crate::cli) fn reader(root: &Path, chosen: &[String]) -> ModelReader {
 /// Maximum number of folders that a message lists.
 const LISTED: usize = 20;
 
-/// Returns the path of a folder of a repository.
+/// Returns the path of a folder in a repository.
 ///
 /// # Errors
-/// One that is not there, with those that are.
+/// If it does not exist; the message lists the folders that do.
 pub(in crate::cli) fn folder_of(root: &Path, name: &str) -> Result<PathBuf, String> {
     let path = root.join(name);
-    // What is said of an archive of TorchServe holds wherever it is.
+    // An archive of TorchServe gets its own error later.
     if path.exists() || path.extension().is_some_and(|end| end == "mar") {
         return Ok(path);
     }
@@ -138,19 +138,19 @@ pub(in crate::cli) fn folder_of(root: &Path, name: &str) -> Result<PathBuf, Stri
     ))
 }
 
-/// Returns the configuration of one folder of a repository. `config` is one in JSON that counts
-/// instead of a `config.pbtxt`.
+/// Returns the configuration of one folder of a repository. `config` is JSON that replaces its
+/// `config.pbtxt`.
 fn one_in(
     folder: &Path,
     name: &str,
     config: Option<&str>,
     notes: &mut Vec<String>,
 ) -> Result<Config, String> {
-    // A `config.json` beside a graph is for those who serve the folder by itself.
+    // A `config.json` beside a graph counts only if the folder is served by itself.
     if let Some(file) = graph_in(folder) {
         return match config {
             None => one_graph(&file, folder, Some(name)),
-            Some(_) => Err("it is a graph, whose file says what `config` could".to_owned()),
+            Some(_) => Err("it is a graph, which has no `config`".to_owned()),
         };
     }
     if config.is_some() || triton::is_model(folder) {
@@ -171,17 +171,17 @@ fn one_in(
     match Source::of(folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
-        Source::Named(order) => Err(format!("`{}` is no folder", order.name)),
+        Source::Named(order) => Err(format!("`{}` is not a folder", order.name)),
         Source::Configuration(file) | Source::Models(file) | Source::Repository(file) => {
             Err(format!(
-                "`{}` lists graphs of its own: serve it with --config_path",
+                "`{}` lists its own graphs: serve it with --config_path",
                 file.display()
             ))
         }
     }
 }
 
-/// The folders of a repository that have a graph or a model, by their path in it.
+/// Returns the folders of a repository that have a graph or a model, by their path in it.
 fn folders_in(root: &Path) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     look(root, root, &mut found)?;
@@ -189,7 +189,7 @@ fn folders_in(root: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Tells of the folders in a repository in which nothing is `found`.
+/// Returns a warning for each folder of a repository in which nothing was `found`.
 fn empty_in(root: &Path, found: &[String]) -> Result<Vec<String>, String> {
     let unreadable = |error| format!("cannot read `{}`: {error}", root.display());
     let firsts = found.iter().filter_map(|name| name.split('/').next());
@@ -211,10 +211,10 @@ fn empty_in(root: &Path, found: &[String]) -> Result<Vec<String>, String> {
     Ok(empty)
 }
 
-/// The part of a name that an error shows, in bytes.
+/// Maximum number of bytes of a name in an error.
 const SHOWN_BYTES: usize = 100;
 
-/// Folders in folders, as far as models are kept.
+/// Maximum depth of nested folders.
 const DEPTH: usize = 8;
 
 /// Collects the folders in `folder` that can be served, by their path in `root`.

@@ -1,4 +1,4 @@
-//! Flags for what requests leave open: they become options of the node that reads requests.
+//! Flags for defaults of requests, which become options of the request node.
 
 use clap::Args;
 
@@ -10,19 +10,19 @@ use crate::cli::heading;
     next_help_heading = heading::SAMPLING
 )]
 pub(in crate::cli) struct SamplingFlags {
-    /// Temperature of sampling.
+    /// Sampling temperature: 0 always takes the likeliest token.
     #[arg(long, visible_alias = "temp", value_name = "NUMBER")]
     temperature: Option<f32>,
-    /// Share of the probability that the likeliest tokens kept must reach.
+    /// Keeps the likeliest tokens that together reach this share of the probability.
     #[arg(long, value_name = "NUMBER")]
     top_p: Option<f32>,
-    /// Number of likeliest tokens kept; -1 keeps all.
+    /// Keeps this number of likeliest tokens; -1 keeps all.
     #[arg(long, value_name = "COUNT")]
     top_k: Option<i32>,
-    /// Least probability of a kept token, relative to the likeliest.
+    /// Keeps tokens with at least this share of the likeliest token's probability.
     #[arg(long, value_name = "NUMBER")]
     min_p: Option<f32>,
-    /// Penalty of tokens that are there already; 1 is none.
+    /// Penalty for tokens that already occur; 1 is no penalty.
     #[arg(long, visible_alias = "repeat_penalty", value_name = "NUMBER")]
     repetition_penalty: Option<f32>,
     /// Maximum number of tokens in an answer.
@@ -31,7 +31,7 @@ pub(in crate::cli) struct SamplingFlags {
 }
 
 impl SamplingFlags {
-    /// The flags that were given: their names, the fields of the options, and the values.
+    /// Returns the given flags: names, fields of the options, and values.
     pub(super) fn given(&self) -> Vec<(&'static str, &'static str, String)> {
         let number = |number: Option<f32>| number.map(|number| number.to_string());
         let rows = [

@@ -1,5 +1,4 @@
-//! Graphs of tensors that are generated: names of streams, what is declared, and nodes of models in
-//! ONNX.
+//! Parts of generated graphs of tensors: names of streams, declarations, and nodes of ONNX models.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,30 +10,29 @@ use graphmill_grammar::{SourceMap, fmt};
 
 use super::graph::quoted;
 
-/// Tensors of a model, each with its stream.
+/// The tensors of a model, each with its stream.
 pub(super) type Wired = Vec<(String, String)>;
 
-/// An input or output of a graph.
+/// An input or output of a generated graph.
 pub(super) struct Port {
-    /// Its name in requests.
     pub(super) name: String,
     pub(super) datatype: Option<Datatype>,
     pub(super) shape: Vec<i64>,
-    /// The order of its dimensions, where it is an image.
+    /// Order of the dimensions of an image; `None` for other tensors.
     pub(super) format: Option<&'static str>,
 }
 
-/// Names of streams, which are narrower than those of tensors.
+/// Assigns names of streams to tensors, whose names may contain more characters.
 #[derive(Default)]
 pub(super) struct Streams {
     by_tensor: BTreeMap<String, String>,
     taken: BTreeSet<String>,
-    /// Tensors whose names become the same one.
+    /// Number of tensors whose names became the same.
     alike: BTreeMap<String, u32>,
 }
 
 impl Streams {
-    /// Returns the stream of a tensor, the same for the same tensor.
+    /// Returns the stream of a tensor, always the same for the same tensor.
     pub(super) fn name(&mut self, tensor: &str) -> String {
         if let Some(known) = self.by_tensor.get(tensor) {
             return known.clone();
@@ -51,7 +49,7 @@ impl Streams {
     }
 }
 
-/// Replaces what a name of a stream cannot have.
+/// Replaces the characters that a stream's name cannot have.
 fn plain(tensor: &str) -> String {
     let allowed = |it: char| match it.to_ascii_lowercase() {
         it if it.is_ascii_alphanumeric() => it,
@@ -65,8 +63,8 @@ fn plain(tensor: &str) -> String {
     }
 }
 
-/// Writes the streams of a graph, inputs before outputs, and what it declares of them; `more` is
-/// declared beside.
+/// Writes the streams of a graph, inputs before outputs, and their declarations. `more` is appended
+/// to the declarations.
 pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) -> String {
     let (mut text, mut declared) = (String::new(), String::new());
     for (side, ports) in ["input", "output"].into_iter().zip(ports) {
@@ -94,7 +92,7 @@ pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) ->
     text
 }
 
-/// Writes the ports of a model's node, and the rest of it.
+/// Writes the ports and the other fields of a model's node.
 pub(super) fn onnx_node(path: &str, resource: &str, wired: [&Wired; 2]) -> [String; 2] {
     let mut tags = Streams::default();
     let [mut ports, mut names] = [const { String::new() }; 2];
@@ -119,8 +117,8 @@ pub(super) fn onnx_node(path: &str, resource: &str, wired: [&Wired; 2]) -> [Stri
     [ports, model]
 }
 
-/// Formats a graph.
+/// Formats a graph as `graphmill fmt` does.
 pub(super) fn formatted(text: String) -> String {
-    // What is written here can be read.
+    // The generated text can always be parsed.
     fmt::format(&mut SourceMap::new(), "", text.as_str()).unwrap_or(text)
 }

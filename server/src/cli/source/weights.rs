@@ -1,16 +1,16 @@
-//! Types of weights and devices as other servers call them.
+//! Names of other servers for types of weights and devices.
 
 use clap::ValueEnum;
 
-/// How far weights are quantized.
+/// The quantization of weights, by the names that other servers use.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Quantization {
-    /// As they are.
+    /// Weights stay as they are.
     None,
-    /// `Q4_K_M`.
+    /// Quantize to 4 bits: `Q4_K_M`.
     #[value(name = "4bit", aliases = ["int4", "bitsandbytes-nf4", "bitsandbytes-fp4"])]
     FourBit,
-    /// `Q8_0`.
+    /// Quantize to 8 bits: `Q8_0`.
     #[value(name = "8bit", aliases = ["int8", "bitsandbytes", "eetq"])]
     EightBit,
 }
@@ -25,10 +25,10 @@ impl Quantization {
     }
 }
 
-/// The types of weights that are not quantized.
+/// The types of unquantized weights.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::cli) enum Dtype {
-    /// Whatever there is.
+    /// Any type that the model's files have.
     Auto,
     #[value(aliases = ["half", "fp16", "torch.float16"])]
     Float16,
@@ -49,7 +49,7 @@ impl Dtype {
     }
 }
 
-/// Whole values of transformers' `device_map`, and the devices that they are here.
+/// Words of transformers' `device_map`, and the corresponding devices here.
 const DEVICES: [(&str, &str); 7] = [
     ("auto", "AUTO"),
     ("balanced", "AUTO"),
@@ -60,7 +60,7 @@ const DEVICES: [(&str, &str); 7] = [
     ("mps", "GPU"),
 ];
 
-/// Reads transformers' `device_map`: one of the words, `cuda:1`, or the number of a GPU.
+/// Reads a `device_map` of transformers: a word, `cuda:1`, or the number of a GPU.
 pub(super) fn device(text: &str) -> Result<String, String> {
     let lower = text.to_ascii_lowercase();
     if let Some((_, device)) = DEVICES.iter().find(|(word, _)| *word == lower) {

@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     /// Server, at its `--management_port` if it has one.
     #[arg(value_name = "URL", default_value = USUAL_URL)]
     url: String,
-    /// Prints one table, of one interval, and exits.
+    /// Prints one table, averaged over one interval, and exits.
     #[arg(long)]
     once: bool,
     /// Seconds between two updates; rates are averages over them.
@@ -40,15 +40,15 @@ pub(super) struct Arguments {
     api_key: Option<String>,
 }
 
-/// Puts what follows in the place of what is on the terminal.
+/// Escape sequence that clears the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     block_on(watch(arguments))
 }
 
-/// Looks until nobody reads what it prints, or once. A server that does not answer for a while is
-/// not the end, unless it never has.
+/// Prints tables until nobody reads them, or once. If the server stops answering, it shows the
+/// error and tries again. If it never answered, that is an error.
 async fn watch(arguments: &Arguments) -> Result<(), String> {
     let client = Client::new(&arguments.url, arguments.api_key.clone())?;
     let mut before = Sample::take(&client).await?;

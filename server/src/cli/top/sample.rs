@@ -1,4 +1,4 @@
-//! One look at a server.
+//! A sample of a server's activity.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -10,35 +10,34 @@ use crate::cli::client::Client;
 const TTFT: &str = "graphmill_time_to_first_token_seconds";
 const REQUESTS: &str = "graphmill_requests_total";
 
-/// What the status and the metrics of a server say.
+/// The status and the metrics of a server at one time.
 pub(super) struct Sample {
     pub(super) at: Instant,
     pub(super) status: Value,
-    /// The open sessions, or why they are not told.
+    /// The open sessions, or the reason why they cannot be listed.
     pub(super) sessions: Result<Value, String>,
-    /// Times to the first token: of each graph, how many were at most so long.
+    /// Histogram of times to the first token, by graph.
     ttft: BTreeMap<String, Vec<Bucket>>,
-    /// Requests of each graph, and those that failed.
+    /// Requests and failed requests, by graph.
     requests: BTreeMap<String, Requests>,
 }
 
-/// A number of measured times.
+/// A bucket of a histogram. `count` includes the buckets below it.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     at_most: f64,
     count: f64,
 }
 
-/// Requests that were answered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Requests {
     pub(super) all: f64,
-    /// Those with a status of 400 and above.
+    /// Requests with a status of 400 or above.
     pub(super) failed: f64,
 }
 
 impl Sample {
-    /// Asks a server.
+    /// Fetches the status and the metrics of a server.
     pub(super) async fn take(client: &Client) -> Result<Self, String> {
         let status = client.get_json("/v3/status").await?;
         let text = client.get("/metrics").await?;
@@ -48,7 +47,7 @@ impl Sample {
 
     fn of(status: Value, sessions: Result<Value, String>, metrics: &str, at: Instant) -> Self {
         let lines = metrics.lines().map(|line| Ok(line.to_owned()));
-        // It fails as its lines do, and these do not.
+        // A parse error would come from the lines, which were read without one.
         let samples = Scrape::parse(lines).map_or(Vec::new(), |scrape| scrape.samples);
         let mut ttft = BTreeMap::new();
         let mut requests: BTreeMap<String, Requests> = BTreeMap::new();
@@ -82,8 +81,8 @@ impl Sample {
         }
     }
 
-    /// The median of the times to the first token in seconds: of those since `before`, or else of
-    /// all.
+    /// Returns the median time to the first token in seconds, of the requests since `before`, or of
+    /// all if there were none.
     pub(super) fn ttft_median(&self, graph: &str, before: &Self) -> Option<f64> {
         let now = self.ttft.get(graph)?;
         let earlier = before
@@ -103,13 +102,13 @@ impl Sample {
             .or_else(|| median(now))
     }
 
-    /// The requests of a graph.
+    /// Returns the numbers of requests of a graph.
     pub(super) fn requests(&self, graph: &str) -> Requests {
         self.requests.get(graph).copied().unwrap_or_default()
     }
 }
 
-/// Half of the times were at most so long, as if those of a bucket lay evenly in it.
+/// Returns the median of a histogram in seconds, as if times were spread evenly within a bucket.
 fn median(buckets: &[Bucket]) -> Option<f64> {
     let half = buckets.last()?.count / 2.0;
     if half <= 0.0 {

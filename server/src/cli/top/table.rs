@@ -1,4 +1,4 @@
-//! Two looks at a server as tables.
+//! Tables of two samples of a server.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::sample::Sample;
 
-/// Writes what a server does, at rates since `before`.
+/// Formats the activity of a server, with rates since `before`.
 pub(super) fn of(now: &Sample, before: &Sample, url: &str) -> String {
     let seconds = now.at.duration_since(before.at).as_secs_f64().max(1e-3);
     let uptime = now.status["uptime_seconds"].as_u64().unwrap_or(0);
@@ -36,9 +36,9 @@ pub(super) fn of(now: &Sample, before: &Sample, url: &str) -> String {
     shown
 }
 
-/// The oldest of the open sessions, which are told first, and how many there are besides.
+/// Formats the oldest open sessions, which the server lists first, and the number of others.
 fn sessions(open: &Value) -> String {
-    /// What fits below the other tables.
+    /// Number of sessions that fit below the other tables.
     const MOST: usize = 10;
     let listed = open["sessions"].as_array().map_or(&[][..], Vec::as_slice);
     if listed.is_empty() {
@@ -62,7 +62,7 @@ fn sessions(open: &Value) -> String {
     shown
 }
 
-/// What fits beside a table.
+/// Shortens a text to what fits beside a table.
 fn short(text: &str) -> String {
     const CHARACTERS: usize = 100;
     text.chars().take(CHARACTERS).collect()
@@ -157,7 +157,7 @@ fn graphs(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
     rows
 }
 
-/// What is to be said of a graph that does not answer.
+/// Returns the progress or the error of a graph that does not answer.
 fn note(graph: &Value) -> String {
     let loading = &graph["loading"];
     if loading.is_object() {
@@ -176,13 +176,13 @@ fn list<'a>(sample: &'a Sample, key: &str) -> impl Iterator<Item = &'a Value> + 
         .iter()
 }
 
-/// The entry of an earlier look that is about the same.
+/// Returns the entry of an earlier sample about the same engine or graph.
 fn same<'a>(before: &'a Sample, list_key: &str, entry: &Value, keys: &[&str]) -> Option<&'a Value> {
     let is_same = |earlier: &&Value| keys.iter().all(|key| earlier[*key] == entry[*key]);
     list(before, list_key).find(is_same)
 }
 
-/// A counter's growth a second. One that began again counts from zero.
+/// Formats the growth of a counter per second. A counter that was reset counts from zero.
 fn rate(now: &Value, earlier: Option<&Value>, key: &str, seconds: f64) -> String {
     let count = number(now, key);
     let earlier = earlier.map_or(count, |earlier| number(earlier, key));
@@ -198,7 +198,7 @@ fn number(of: &Value, key: &str) -> f64 {
     of[key].as_f64().unwrap_or(0.0)
 }
 
-/// A value on one line, without what a terminal would obey.
+/// Formats a value on one line, without control characters.
 fn text(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -207,7 +207,7 @@ fn text(value: &Value) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Columns of equal width; numbers stand right.
+/// Aligns columns. Numbers are aligned to the right.
 fn aligned(rows: &[Row]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();

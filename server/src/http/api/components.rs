@@ -1,13 +1,12 @@
-//! The schemas that operations refer to: answers, events, errors and parts of messages.
+//! Schemas that operations refer to: answers, events, errors and parts of messages.
 
 use serde_json::{Map, Value, json};
 
-/// The schemas, in which `x-one-of` maps the values of `type` to the schemas of objects that have
-/// it, and `x-reads` names what a model has to read for a part of a message.
+/// The schemas. `x-one-of` maps values of `type` to the schemas of objects with this type.
+/// `x-reads` names the medium that a model must read for a part of a message.
 const COMPONENTS: &str = include_str!("components.json");
 
-/// The schemas that the document refers to, with the parts of messages that take no more than
-/// `reads` of a model.
+/// Returns the schemas for the document. Parts of messages are limited to the media in `reads`.
 pub(super) fn components(reads: &[&str]) -> Value {
     let components: Map<String, Value> =
         serde_json::from_str(COMPONENTS).expect("the file is part of the program");
@@ -25,7 +24,7 @@ pub(super) fn components(reads: &[&str]) -> Value {
     Value::Object(expanded.collect())
 }
 
-/// The schema of objects whose `type` tells their form.
+/// Returns the schema of objects whose form depends on `type`.
 fn one_of<'a>(schema: &Value, forms: impl Iterator<Item = (&'a String, &'a Value)>) -> Value {
     let mapping: Map<String, Value> = forms
         .map(|(kind, name)| (kind.clone(), path(name.as_str().unwrap_or_default()).into()))
@@ -39,7 +38,7 @@ fn one_of<'a>(schema: &Value, forms: impl Iterator<Item = (&'a String, &'a Value
     })
 }
 
-/// A reference to a schema.
+/// Returns a reference to a schema.
 pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": path(name) })
 }
@@ -48,8 +47,8 @@ fn path(name: &str) -> String {
     format!("#/components/schemas/{name}")
 }
 
-/// The schemas of the answer at a path and of what its events carry. None where only some of its
-/// fields are known.
+/// Returns the names of the schemas of the answer at a path, and of the data in its events. `None`
+/// if only some of the fields are specified.
 pub(super) fn answer_at(path: &str) -> Option<(&'static str, &'static str)> {
     Some(match path {
         "/v3/chat/completions" => ("ChatCompletion", "ChatCompletionChunk"),
@@ -65,8 +64,8 @@ pub(super) fn answer_at(path: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The schema of an event of a stream. What it carries is JSON, but for the last event of streams
-/// whose events have no names; a stream can end with an error.
+/// Returns the schema of a stream's event. Its data is JSON, except for the last event of streams
+/// without event names. A stream can end with an error.
 pub(super) fn event(carries: Option<&str>, error: &str) -> Value {
     let data = match carries {
         Some(carries) => json!({ "anyOf": [

@@ -1,4 +1,4 @@
-//! The document of `/openapi.json`.
+//! Generation of `/openapi.json`.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
     servable::INFER,
 };
 
-/// The document of some operations on graphs of which so much is known.
+/// Generates the document of operations, for the graphs in `known`.
 pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
     for operation in operations.iter().filter(|operation| operation.listed) {
@@ -36,14 +36,14 @@ pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
         "info": {
             "title": "Graphmill",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Inference pipelines as graphs. An operation says which other paths do the same.",
+            "description": "Inference pipelines as graphs. The description of an operation lists other paths with the same effect.",
         },
         "paths": paths,
         "components": { "schemas": components::components(known.reads) },
     })
 }
 
-/// The other paths of an operation, in a sentence; `None` if it has no others.
+/// Lists the other paths of an operation in a sentence; `None` if it has no others.
 fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
     let bare = |path: &str| {
         let prefixes = ["/v3/v1", "/v3", "/v1"].into_iter();
@@ -60,7 +60,7 @@ fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
     let others: Vec<String> = others
         .map(|other| format!("`{}`", other.path.replace("{*", "{")))
         .collect();
-    (!others.is_empty()).then(|| format!("The same at {}.", others.join(", ")))
+    (!others.is_empty()).then(|| format!("Also available at {}.", others.join(", ")))
 }
 
 fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
@@ -163,7 +163,7 @@ fn described_field(field: &Parameter) -> Value {
     schema
 }
 
-/// The schema of what a parameter can be.
+/// Returns the schema of a parameter.
 fn kind(kind: Kind) -> Value {
     match kind {
         Kind::Text | Kind::OptionalText => json!({ "type": "string" }),
@@ -185,7 +185,8 @@ fn operation_id(method: &str, path: &str) -> String {
     format!("{method}_{}", words.join("_"))
 }
 
-/// The answer, and every status of the error table that the operation can have instead.
+/// Describes the answer of an operation, and each status of the error table that it can have
+/// instead.
 fn responses(operation: &Operation) -> Value {
     let error = operation.body.map(|body| body.dialect.error_form());
     let error = error.unwrap_or("Error");
@@ -260,7 +261,11 @@ fn responses(operation: &Operation) -> Value {
         }
         Answer::Health => {
             let yes = content("application/json", "Yes", &object(&[]));
-            let no = content("application/json", "No; the body says why", &object(&[]));
+            let no = content(
+                "application/json",
+                "No, with the reason in the body",
+                &object(&[]),
+            );
             responses.insert("200".to_owned(), yes);
             responses.insert("503".to_owned(), no);
         }
@@ -271,12 +276,12 @@ fn responses(operation: &Operation) -> Value {
                 ("201", "The new configuration is served", object(&[])),
                 (
                     "400",
-                    "There is no configuration to read; the old one is served",
+                    "The server has no configuration file; the old configuration stays",
                     refused.clone(),
                 ),
                 (
                     "412",
-                    "Something is wrong with it; the old one is served",
+                    "The configuration has errors; the old one stays",
                     refused,
                 ),
             ];
@@ -294,7 +299,7 @@ fn content(media_type: &str, description: &str, schema: &Value) -> Value {
     json!({ "description": description, "content": content })
 }
 
-/// The statuses of causes, each with the codes that it has.
+/// Groups causes by status, each with its possible codes.
 fn by_status(
     causes: impl Iterator<Item = Cause>,
     dialect: Option<&dyn Dialect>,

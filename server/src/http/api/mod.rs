@@ -31,7 +31,7 @@ pub(super) fn operations() -> Vec<Operation> {
     };
     vec![
         document(Operation::get("/openapi.json", openapi)),
-        // As TorchServe has it.
+        // TorchServe serves its description at this path.
         document(Operation::get("/api-description", openapi)).listed(false),
         document(Operation::options("/api-description", openapi)).listed(false),
         document(Operation::options("/", openapi)).listed(false),

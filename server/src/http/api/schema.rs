@@ -1,4 +1,4 @@
-//! The schema of a body: its fields, and which of them go together.
+//! Schemas of bodies: their fields, and rules for combinations of fields.
 
 use graphmill_calculators::{http::dialect::Place, llm::LlmOptions};
 use graphmill_dialects::{
@@ -10,28 +10,29 @@ use serde_json::{Map, Value, json};
 use super::components;
 use crate::http::operation::Body;
 
-/// What is known of the graphs that a document is about.
+/// The graphs that a document describes.
 pub(super) struct Known<'a> {
-    /// The names that requests can have for `model`, each with the endpoints that answer for it;
-    /// none where that is not known.
+    /// Names for `model`, each with the endpoints that answer for it. The list of endpoints is
+    /// empty if they are not known.
     pub(super) models: &'a [(String, Vec<&'static str>)],
-    /// A graph of tensors that a run can be shown for, and the body of the run.
+    /// Graph of tensors for the example of a run, and the example's body.
     pub(super) run: Option<&'a (String, Value)>,
-    /// The media that all models for chat read beside text: `image`, `audio`.
+    /// Media that every chat model reads besides text: `image`, `audio`.
     pub(super) reads: &'a [&'static str],
-    /// Tokens of the smallest vocabulary of a model that generates.
+    /// Size of the smallest vocabulary of a model that generates.
     pub(super) vocabulary: usize,
-    /// Tokens of the smallest vocabulary of a model that embeds.
+    /// Size of the smallest vocabulary of a model that embeds.
     pub(super) embedding_vocabulary: usize,
 }
 
 impl Known<'_> {
-    /// The names of all graphs.
+    /// Returns the names of all graphs.
     pub(super) fn names(&self) -> Vec<&str> {
         self.models.iter().map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The names of those that answer at an endpoint; of all where none is known to.
+    /// Returns the names of the graphs that answer at an endpoint; of all graphs if none is known
+    /// to.
     pub(super) fn names_at(&self, endpoint: &str) -> Vec<&str> {
         if self.answers_at(endpoint) {
             self.serving(endpoint).collect()
@@ -46,7 +47,7 @@ impl Known<'_> {
     }
 
     fn serving(&self, endpoint: &str) -> impl Iterator<Item = &str> {
-        // What has tokens continues prompts.
+        // A graph that can tokenize can also continue prompts.
         let endpoint = match endpoint {
             TOKENIZE | DETOKENIZE | ENCODE => COMPLETIONS,
             _ => endpoint,
@@ -58,8 +59,8 @@ impl Known<'_> {
     }
 }
 
-/// The body of an operation. `x-fields` lists what can be in it besides its properties: fields that
-/// no schema can describe, and for a question about prompts those that do not change the prompt.
+/// Returns the schema of an operation's body. `x-fields` lists additional fields: fields without a
+/// schema, and for questions about a prompt the fields that do not change it.
 pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let (endpoint, only) = (body.endpoint(), body.only());
     let mut required = body.route.required.to_vec();
@@ -72,7 +73,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     let fields = schema::endpoint(endpoint).map(|endpoint| &endpoint.fields);
     for (name, field) in fields.into_iter().flatten() {
         let is_shown = only.is_none_or(|only| only.contains(&name.as_str()));
-        // Generators of clients take no field that has no value.
+        // Generators of clients do not accept an `enum` without values.
         let has_values = field["enum"].as_array().is_none_or(|all| !all.is_empty());
         let is_property = is_shown && has_values && field["x-beyond"] != true;
         let mut schema = if is_property {
@@ -107,7 +108,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
     schema
 }
 
-/// The schema of the values of a field that are accepted whatever the model.
+/// Returns the schema of a field, with the values that every model accepts.
 fn shown(name: &str, field: &Value, body: Body, known: &Known<'_>) -> Value {
     let mut schema = field.clone();
     let most = match body.endpoint() {
@@ -120,9 +121,9 @@ fn shown(name: &str, field: &Value, body: Body, known: &Known<'_>) -> Value {
     }
     let options = LlmOptions::default();
     match name {
-        // Shorter deadlines are accepted, but a request may miss them.
+        // Lower values are accepted, but a request may not finish in time.
         "timeout" => schema = json!({ "type": "number", "minimum": 1 }),
-        // What a graph allows unless its options say otherwise, where it generates.
+        // The default limit of a graph that generates.
         "n" if body.only().is_none() && schema.get("maximum").is_some() => {
             schema["maximum"] = json!(options.node.best_of_limit - 1);
         }
@@ -139,7 +140,7 @@ fn shown(name: &str, field: &Value, body: Body, known: &Known<'_>) -> Value {
     }
 }
 
-/// Leaves out what only checks use, and tells the last token of the model.
+/// Removes keywords that only the checks use, and inserts the last token id of the model.
 fn strip(schema: &mut Value, last_token: usize) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(|it| strip(it, last_token)),
@@ -181,7 +182,7 @@ fn strip(schema: &mut Value, last_token: usize) {
             let required = required.as_array().map_or(&[][..], Vec::as_slice);
             if let Some(Value::Object(inside)) = fields.get_mut("properties") {
                 inside.retain(|_, field| field["enum"] != json!([]));
-                // Null is the same as no field.
+                // A field that is `null` counts as missing.
                 for (_, field) in inside
                     .iter_mut()
                     .filter(|(name, _)| !required.contains(&json!(name)))
@@ -198,8 +199,7 @@ fn strip(schema: &mut Value, last_token: usize) {
     }
 }
 
-/// The schema of one value. Generators of clients take lists of strings for `enum`, and no values
-/// of other types.
+/// Returns the schema of a constant. Generators of clients support `enum` with strings only.
 fn exactly(value: &Value) -> Value {
     match value {
         Value::Array(values) => json!({
@@ -213,9 +213,9 @@ fn exactly(value: &Value) -> Value {
     }
 }
 
-/// The schema of the field that names the graph.
+/// Returns the schema of the field that names the graph.
 fn model(required: &[&str], names: &[&str]) -> Value {
-    // The names are known, which is more than the field's schema says.
+    // The list of names is more precise than the field's own schema.
     let mut model = one_of(names);
     if !required.contains(&"model") {
         model = json!({ "anyOf": [model, { "type": "null" }] });
@@ -224,7 +224,7 @@ fn model(required: &[&str], names: &[&str]) -> Value {
     model
 }
 
-/// The schema of a name of a graph; of any text where there are none.
+/// Returns the schema of a graph's name; of any string if there are no graphs.
 pub(super) fn one_of(names: &[&str]) -> Value {
     match names {
         [] => json!({ "type": "string" }),
@@ -232,8 +232,9 @@ pub(super) fn one_of(names: &[&str]) -> Value {
     }
 }
 
-/// The rules of fields that need another one, each as two ways out: the other field is there, or
-/// this one asks for nothing. `needs` has fields with the switch that each needs.
+/// Returns the rules for fields that need another field. Each rule has two alternatives: the other
+/// field is set, or this field has no effect. `needs` lists fields, each with the switch that it
+/// needs.
 fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Map<String, Value> {
     let with =
         |name: &str, value: Value| json!({ "properties": { name: value }, "required": [name] });
@@ -270,7 +271,7 @@ fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Map<String,
         .chain(rules)
         .filter(|(name, ..)| properties.contains_key(*name))
         .map(|(name, with, or)| {
-            // Only a limit of 0 needs an echo.
+            // Only `max_tokens` of 0 needs `echo`.
             let asks = if name == "echo" { "max_tokens" } else { name };
             (asks.to_owned(), json!({ "anyOf": [with, or] }))
         })

@@ -1,7 +1,6 @@
-//! The body of a POST: scanned once, the name of the graph it is for, and its deadline. What the
-//! other fields may say is decided by the graph's request node. Bodies that are forms
-//! (`multipart/form-data`) become JSON: what reads the fields of a dialect then reads those of a
-//! form, too.
+//! Bodies of POST requests: scanned once for the name of the graph and the deadline. The graph's
+//! request node checks the other fields. Forms (`multipart/form-data`) become JSON, so that the
+//! same code reads the fields of both.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -22,11 +21,11 @@ use crate::{
     servable::Servable,
 };
 
-/// Longer bodies are scanned off the threads that serve requests: to scan this many bytes takes
-/// less than a millisecond.
+/// Size above which a body is scanned outside of the threads that serve requests. Scanning this
+/// many bytes takes less than a millisecond.
 const INLINE_BYTES: usize = 256 << 10;
 
-/// The field for the form of an answer that continues a text.
+/// Field for the form of answers at `/generate`.
 const GENERATE_FORM: &str = "generate_form";
 
 /// A body that is a JSON object.
@@ -36,7 +35,8 @@ pub(super) struct ParsedBody {
 }
 
 impl ParsedBody {
-    /// Scans what was read. `file`: the name of the file that a form may have in this dialect.
+    /// Scans a body that was read. `file` is the name of the file field that a form may have in
+    /// this dialect.
     pub(super) async fn parse(
         headers: &HeaderMap,
         file: Option<&'static str>,
@@ -57,7 +57,7 @@ impl ParsedBody {
         })
     }
 
-    /// Puts in what the path says of the graph; refuses a body that says something else.
+    /// Inserts the graph's name and version from the path. Refuses a body with others.
     pub(super) fn is_for(&mut self, name: &str, version: &str) -> Result<(), Failure> {
         for (field, said) in [
             ("model", name),
@@ -65,7 +65,10 @@ impl ParsedBody {
             ("model_version", version),
         ] {
             if self.json.get(field)?.is_some_and(|value| value != said) {
-                return Err(wrong(field, format_args!("the path says `{said}`")));
+                return Err(wrong(
+                    field,
+                    format_args!("expected `{said}`, as in the path"),
+                ));
             }
             if let Some(json) = Arc::get_mut(&mut self.json) {
                 json.insert(field, said.into());
@@ -74,15 +77,15 @@ impl ParsedBody {
         Ok(())
     }
 
-    /// Puts a field in.
+    /// Inserts a field into the body.
     pub(super) fn insert(&mut self, name: &str, value: Value) {
         if let Some(json) = Arc::get_mut(&mut self.json) {
             json.insert(name, value);
         }
     }
 
-    /// Puts in what the configuration says of a graph's answers, where a dialect has a field for it
-    /// and the body leaves that out.
+    /// Inserts the form of answers from the graph's configuration, if the dialect has a field for
+    /// it that the body leaves out.
     pub(super) fn fill(&mut self, target: Option<Target>, graph: &Servable) {
         let endpoint = target.and_then(|target| schema::endpoint(target.dialect.endpoint()));
         let has = |name: &str| endpoint.is_some_and(|it| it.fields.contains_key(name));
@@ -94,7 +97,7 @@ impl ParsedBody {
         }
     }
 
-    /// The field that holds the prompt.
+    /// Returns the name of the field that holds the prompt.
     pub(super) fn prompt_field(&self) -> Option<&'static str> {
         let texts = [
             "messages",
@@ -110,8 +113,8 @@ impl ParsedBody {
             .find(|field| self.json.has(field))
     }
 
-    /// The time of its field `timeout`, in seconds. One that is no positive number is for the graph
-    /// to refuse.
+    /// Returns the value of `timeout`, which is in seconds. `None` if it is not a positive number;
+    /// the graph refuses that.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let seconds = self.json.short("timeout").and_then(Value::as_f64);
         seconds
@@ -119,8 +122,7 @@ impl ParsedBody {
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
     }
 
-    /// The graph that the request names. Nothing else of the body has been made a value when this
-    /// is asked.
+    /// Returns the name of the graph in the body. Only this field is parsed for it.
     pub(super) fn model(&self) -> Result<&str, Failure> {
         let (code, message) = match self.json.get("model")? {
             Some(Value::String(name)) if !name.is_empty() => return Ok(name),
@@ -139,26 +141,28 @@ impl ParsedBody {
     }
 }
 
-/// The end of the name of a field that is one of several in a list.
+/// Suffix of field names that can occur several times in a form.
 const LISTED: &str = "[]";
 
-/// The boundary of a form; none for a body that is something else. The failure is that of a form
-/// without one.
+/// Returns the boundary of a form; `None` if the body is not a form.
+///
+/// # Errors
+/// If a form has no boundary.
 pub(in crate::http) fn boundary(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok());
     match kind.map(multer::parse_boundary) {
         Some(Ok(boundary)) => Ok(Some(boundary)),
         Some(Err(multer::Error::NoBoundary)) => {
-            let why = "the body is no form: `boundary` is missing in its `content-type`, which clients set by themselves";
+            let why = "the body is not a form: `boundary` is missing in `content-type`; leave that header to the client library";
             Err(Failure::new(Cause::BadRequest, why))
         }
         _ => Ok(None),
     }
 }
 
-/// A body as JSON: as it is, or the object that a form with a `file` of this name stands for.
-/// `share` is what the request has of the budget of bodies.
+/// Returns a body as JSON. A form becomes an object; its file field has the name `file`. `share` is
+/// the request's share of the budget of bodies.
 async fn as_json(
     headers: &HeaderMap,
     file: Option<&'static str>,
@@ -174,9 +178,9 @@ async fn as_json(
     let mut lease = share.lease();
     let encode = move || {
         let mut object = Map::new();
-        // All of the body is there: nothing is waited for.
+        // The whole body is in memory, so this does not block.
         for FormPart { name, bytes, .. } in block_on(parts(body, boundary))? {
-            // A file takes a third more as Base64, and is there twice until it is written.
+            // Base64 makes a file a third larger, and it is in memory twice until it is written.
             lease.take(bytes.len() / 3 * 4 + name.len() + 8)?;
             add(&mut object, name, &bytes, file)?;
         }
@@ -195,18 +199,18 @@ pub(in crate::http) fn too_many_fields() -> Failure {
 /// A field of a form.
 pub(in crate::http) struct FormPart {
     pub(in crate::http) name: String,
-    /// The media type of a file; none of a text.
+    /// Media type of a file; `None` for a text.
     pub(in crate::http) media_type: Option<String>,
     pub(in crate::http) bytes: Bytes,
 }
 
-/// The fields of a form, in order.
+/// Reads the fields of a form in order.
 pub(in crate::http) async fn parts(
     body: Bytes,
     boundary: String,
 ) -> Result<Vec<FormPart>, Failure> {
     let refused = |error: multer::Error| {
-        let why = format!("the body is no form (multipart/form-data): {error}");
+        let why = format!("the body is not a form (multipart/form-data): {error}");
         Failure::new(Cause::BadRequest, why)
     };
     let whole = stream::iter([Ok::<_, Infallible>(body)]);
@@ -239,7 +243,7 @@ fn add(
         return Ok(());
     }
     let text = str::from_utf8(bytes).map_err(|_| {
-        let failure = Failure::new(Cause::BadRequest, format!("`{name}` is no text in UTF-8"));
+        let failure = Failure::new(Cause::BadRequest, format!("`{name}` is not UTF-8 text"));
         failure.of_field(name.clone()).with_code("invalid_value")
     })?;
     let value = Some(text).filter(|_| schema::is_value(&name));

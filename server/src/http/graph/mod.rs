@@ -1,4 +1,5 @@
-//! A POST that a graph answers: the body goes in as one packet, and what comes out is the answer.
+//! POST requests that graphs answer. The body becomes one packet, and the output packets become the
+//! answer.
 //!
 //! The status line waits for the first packet, so that whatever fails before it has its own status.
 //! From then on the session belongs to the answer's body: a client that leaves drops the body, and
@@ -58,13 +59,14 @@ struct Head {
     who: RequestContext,
     parts: Parts,
     target: Option<Target>,
-    /// Share of the body budget that its body holds.
+    /// The body's share of the budget of all bodies.
     share: Arc<Share>,
-    /// Takes in the answer, beside the client.
+    /// Receives the answer, too, for a stored conversation.
     listener: Option<Listener>,
 }
 
-/// Time for which a connection can tell, from its deadline on, that a body did not come.
+/// Additional time after the deadline, in which the connection can report that a body did not
+/// arrive.
 const NOTICE: Duration = Duration::from_millis(10);
 
 /// Splits a request into its head and its body, read as far as the limit allows.
@@ -83,14 +85,15 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
         let file = head.target.and_then(|target| target.dialect.file_field());
         ParsedBody::parse(headers, file, bytes, &head.share).await
     };
-    // A body that does not come is told of by the connection.
+    // The connection reports a body that does not arrive.
     let due = head.who.deadline(None);
     let due = due.map(|at| at.max(Instant::now() + ON_ITS_WAY) + NOTICE);
     let body = app.runner.guard(due).wait(reading).await;
     Ok((head, body))
 }
 
-/// A path of a dialect. Clients of servers with one model may name none.
+/// Answers a request at a path of a dialect. Clients of servers with a single model may name no
+/// graph.
 pub(crate) async fn endpoint(
     State(app): State<Arc<App>>,
     request: Request,
@@ -106,7 +109,7 @@ pub(crate) async fn endpoint(
     let refused = |failure: Failure| {
         let mut refused = failure.into_response();
         if let Some(target) = meant {
-            // The path alone does not tell the dialect.
+            // The path alone does not determine the dialect.
             refused.extensions_mut().insert(target);
         }
         refused
@@ -114,7 +117,7 @@ pub(crate) async fn endpoint(
     Ok(answered.unwrap_or_else(refused))
 }
 
-/// Answers a request at a path of a dialect, which is that of the target.
+/// Answers a request in the dialect of its target.
 async fn answer_meant(
     app: &App,
     mut head: Head,
@@ -135,7 +138,7 @@ async fn answer_meant(
     answer(app, &name, head, body).await
 }
 
-/// Fields that tell the dialects of `/invocations` apart.
+/// Fields that distinguish the dialects of `/invocations`.
 const INVOCATIONS: [(&str, &str); 4] = [
     ("messages", bodies::CHAT),
     ("prompt", bodies::COMPLETIONS),
@@ -143,7 +146,7 @@ const INVOCATIONS: [(&str, &str); 4] = [
     ("input", bodies::EMBEDDINGS),
 ];
 
-/// SageMaker's path, whose clients need not name the graph.
+/// Answers a request at SageMaker's path, whose clients need not name the graph.
 pub(crate) async fn invocation(
     State(app): State<Arc<App>>,
     request: Request,
@@ -157,8 +160,7 @@ pub(crate) async fn invocation(
         let fields = INVOCATIONS
             .map(|(field, _)| format!("`{field}`"))
             .join(", ");
-        let message =
-            format!("the body has none of the fields {fields}, which say what it asks for");
+        let message = format!("the body has none of the fields {fields}: expected one of them");
         Failure::new(Cause::BadRequest, message).with_code("missing_required_parameter")
     })?;
     let purpose = Some(Purpose::Answer);
@@ -167,13 +169,14 @@ pub(crate) async fn invocation(
     answer(&app, &name, head, body).await
 }
 
-/// Names that clients of servers with one model send where their users give none: those of
-/// `huggingface_hub` and of `text-generation`.
+/// Names that clients of servers with a single model send by default: `huggingface_hub` and
+/// `text-generation`.
 const NO_NAMES: [&str; 2] = ["dummy", "tgi"];
 
-/// The name of the graph for a request: the one that the body says. Where it says none, or one that
-/// is not served, the one that answers such requests, if the server allows that; where it says none,
-/// or one of [`NO_NAMES`], also if the path or the dialect needs none. That is put into the body.
+/// Returns the name of the graph for a request, which is usually the one in the body. A default
+/// graph is inserted into the body and returned in these cases: the server allows it, and the name
+/// is missing or unknown; the name is one of [`NO_NAMES`]; or the name is missing, and the path or
+/// the dialect needs none.
 fn choose_graph(
     app: &App,
     head: &Head,
@@ -214,7 +217,7 @@ fn choose_graph(
     Ok(graph.graph().to_owned())
 }
 
-/// A path of a dialect that names the graph, and perhaps its version.
+/// Answers a request at a path that names the graph, and perhaps its version.
 pub(crate) async fn answer_named(
     app: &App,
     name: &str,
@@ -229,8 +232,8 @@ pub(crate) async fn answer_named(
     answer(app, &versioned, head, body).await
 }
 
-/// Any other path. The graph is named by `model`, or by the path itself; where neither names one,
-/// the path is unknown.
+/// Answers a request at any other path. `model`, or the path itself, names the graph. If neither
+/// does, the path is unknown.
 pub(crate) async fn any_path(
     State(app): State<Arc<App>>,
     request: Request,
@@ -286,7 +289,7 @@ async fn answer(
         RunTrace::new(request, graph, head.target, &body.json, tally)
     });
     let payload = payload(&head, body, ready.adapter.clone());
-    // Before the answer's end is sent: the next request may follow at once.
+    // Before the end of the answer is sent, because the next request may follow at once.
     let settlement = who.settlement();
     let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
     let (headers, first) = first_response(&mut run).await.map_err(|failure| {
@@ -335,7 +338,7 @@ async fn answer(
     Ok(residence.tell(response))
 }
 
-/// Fetches the images of a request for text.
+/// Fetches the images that a text request names.
 async fn with_images(
     app: &App,
     head: &Head,
@@ -354,7 +357,7 @@ async fn with_images(
     Ok(body)
 }
 
-/// The part of a request that the graph sees. Keys of this server are not for graphs.
+/// Returns the part of a request that the graph sees, without keys of this server.
 fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequestPayload {
     let has_key = head.who.caller.is_some();
     let seen = head.parts.headers.iter();
@@ -371,7 +374,7 @@ fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequ
     }
 }
 
-/// Waits for the headers that an answer begins with, and the packet behind them.
+/// Waits for the headers of an answer, and the first packet after them.
 pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
     let mut headers = HeaderMap::new();
     loop {
@@ -387,8 +390,8 @@ pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResp
     }
 }
 
-/// Says when a request that found no room may find some: when the limit of its key has it again, or
-/// when the queue of the model has been worked off, as far as what waits is its own or others'.
+/// Adds the time to retry after to a failure: when the key's limit allows a request again, or when
+/// the model's queue should be empty.
 pub(crate) fn when_to_retry(
     failure: Failure,
     servable: &Servable,

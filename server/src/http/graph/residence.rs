@@ -1,4 +1,4 @@
-//! Requests that say how long their graph stays in memory, or ask for nothing else.
+//! Requests that set how long their graph stays in memory, or that only load or unload it.
 
 use axum::{
     Json,
@@ -11,20 +11,20 @@ use graphmill_dialects::bodies::ollama::KEEP_ALIVE;
 use super::Head;
 use crate::{errors::Failure, servable::Servable};
 
-/// The header that names what a request says without effect.
+/// Response header that names fields without effect.
 pub(super) const IGNORED: &str = "x-ignored-fields";
 
-/// Wish of a request about the memory of its graph.
+/// The wish of a request about the time that its graph stays in memory.
 pub(super) struct Residence {
     dialect: Option<&'static dyn Dialect>,
-    /// True if the graph leaves memory behind the answer.
+    /// True to unload the graph after the answer.
     pub(super) unloads: bool,
     is_ignored: bool,
 }
 
 impl Residence {
-    /// Reads what a request says. Operators alone have a graph unloaded, if the next request has it
-    /// loaded again.
+    /// Reads the wish of a request. Only operators can unload a graph, and only one that the next
+    /// request loads again.
     pub(super) fn read(head: &Head, graph: &Servable, body: &JsonBody) -> Result<Self, Failure> {
         let dialect = head.target.map(|target| target.dialect);
         let said = dialect.map_or(Ok(None), |dialect| dialect.unloads(body))?;
@@ -36,7 +36,7 @@ impl Residence {
         })
     }
 
-    /// The answer to a request that asks for nothing else.
+    /// Returns the answer to a request that only loads or unloads; `None` for others.
     pub(super) fn answer(&self, body: &JsonBody) -> Result<Option<Response>, Failure> {
         let answer = self
             .dialect
@@ -44,7 +44,7 @@ impl Residence {
         Ok(answer.map(|answer| self.tell(Json(answer).into_response())))
     }
 
-    /// The same response, with the header that names the wish where it has no effect.
+    /// Adds the header that names the field, if the wish has no effect.
     pub(super) fn tell(&self, mut response: Response) -> Response {
         if self.is_ignored {
             let name = HeaderValue::from_static(KEEP_ALIVE);

@@ -1,8 +1,8 @@
-//! The routes that lead to graphs, whatever their dialect. What a body may say and how an answer
-//! looks is decided by the graph's nodes.
+//! Routes that lead to graphs, for all dialects. The graph's nodes check the fields of a body and
+//! write the answer.
 //!
-//! A POST anywhere under the prefixes of dialects goes to the graph that `model` names, as in
-//! OpenVINO Model Server: which paths mean something is the graph's business, not the router's.
+//! As in OpenVINO Model Server, a POST to any path under the prefixes of dialects goes to the graph
+//! that `model` names. The graph decides which of these paths have a meaning.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -25,10 +25,10 @@ use crate::{
     },
 };
 
-/// The path of what is behind the name of a graph, which can have slashes.
+/// Path for everything after the name of a graph, which can contain slashes.
 pub(in crate::http) const BEHIND_GRAPH: &str = "/v2/models/{*name}";
 
-/// The operations of all dialects.
+/// Returns the operations of all dialects.
 pub(in crate::http) fn operations() -> Vec<Operation> {
     let bodies = dialect_table::all().flat_map(|dialect| {
         let routes = dialect.routes().iter();
@@ -60,19 +60,19 @@ fn operations_with(body: Body) -> Vec<Operation> {
             return vec![told(Operation::behind("post", &path))];
         }
     };
-    // Servers of one model have no prefix, and no name.
+    // On servers with a single model, these paths have no prefix and no name.
     let bare = route.purpose.needs_no_model().then_some(&"");
     let each = prefixes.iter().chain(bare);
     let operations = each.map(|prefix| {
         let path = format!("{prefix}/{}", route.path);
-        // Paths without a prefix are those of another server, whose documentation has them.
+        // Paths without a prefix belong to other servers, and are documented there.
         let is_listed = *prefix == prefixes[0] && !prefix.is_empty();
         told(Operation::post(&path, endpoint)).listed(is_listed)
     });
     operations.collect()
 }
 
-/// The paths below those of dialects.
+/// Returns the paths below those of dialects.
 fn below() -> impl Iterator<Item = (String, Target)> {
     dialect_table::all().flat_map(|dialect| {
         let own = match dialect.place() {
@@ -87,7 +87,7 @@ fn below() -> impl Iterator<Item = (String, Target)> {
     })
 }
 
-/// Any other path, which a graph may serve.
+/// Returns the routes for all other paths that a graph may serve.
 pub(in crate::http) fn other_paths() -> Router<Arc<App>> {
     let below = below().map(|(path, _)| path);
     let others = ["/v1/{*path}", "/v3/{*path}"].map(str::to_owned);
@@ -96,12 +96,12 @@ pub(in crate::http) fn other_paths() -> Router<Arc<App>> {
     })
 }
 
-/// The target of each route of a dialect.
+/// Targets by route, for all dialects.
 #[derive(Clone)]
 pub(crate) struct Targets(Arc<HashMap<String, Target>>);
 
 impl Targets {
-    /// The targets of all dialects.
+    /// Collects the targets of all dialects.
     pub(crate) fn new() -> Self {
         let served = operations().into_iter().filter_map(|operation| {
             let Body { dialect, route } = operation.body?;
@@ -111,8 +111,8 @@ impl Targets {
         Self(Arc::new(below().chain(served).collect()))
     }
 
-    /// The target of a request, by its route; where the route ends in the name of a graph, by what
-    /// is behind the name, too.
+    /// Returns the target of a request by its route. If the route ends with the name of a graph,
+    /// the part of the path after the name counts, too.
     pub(in crate::http) fn find(&self, request: &Request) -> Option<Target> {
         let route = request.extensions().get::<MatchedPath>()?.as_str();
         let behind_name = || {

@@ -1,5 +1,5 @@
-//! A session's packets as a stream of events. However it ends, the client can tell: `[DONE]`, a last
-//! event that says so, or one with an error.
+//! Streams of events from a session's packets. The end is always visible to the client: `[DONE]`, a
+//! final event of the dialect, or an error event.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -22,35 +22,35 @@ use crate::{
     run::{Entry, Run},
 };
 
-/// Most bytes in one write, where more events wait: a client that reads slowly must not make this
-/// buffer grow.
+/// Maximum number of bytes in one write while more events wait, so that a slow client does not make
+/// the buffer grow.
 const WRITE_BYTES: usize = 16 << 10;
 
-/// The events of an answer. Dropping them ends the session.
+/// Events of an answer. Dropping them ends the session.
 pub(super) struct Events {
-    /// The packet to write next, where it has been taken already.
+    /// Packet to write next, if it was already taken from the session.
     pub(super) next: Option<HttpResponse>,
-    /// Takes in the data of events, beside the client.
+    /// Receives the data of events, too, for a stored conversation.
     pub(super) listener: Option<Listener>,
     pub(super) run: Run,
     pub(super) entry: Entry,
     pub(super) _settlement: Option<Settlement>,
-    /// The longest silence.
+    /// Maximum silence before a comment is sent.
     pub(super) keep_alive: Duration,
-    /// The form of a failure.
+    /// Dialect for failures; `None` uses OpenAI's form.
     pub(super) dialect: Option<&'static dyn Dialect>,
     pub(super) framing: Framing,
-    /// True if the end tells what the answer took.
+    /// True to add timings to the end of the stream.
     pub(super) with_timings: bool,
-    /// Events with names so far.
+    /// Number of named events so far.
     pub(super) named: u64,
 }
 
-/// What one write of a body makes, and what is left to write from.
+/// The result of a write, and the events that are left.
 type Written = (Result<Bytes, Infallible>, Option<Events>);
 
 impl Events {
-    /// The answer that has them.
+    /// Creates the response that streams the events.
     pub(super) fn into_response(self) -> Response {
         let framing = self.framing;
         let body = stream::unfold(
@@ -60,7 +60,7 @@ impl Events {
         frames::response(framing, Body::from_stream(body))
     }
 
-    /// Writes what is there, at least one event; a comment if nothing comes for long.
+    /// Writes the available events, at least one; a comment after a long silence.
     async fn write(mut self) -> Written {
         let mut out = BytesMut::new();
         let mut packet = match self.next.take() {
@@ -94,7 +94,7 @@ impl Events {
                     frames::write_done(self.framing, &mut out);
                     return self.end(out).await;
                 }
-                Ok(Some(HttpResponse::Header { .. })) => {} // too late to have an effect
+                Ok(Some(HttpResponse::Header { .. })) => {} // headers have been sent
                 Ok(Some(HttpResponse::Body { .. })) => {
                     let failure = no_answer("a whole body inside a stream of events");
                     return self.fail(out, &failure);

@@ -1,5 +1,5 @@
-//! `POST /v2/models/{name}/infer`: one run of a graph. The tensors of its answer are in the JSON, or
-//! behind it where they are wanted there.
+//! `POST /v2/models/{name}/infer`: runs a graph once. The tensors of the answer are in the JSON, or
+//! in binary form after it if the client wants that.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -27,11 +27,11 @@ use crate::{
     run::RequestContext,
 };
 
-/// Longer bodies are read off the threads that serve requests: to read this many bytes of JSON
-/// takes less than a few milliseconds.
+/// Size above which a body is read outside of the threads that serve requests. Reading this many
+/// bytes of JSON takes at most a few milliseconds.
 const INLINE_BYTES: usize = 256 << 10;
 
-/// Runs a graph and answers with its tensors.
+/// Runs a graph and returns its output tensors.
 pub(super) async fn infer(
     app: &Arc<App>,
     name: &str,
@@ -55,7 +55,7 @@ pub(super) async fn infer(
     let binary = kserve::is_set(&request.run.parameters, BINARY_OUTPUT);
     let outcome = kserve::run(&app.sequences, &who, request.run).await?;
     share.is_read();
-    // Those that are wanted are in the order of the request.
+    // Outputs that the request names are in its order.
     let wanted = request.behind.into_iter().chain(std::iter::repeat(None));
     let tensors = outcome.tensors.into_iter().zip(wanted);
     let tensors = tensors.map(|((name, tensor), wanted)| (name, tensor, wanted.unwrap_or(binary)));
@@ -87,7 +87,7 @@ struct Output<'a> {
     data: Option<Box<RawValue>>,
 }
 
-/// Writes an answer of tensors, each with its name and whether it is wanted behind the JSON.
+/// Writes an answer. Each tensor has its name, and true if it is sent in binary form.
 fn write(
     label: &Label,
     id: Option<&str>,
@@ -96,7 +96,7 @@ fn write(
 ) -> Result<Response, Failure> {
     let in_json = tensors.iter().filter(|(.., binary)| !binary);
     let bytes: usize = in_json.map(|(_, tensor, _)| json_bytes(tensor)).sum();
-    // A text that grows, and the answer that it is copied into.
+    // A growing string, and the answer that it is copied into.
     let _claim = claim(3 * bytes as u64)?;
     let mut outputs = Vec::with_capacity(tensors.len());
     for (name, tensor, binary) in tensors {
@@ -125,7 +125,7 @@ fn write(
     if behind.is_empty() {
         return Ok(([(header::CONTENT_TYPE, "application/json")], json).into_response());
     }
-    // Tensors go to the wire from where they are. A body of parts does not know how long it is.
+    // Tensors are sent without a copy. A body of parts does not know its length.
     let length = json.len() + behind.iter().map(Bytes::len).sum::<usize>();
     let content_type = HeaderValue::from_static("application/octet-stream");
     let headers = [
@@ -138,10 +138,10 @@ fn write(
     Ok((headers, Body::from_stream(parts)).into_response())
 }
 
-/// Bytes that a tensor takes in JSON at most.
+/// Returns the maximum size of a tensor in JSON, in bytes.
 fn json_bytes(tensor: &Tensor) -> usize {
     if tensor.datatype() != Datatype::Bytes {
-        // A truth value is one byte, and a word with a comma.
+        // A boolean is one byte, but a word and a comma in JSON.
         return tensor.data().len() * 6;
     }
     let escaped = |byte: &u8| match byte {

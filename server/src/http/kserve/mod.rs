@@ -1,5 +1,5 @@
-//! KServe's Open Inference Protocol over REST, `/v2`: health, what the server and its graphs are,
-//! runs of graphs with tensors, and the extensions of Triton that its clients call.
+//! KServe's Open Inference Protocol over REST, `/v2`: health, descriptions of the server and its
+//! graphs, runs of graphs with tensors, and the extensions of Triton that its clients use.
 
 mod infer;
 mod models;
@@ -31,34 +31,34 @@ use crate::{
     run::RequestContext,
 };
 
-/// Why a question about a graph may not be answered.
+/// Causes of failures of questions about a graph.
 #[rustfmt::skip]
 const OF_A_GRAPH: &[Cause] = &[
     Cause::UnknownModel, Cause::UnknownRoute, Cause::QueueFull, Cause::Loading, Cause::GraphFailed, Cause::NoMemory, Cause::Deadline,
 ];
 
-/// Why what is sent may not be answered.
+/// Causes of failures of requests with a body.
 #[rustfmt::skip]
 const OF_REQUESTS: &[Cause] = &[
     Cause::BadRequest, Cause::UnknownModel, Cause::UnknownRoute, Cause::NotFound, Cause::Unsupported, Cause::QueueFull, Cause::Loading,
     Cause::GraphFailed, Cause::Unavailable, Cause::Deadline, Cause::Cancelled, Cause::NodeFailed, Cause::NoAnswer, Cause::RateLimited,
 ];
 
-/// The path of a run of a graph.
+/// Path that runs a graph.
 pub(super) const INFER: &str = "/v2/models/{name}/infer";
 
-/// The path of version 1, whose names end in a verb.
+/// Path of version 1 of the protocol, whose names end with a verb.
 const OF_VERSION_1: &str = "/v1/models/{*name}";
 
 #[rustfmt::skip]
 const OF_A_RUN: &[Parameter] = &[
-    Parameter::new("inputs", Kind::Objects, "The tensors: `name`, `datatype`, `shape` and `data` of each"),
-    Parameter::new("outputs", Kind::OptionalObjects, "The only outputs that are answered: `name` of each; all"),
-    Parameter::new("id", Kind::OptionalText, "What the answer has for `id`"),
-    Parameter::new("parameters", Kind::Object, "The side packets of the run"),
+    Parameter::new("inputs", Kind::Objects, "Input tensors, each with `name`, `datatype`, `shape` and `data`"),
+    Parameter::new("outputs", Kind::OptionalObjects, "Outputs to return, each with `name`. Default: all"),
+    Parameter::new("id", Kind::OptionalText, "Value of `id` in the answer"),
+    Parameter::new("parameters", Kind::Object, "Side packets of the run, by name"),
 ];
 
-/// Shared memory, of which there is none.
+/// Names of Triton's shared memory extensions, which are not supported.
 const SHARED_MEMORY: [&str; 2] = ["systemsharedmemory", "cudasharedmemory"];
 
 #[rustfmt::skip]
@@ -68,39 +68,39 @@ pub(super) fn operations() -> Vec<Operation> {
     let managed = [
         Operation::post("/v2/repository/index", models::index).about(Models, "The state of each graph, for Triton's clients").answers(List),
         Operation::post("/v2/repository/models/{*name}", models::change).listed(false),
-        Operation::behind("post", "/v2/repository/models/{name}/load").about(Models, "Loads a graph as its files are now, for Triton's clients"),
-        Operation::behind("post", "/v2/repository/models/{name}/unload").about(Models, "Unloads a graph until it is loaded again by its name"),
-        Operation::get("/v2/logging", || async { Json(kserve::log_settings().settings) }).about(Server, "How much is logged").listed(false),
-        Operation::post("/v2/logging", models::set_log).about(Server, "Changes how much is logged").listed(false),
-        Operation::get("/v2/trace/setting", |State(app): State<Arc<App>>| async move { models::trace_settings(&app) }).about(Server, "Whether requests are traced").listed(false),
-        Operation::post("/v2/trace/setting", models::set_traces).about(Server, "Refuses other settings than those that there are").listed(false),
+        Operation::behind("post", "/v2/repository/models/{name}/load").about(Models, "Loads a graph from its current files, for Triton's clients"),
+        Operation::behind("post", "/v2/repository/models/{name}/unload").about(Models, "Unloads a graph until a request loads it by name"),
+        Operation::get("/v2/logging", || async { Json(kserve::log_settings().settings) }).about(Server, "Returns the log settings").listed(false),
+        Operation::post("/v2/logging", models::set_log).about(Server, "Changes the log settings").listed(false),
+        Operation::get("/v2/trace/setting", |State(app): State<Arc<App>>| async move { models::trace_settings(&app) }).about(Server, "Returns the trace settings").listed(false),
+        Operation::post("/v2/trace/setting", models::set_traces).about(Server, "Accepts only the current trace settings").listed(false),
     ];
     let refuse = || async { kserve::no_shared_memory() };
     let memory = SHARED_MEMORY.iter().flat_map(|memory| {
         let path = format!("/v2/{memory}/{{*rest}}");
         let refused = [Operation::get(&path, refuse), Operation::post(&path, refuse)];
-        refused.map(|it| it.about(Server, "Refused: there is no shared memory").refuses(OF_REQUESTS).listed(false))
+        refused.map(|it| it.about(Server, "Refused: shared memory is not supported").refuses(OF_REQUESTS).listed(false))
     });
     let own = [
-        Operation::get("/v2/health/live", models::live).about(Server, "Whether the process answers, and no engine has failed for good")
+        Operation::get("/v2/health/live", models::live).about(Server, "Liveness: the process answers, and no engine has failed permanently")
             .answers(Health),
-        Operation::get("/v2/health/ready", ready).about(Server, "Whether requests would be served, by one graph at least").answers(Health),
+        Operation::get("/v2/health/ready", ready).about(Server, "Readiness: at least one graph answers requests").answers(Health),
         Operation::get("/v2", || async { Json(kserve::describe_server()) }).about(Server, "Name, version and extensions of the server")
             .answers(Answer::Json(&["name", "version", "extensions"])),
         Operation::get("/v2/models/stats", |State(app): State<Arc<App>>, who: RequestContext| async move { Json(app.statistics.read_all(&who)) }).about(Server, "Counts and times of the requests, by graph")
             .answers(Answer::Json(&["model_stats"])),
-        Operation::get(graph::routes::BEHIND_GRAPH, get_model).about(Server, "The tensors that a graph takes and gives")
+        Operation::get(graph::routes::BEHIND_GRAPH, get_model).about(Server, "The input and output tensors of a graph")
             .answers(Answer::Json(&["name", "versions", "inputs", "outputs"])).refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/ready").about(Server, "Whether requests to a graph would be served").answers(Health)
+        Operation::behind("get", "/v2/models/{name}/ready").about(Server, "Readiness of a graph").answers(Health)
             .refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/config").about(Server, "Its tensors, in the form of Triton's configuration")
+        Operation::behind("get", "/v2/models/{name}/config").about(Server, "Tensors of a graph, in the form of Triton's configuration")
             .answers(Answer::Json(&["name", "input", "output"])).refuses(OF_A_GRAPH),
-        Operation::behind("get", "/v2/models/{name}/stats").about(Server, "Counts and times of its requests").answers(Answer::Json(&["model_stats"]))
+        Operation::behind("get", "/v2/models/{name}/stats").about(Server, "Counts and times of a graph's requests").answers(Answer::Json(&["model_stats"]))
             .refuses(OF_A_GRAPH),
         Operation::post(graph::routes::BEHIND_GRAPH, post_model).listed(false),
         Operation::behind("post", INFER).about(Tensors, "Runs a graph with tensors").takes(OF_A_RUN)
             .answers(Answer::Json(&["model_name", "model_version", "outputs"])),
-        Operation::post(OF_VERSION_1, rows::predict).about(Tensors, "Runs a graph with rows of tensors, as version 1 of the protocol has it").answers(Answer::Any)
+        Operation::post(OF_VERSION_1, rows::predict).about(Tensors, "Runs a graph with rows of tensors, as in version 1 of the protocol").answers(Answer::Any)
             .listed(false),
     ];
     let own = own.into_iter().chain(managed.map(|it| it.on(Side::Management)));
@@ -108,7 +108,7 @@ pub(super) fn operations() -> Vec<Operation> {
     own.chain(memory).collect()
 }
 
-/// Whether failures under a path are told as KServe's clients expect.
+/// Returns true for paths whose failures have KServe's form.
 pub(super) fn owns(path: &str) -> bool {
     let own = ["models/", "repository/", "logging", "trace/", "health/"];
     let below = path.strip_prefix("/v2/");
@@ -120,8 +120,8 @@ pub(super) fn owns(path: &str) -> bool {
     is_first || path == "/v2" || below.is_some_and(is_own)
 }
 
-/// The methods of a path, perhaps of a dialect, where its route takes more: those of all paths
-/// behind a graph.
+/// Returns the methods of a path below a graph's name, if its route accepts more: the route covers
+/// all such paths.
 pub(super) fn methods(path: &str, is_in_dialect: bool) -> Option<&'static str> {
     let path = path.strip_prefix("/v2/models/")?;
     match read_path(path).2 {
@@ -132,12 +132,12 @@ pub(super) fn methods(path: &str, is_in_dialect: bool) -> Option<&'static str> {
     }
 }
 
-/// A failure as KServe's clients expect it: its message is a string.
+/// Formats a failure as KServe's clients expect, with a string as its message.
 pub(super) fn error(failure: &Failure) -> Value {
     json!({ "error": failure.message, "code": failure.code() })
 }
 
-/// What is asked about a graph.
+/// Answers GET requests about a graph.
 async fn get_model(
     State(app): State<Arc<App>>,
     who: RequestContext,
@@ -153,7 +153,7 @@ async fn get_model(
     models::answer(&app, &who, name, version, question).await
 }
 
-/// What is sent to a graph.
+/// Answers POST requests to a graph.
 async fn post_model(
     State(app): State<Arc<App>>,
     target: Option<Extension<Target>>,
@@ -173,7 +173,7 @@ async fn post_model(
             let settings = models::set_traces(State(app), body).await?;
             Ok(settings.into_response())
         }
-        // What is only asked.
+        // These questions are answered only for GET.
         _ => {
             let (parts, _) = request.into_parts();
             Ok(super::wrong_method(None, parts.method, parts.uri).await)
@@ -181,7 +181,7 @@ async fn post_model(
     }
 }
 
-/// A question about a graph.
+/// The kind of a request about a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(super) enum ModelQuestion {
     Metadata,
@@ -192,7 +192,8 @@ pub(super) enum ModelQuestion {
     Infer,
 }
 
-/// The name and the version of a graph; no version where the path has none.
+/// Splits a path into the name and the version of a graph. The version is empty if the path has
+/// none.
 fn versioned(path: &str) -> (&str, &str) {
     match path.rsplit_once("/versions/") {
         Some((name, version)) if !version.contains('/') => (name, version),
@@ -200,8 +201,8 @@ fn versioned(path: &str) -> (&str, &str) {
     }
 }
 
-/// Reads a path under `/v2/models`: the name of a graph, its version, which is empty where the path
-/// has none, and what is asked.
+/// Reads a path under `/v2/models`: the name of a graph, its version or an empty string, and the
+/// question.
 fn read_path(path: &str) -> (&str, &str, ModelQuestion) {
     let ends = [
         ("/ready", ModelQuestion::Ready),

@@ -1,7 +1,8 @@
-//! Health for probes, what the graphs are, and the repository of models, as Triton's clients ask about
-//! it and change it. Live: the process answers, and nothing
-//! in it has failed for good. Ready: requests would be served, by one graph at least; or by the
-//! graph that is asked for, which means that it is available and its engines step.
+//! Health for probes, descriptions of graphs, and Triton's model repository.
+//!
+//! Live means that the process answers, and nothing in it has failed permanently. Ready means that
+//! at least one graph answers requests. For a named graph, ready means that it is available and its
+//! engines make progress.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -34,7 +35,7 @@ pub(in crate::http) async fn ready(State(app): State<Arc<App>>) -> Response {
     told(json!({}), "ready", app.unready())
 }
 
-/// Answers a probe with one more field, which is true unless there is a reason against it.
+/// Answers a probe. The body gets a field that is true if there is no `reason`.
 pub(in crate::http) fn told(mut body: Value, field: &str, reason: Option<String>) -> Response {
     body[field] = reason.is_none().into();
     let Some(reason) = reason else {
@@ -44,7 +45,7 @@ pub(in crate::http) fn told(mut body: Value, field: &str, reason: Option<String>
     (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response()
 }
 
-/// Answers a question about a graph, which is loaded where its plan has to say it.
+/// Answers a question about a graph. Loads the graph if the answer needs its plan.
 pub(super) async fn answer(
     app: &App,
     who: &RequestContext,
@@ -72,12 +73,12 @@ pub(super) async fn answer(
     })
 }
 
-/// Tells whether requests are traced.
+/// Returns the trace settings. Lists with one value are written as that value.
 pub(super) fn trace_settings(app: &App) -> Json<Value> {
     traces_told(kserve::trace_settings(app.options.traces.as_ref()))
 }
 
-/// What can be a list is one, of what has one value the value.
+/// Writes a setting with a single value as that value, unless it can be a list.
 fn traces_told(settings: TraceSettingResponse) -> Json<Value> {
     let settings = settings.settings.into_iter().map(|(name, setting)| {
         let value = match &setting.value[..] {
@@ -89,7 +90,7 @@ fn traces_told(settings: TraceSettingResponse) -> Json<Value> {
     Json(settings.collect::<Map<_, _>>().into())
 }
 
-/// A setting of traces: a text, or several.
+/// A trace setting: a string, or several.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a text, an array of texts, or null")]
 enum Setting {
@@ -97,7 +98,7 @@ enum Setting {
     Several(Vec<String>),
 }
 
-/// Refuses settings of traces that are not as they are already.
+/// Refuses trace settings that differ from the current ones.
 pub(super) async fn set_traces(
     State(app): State<Arc<App>>,
     body: RequestBody,
@@ -113,7 +114,7 @@ pub(super) async fn set_traces(
     Ok(traces_told(settings))
 }
 
-/// Changes how much is logged.
+/// Changes the log level. Other log settings must stay as they are.
 pub(super) async fn set_log(
     who: RequestContext,
     body: RequestBody,
@@ -134,7 +135,7 @@ struct Change {
     parameters: Parameters,
 }
 
-/// The state of each graph.
+/// Returns the state of each graph.
 pub(super) async fn index(
     State(app): State<Arc<App>>,
     body: RequestBody,
@@ -143,7 +144,7 @@ pub(super) async fn index(
     Ok(Json(kserve::index(&app.servables(), ready)))
 }
 
-/// `{name}/load` and `{name}/unload`.
+/// Answers `{name}/load` and `{name}/unload`.
 pub(super) async fn change(
     who: RequestContext,
     Path(path): Path<String>,

@@ -1,5 +1,5 @@
-//! The JSON of a request for a run, and the tensors behind it, in their order: the binary tensor
-//! data extension.
+//! The JSON of a request for a run, and the binary tensors after it, as in the binary tensor data
+//! extension.
 
 use axum::http::{HeaderMap, HeaderName};
 use bytes::Bytes;
@@ -17,23 +17,23 @@ use crate::{
     },
 };
 
-/// Says how much of a body is JSON.
+/// Header with the length of the JSON part of a body, in bytes.
 pub(super) const LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");
 
-/// The bytes of a tensor behind the JSON.
+/// Parameter with the size of a binary tensor, in bytes.
 const BINARY_SIZE: &str = "binary_data_size";
 
-/// Asks for an output behind the JSON.
+/// Parameter that requests an output in binary form.
 const BINARY: &str = "binary_data";
 
-/// Most inputs and most outputs that a request names: a graph has fewer.
+/// Maximum number of inputs, and of outputs, that a request names. Graphs have fewer.
 const MAX_TENSORS: usize = 1_024;
 
-/// A request as it is written.
+/// The JSON of a request, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct Body<'a> {
-    /// As the path has them, if at all: some clients send both.
+    /// Name of the graph, which must be the one in the path. Some clients send both.
     model_name: Option<String>,
     model_version: Option<String>,
     id: Option<String>,
@@ -61,20 +61,21 @@ struct Output {
     parameters: Option<Parameters>,
 }
 
-/// A request for a run.
+/// A request for a run, with parsed tensors.
 pub(super) struct InferRequest {
     pub(super) id: Option<String>,
     pub(super) run: RunRequest,
-    /// By output that is named: true if it is wanted behind the JSON, where the request says it.
+    /// For each named output: true to send it in binary form, false for JSON, `None` for the
+    /// default.
     pub(super) behind: Vec<Option<bool>>,
 }
 
-/// Reads how much of a body is JSON, if tensors follow.
+/// Reads the length of the JSON part of a body, if tensors follow it.
 pub(super) fn json_length(headers: &HeaderMap) -> Result<Option<usize>, Failure> {
     let read = |text: &str| text.trim().parse().ok();
     let length = headers.get(LENGTH).map(|value| {
         let length = value.to_str().ok().and_then(read);
-        length.ok_or_else(|| refuse_length("is no number of bytes"))
+        length.ok_or_else(|| refuse_length("is not a number of bytes"))
     });
     length.transpose()
 }
@@ -85,8 +86,8 @@ fn refuse_length(why: &str) -> Failure {
 }
 
 impl InferRequest {
-    /// Reads a body for a graph and a version, which is empty where the path has none. `json`: how
-    /// much of the body is JSON, where tensors follow.
+    /// Reads a body for a graph and a version, which is empty if the path has none. `json` is the
+    /// length of the JSON part, if tensors follow it.
     pub(super) fn read(
         (graph, version): (String, String),
         body: &Bytes,
@@ -94,9 +95,9 @@ impl InferRequest {
     ) -> Result<Self, Failure> {
         let (bytes, length) = (body.len(), json.unwrap_or(body.len()));
         if json == Some(0) {
-            // The whole body is the one tensor, which only a model that says what it is could take.
+            // The whole body would be a single tensor, whose type only the model could define.
             return Err(refuse_length(
-                "is 0: a body without JSON names no input: send the JSON and its length",
+                "is 0: expected the length of the JSON, which names the inputs",
             ));
         }
         if length > bytes {
@@ -104,14 +105,14 @@ impl InferRequest {
             return Err(refuse_length(&why));
         }
         let mut behind = body.slice(length..);
-        let written: Body<'_> = read_json(&body[..length], "the body is no inference request")?;
+        let written: Body<'_> = read_json(&body[..length], "the body is not an inference request")?;
         if written.model_name.is_some_and(|name| name != graph) {
             let why = format!("the path names the graph `{}`", shortened(&graph, 100));
             return Err(wrong("model_name", why));
         }
         let wanted = written.outputs.unwrap_or_default();
         if written.inputs.len().max(wanted.len()) > MAX_TENSORS {
-            let why = format!("a request has at most {MAX_TENSORS} inputs and outputs");
+            let why = format!("at most {MAX_TENSORS} inputs and {MAX_TENSORS} outputs are allowed");
             return Err(Failure::new(Cause::BadRequest, why).of_field("inputs"));
         }
         let inputs = written.inputs.into_iter().enumerate();
@@ -119,7 +120,7 @@ impl InferRequest {
         let inputs = inputs.collect::<Result<_, _>>()?;
         if !behind.is_empty() {
             let left = behind.len();
-            let why = format!("the body has {left} bytes behind those that its inputs name");
+            let why = format!("the body has {left} bytes after the last tensor of its inputs");
             return Err(Failure::new(Cause::BadRequest, why).of_field("inputs"));
         }
         let wanted = wanted.into_iter().enumerate();
@@ -154,7 +155,7 @@ impl Input<'_> {
                 _ => None,
             };
             let field = format!("{place}.parameters.{BINARY_SIZE}");
-            size.ok_or_else(|| wrong(field, "it is a number of bytes"))
+            size.ok_or_else(|| wrong(field, "expected a number of bytes"))
         });
         refuse_parameters(&place, &parameters)?;
         let (datatype, shape) = read_type(&place, &self.datatype, &self.shape)?;

@@ -1,5 +1,5 @@
-//! Version 1 of KServe's protocol, which is that of TensorFlow Serving: `POST
-//! /v1/models/{name}:predict` runs a graph of tensors with rows (`instances`), and answers with rows.
+//! Version 1 of KServe's protocol, which is TensorFlow Serving's: `POST /v1/models/{name}:predict`
+//! runs a graph of tensors with rows (`instances`), and returns rows.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -28,13 +28,13 @@ use crate::{
     torchserve::{self, Kind, Part, fields},
 };
 
-/// The end of the path, behind the name of a graph.
+/// Suffix of the path, after the name of a graph.
 pub(super) const VERB: &str = ":predict";
 
-/// The field with the rows, each with an element of every input.
+/// Field with the rows, each with an element of every input.
 const INSTANCES: &str = "instances";
 
-/// A field of TensorFlow Serving's clients, with the only value that it can have.
+/// Field of TensorFlow Serving's clients, and its only allowed value.
 const SIGNATURE: (&str, &str) = ("signature_name", r#""serving_default""#);
 
 pub(super) async fn predict(
@@ -44,7 +44,7 @@ pub(super) async fn predict(
     RequestBody { bytes, share }: RequestBody,
 ) -> Result<Response, Failure> {
     let path = path.strip_suffix(VERB).ok_or_else(|| {
-        let why = format!("a graph of tensors is run by `POST /v1/models/<name>{VERB}`");
+        let why = format!("expected `POST /v1/models/<name>{VERB}`, which runs a graph of tensors");
         Failure::new(Cause::WrongMethod, why)
     })?;
     let (name, version) = path.rsplit_once("/versions/").unwrap_or((path, ""));
@@ -69,11 +69,11 @@ pub(super) async fn predict(
     Ok((timing, content_type, body).into_response())
 }
 
-/// Reads the inputs of a graph, and the number of their rows.
+/// Reads the inputs of a graph, and the number of rows.
 fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize), Failure> {
     let mut sent = fields(&JsonBody::scan(body.clone())?, body);
     sent.retain(|part| part.name != SIGNATURE.0 || part.bytes != SIGNATURE.1);
-    let expected = "expected `instances`, the rows of the inputs, and nothing else";
+    let expected = "expected only `instances`, the rows of the inputs";
     let other = sent.iter().find(|part| part.name != INSTANCES);
     let given = match (sent.first(), other) {
         (Some(given), None) => given,
@@ -92,7 +92,8 @@ fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize), Failure> {
     Ok((inputs.collect::<Result<_, Failure>>()?, rows.len()))
 }
 
-/// Finds what a row has of each input: an object has it by name, anything else is of the only one.
+/// Returns the element of each input in a row. An object has them by name; any other value belongs
+/// to the only input.
 fn by_input<'a>(ports: &[Port], row: &'a RawValue, index: usize) -> Result<Vec<&'a str>, Failure> {
     let text = row.get();
     if ports.len() == 1 && (!text.starts_with('{') || serde_json::from_str::<Base64>(text).is_ok())
@@ -113,14 +114,14 @@ fn by_input<'a>(ports: &[Port], row: &'a RawValue, index: usize) -> Result<Vec<&
     })
 }
 
-/// Bytes that are no text.
+/// Binary data in Base64, as an object with the field `b64`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Base64 {
     b64: String,
 }
 
-/// An element of BYTES.
+/// An element of type BYTES.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Element {
@@ -128,7 +129,7 @@ enum Element {
     Bytes(Base64),
 }
 
-/// Makes the tensor of an input.
+/// Creates the tensor of an input.
 fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
     let list = format!("[{}]", column.join(","));
     if port.datatype == Some(Datatype::Bytes)
@@ -139,20 +140,20 @@ fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
             Element::Bytes(Base64 { b64 }) => STANDARD.decode(b64),
         });
         let bytes: Result<Vec<_>, _> = bytes.collect();
-        let why = |error| wrong(&*port.name, format_args!("`b64` is no Base64: {error}"));
+        let why = |error| wrong(&*port.name, format_args!("`b64` is not Base64: {error}"));
         return Ok(Tensor::of_strings(bytes.map_err(why)?));
     }
     let (name, kind, bytes) = (port.name.clone(), Kind::Json, list.into());
     torchserve::read_tensor(port, &Part { name, kind, bytes })
 }
 
-/// Writes outputs in as many rows as the inputs had. A single one has no name.
+/// Writes the outputs as rows. A single output has no name.
 fn write(tensors: &Tensors, rows: usize) -> Result<String, Failure> {
     let mut outputs = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
         let wrong = |why| wrong(format!("outputs.{name}"), why);
         if tensor.shape().first() != Some(&rows) {
-            let why = format!("it has not one row for each of `{INSTANCES}`: use `/v2`");
+            let why = format!("it does not have one row for each of `{INSTANCES}`: use `/v2`");
             return Err(wrong(why));
         }
         outputs.push((&**name, torchserve::write_tensor(tensor).map_err(wrong)?));

@@ -1,5 +1,5 @@
-//! Help for authors of graphs: diagnostics of a text, the available nodes, and the text that a graph
-//! is made of, with another one in its place.
+//! Help for authors of graphs: diagnostics of a text, the available nodes, and reading and
+//! replacing the file of a graph.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::{
     servable::{Compiled, Servable, Servables, answers},
 };
 
-/// The longest text of a graph, in bytes: some thousand nodes.
+/// Maximum length of a graph's text in bytes, enough for some thousand nodes.
 const MAX_GRAPH_BYTES: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -40,11 +40,11 @@ pub(super) fn check_length(what: &str, text: &[u8]) -> Result<(), Failure> {
     if bytes <= MAX_GRAPH_BYTES {
         return Ok(());
     }
-    let message = format!("{what} has {bytes} bytes, at most {MAX_GRAPH_BYTES}");
+    let message = format!("{what} has {bytes} bytes: at most {MAX_GRAPH_BYTES} are allowed");
     Err(Failure::new(Cause::BadRequest, message))
 }
 
-/// Compiles a text, without models.
+/// Compiles a text without loading models.
 pub(super) async fn check(
     State(app): State<Arc<App>>,
     body: RequestBody,
@@ -52,7 +52,7 @@ pub(super) async fn check(
     let GraphText { graph } = body.fields()?;
     check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.of_field("graph"))?;
     let servables = app.servables();
-    // It may take a while, and this thread serves requests.
+    // It may take long, and this thread serves requests.
     let check = move || {
         let compiled = servables.check_text(graph);
         json!({
@@ -64,14 +64,14 @@ pub(super) async fn check(
     body.share.beside(check, "the check failed").await.map(Json)
 }
 
-/// What is said of a text.
+/// Returns the diagnostics of a text as JSON.
 pub(super) fn diagnostics(compiled: &Compiled) -> Vec<Value> {
     let diagnostics = compiled.diagnostics.iter();
     let diagnostics = diagnostics.map(|it| diagnostic(&compiled.sources, it));
     diagnostics.collect()
 }
 
-/// The answer to an operation on a text that does not compile: an error with its diagnostics.
+/// Returns the error for a text that does not compile, with its diagnostics.
 pub(super) fn refused(compiled: &Compiled) -> Response {
     let mut errors = compiled.diagnostics.iter().filter(|it| it.is_error());
     let first = errors.next().map_or("", |error| &error.message);
@@ -82,7 +82,7 @@ pub(super) fn refused(compiled: &Compiled) -> Response {
     (failure.row().status, Json(body)).into_response()
 }
 
-/// A diagnostic, with its place beside what it says.
+/// Writes a diagnostic as JSON, with its position.
 fn diagnostic(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
     let told = json!(render::json(sources, diagnostic));
     let hints = diagnostic.hints.iter().map(|hint| hint.text.as_str());
@@ -102,14 +102,14 @@ fn diagnostic(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
     })
 }
 
-/// All calculators and subgraphs.
+/// Lists all calculators and subgraphs.
 pub(super) async fn calculators(State(app): State<Arc<App>>) -> Json<Value> {
     let all = catalog::list(app.servables().registry()).into_iter();
     let all = all.map(|(name, summary)| json!({ "name": name, "summary": summary }));
     Json(json!({ "calculators": all.collect::<Vec<_>>() }))
 }
 
-/// One of them.
+/// Describes a calculator or subgraph.
 pub(super) async fn calculator(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -126,21 +126,22 @@ pub(super) async fn calculator(
     Err(Failure::new(Cause::NotFound, message))
 }
 
-/// `GET /v3/graphs/{name}/file`.
+/// Answers `GET /v3/graphs/{name}/file`.
 pub(super) async fn text(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
 ) -> Result<Response, Failure> {
     let servable = super::graph(&app, &name)?;
     let text = servable.text().ok_or_else(|| {
-        let message = format!("no text of the graph `{name}` is known: it has not been loaded");
+        let message =
+            format!("the text of the graph `{name}` is not known: it has not been loaded");
         Failure::new(Cause::NotFound, message)
     })?;
     let content_type = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     Ok((content_type, text.to_string()).into_response())
 }
 
-/// Writes a text over the file of a graph. The watch over files, or a reload, then serves it.
+/// Replaces the file of a graph. The file watch, or a reload, then serves it.
 pub(super) async fn save(
     State(app): State<Arc<App>>,
     who: RequestContext,
@@ -149,7 +150,7 @@ pub(super) async fn save(
 ) -> Result<Response, Failure> {
     let audit = |outcome, reason| who.audit("edit", &name, outcome, reason);
     if !app.options.graph_edits {
-        let message = "graphs are not edited here: the server runs without `--allow_graph_edits`";
+        let message = "editing graphs is off: the server runs without `--allow_graph_edits`";
         audit("refused", Some(message));
         return Err(Failure::new(Cause::Forbidden, message));
     }
@@ -164,7 +165,7 @@ pub(super) async fn save(
     }
     let text = String::from_utf8(bytes.into())
         .map_err(|_| Failure::new(Cause::BadRequest, "the text is not UTF-8"))?;
-    // Compiling may take a while, and this thread serves requests.
+    // Compiling may take long, and this thread serves requests.
     let save = move || check_and_write(&servables, &servable, &text);
     let saved = share.beside(save, "the check failed").await;
     let saved = saved.unwrap_or_else(Err);
@@ -176,7 +177,7 @@ pub(super) async fn save(
     saved
 }
 
-/// The answer is what is wrong with a text that was not written.
+/// Writes a text if it compiles. Otherwise returns the answer with its errors.
 fn check_and_write(
     servables: &Servables,
     servable: &Servable,
@@ -184,10 +185,10 @@ fn check_and_write(
 ) -> Result<Response, Failure> {
     let name = servable.name();
     let gone = || {
-        let message = format!("the graph `{name}` has no file that could be written over");
+        let message = format!("the graph `{name}` has no file");
         Failure::new(Cause::NotFound, message)
     };
-    // What a link names is written, not the link.
+    // The target of a symbolic link is written, not the link.
     let file = &servable.file().canonicalize().map_err(|_| gone())?;
     let compiled = servables.check_edit(servable, text);
     let Some(plan) = &compiled.plan else {

@@ -1,5 +1,5 @@
-//! The graphs as they run: a list, each with its nodes, the numbers of a graph or of a session as a
-//! snapshot and then what changes, and the packets of streams as they come.
+//! Running graphs: a list, each graph with its nodes, the figures of a graph or session as a
+//! snapshot and then as changes, and the packets of streams.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ use crate::{
     sessions::{Followed, Frame, Tapped, Taps},
 };
 
-/// The most streams of one tap: those of a large graph.
+/// Maximum number of streams in a tap, enough for a large graph.
 const MAX_STREAMS: usize = 64;
 
-/// The most bytes of JSON that are shown of a payload: more than a person reads, and little enough
-/// for a page that shows many.
+/// Maximum length in bytes of a payload's JSON: more than a person reads, and small enough for a
+/// page that shows many.
 const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 
-/// The most packets in one write.
+/// Maximum number of packets in one write.
 const MAX_PACKETS: usize = 32;
 
 pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
@@ -82,7 +82,7 @@ pub(super) async fn one(
             "plan": plan.explain(),
             "example": example::trial(&servable, &plan),
         });
-        // Options have paths and prompts, as the text of the graph has.
+        // Options may contain paths and prompts, like the text of the graph.
         if who.caller.as_ref().is_some_and(|it| !it.administers()) {
             let nodes = graph["plan"]["nodes"].as_array_mut();
             let nodes = nodes.into_iter().flatten();
@@ -96,8 +96,8 @@ pub(super) async fn one(
     Ok((headers, format.write(plan.explain())).into_response())
 }
 
-/// The plan of a graph. One that a request would load is compiled for it without its models: who
-/// looks at a graph takes no memory from others.
+/// Returns the plan of a graph. A graph that a request would load is compiled without its models,
+/// so that looking at it takes no memory from others.
 async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>, Failure> {
     let failure = match servable.plan() {
         Ok(plan) => return Ok(plan),
@@ -111,8 +111,8 @@ async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>
     compiled.ok().flatten().ok_or(failure)
 }
 
-/// `GET /v3/graphs/{name}/events`: the numbers of a graph or of one of its sessions, as they
-/// change.
+/// Answers `GET /v3/graphs/{name}/events`: the changing figures of a graph or of one of its
+/// sessions.
 pub(super) async fn events(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
@@ -122,7 +122,7 @@ pub(super) async fn events(
     let followed = if let Some(id) = query.one("session")? {
         Followed::Session(Arc::clone(&sessions::find_in(&app, &name, id)?.id))
     } else {
-        // Why there is nothing to see, where that is so.
+        // Fails with the reason why there is nothing to show.
         super::graph(&app, &name)?.plan()?;
         Followed::Graph(name)
     };
@@ -136,17 +136,17 @@ pub(super) async fn events(
 
 struct Events {
     frames: watch::Receiver<Option<Arc<Frame>>>,
-    /// The frame that the viewer has.
+    /// Frame that the client has.
     shown: Option<Arc<Frame>>,
     seq: u64,
 }
 
 impl Events {
-    /// The event that brings the viewer from the frame that it has to this one.
+    /// Returns the event that leads from the client's frame to this one.
     fn event(&mut self, frame: &Arc<Frame>) -> (&'static str, Value) {
         let before = self.shown.as_ref().filter(|shown| shown.is_alike(frame));
         let Some(before) = before else {
-            // The first, or the graph was loaded anew.
+            // The first frame, or the graph was loaded again.
             self.seq = 0;
             return ("snapshot", frame.snapshot());
         };
@@ -154,7 +154,7 @@ impl Events {
         ("delta", frame.delta(before, self.seq))
     }
 
-    /// Waits for another frame than the one that the viewer has, and writes its event.
+    /// Waits for a new frame, and writes its event.
     async fn next(mut self) -> Option<(Bytes, Self)> {
         loop {
             let frame = self.frames.borrow_and_update().clone();
@@ -174,7 +174,7 @@ impl Events {
     }
 }
 
-/// `GET /v3/graphs/{name}/tap`: the packets of some streams, as they come.
+/// Answers `GET /v3/graphs/{name}/tap`: the packets of some streams as they pass.
 pub(super) async fn tap(
     State(app): State<Arc<App>>,
     who: RequestContext,
@@ -205,10 +205,13 @@ pub(super) async fn tap(
 /// Refuses streams that the graph does not have.
 fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
     if streams.is_empty() {
-        return Err(missing("stream", "it names what is tapped"));
+        return Err(missing("stream", "it names the streams to tap"));
     }
     if streams.len() > MAX_STREAMS {
-        let why = format!("is given {} times, at most {MAX_STREAMS}", streams.len());
+        let why = format!(
+            "is given {} times: at most {MAX_STREAMS} are allowed",
+            streams.len()
+        );
         return Err(wrong("stream", &why));
     }
     let has = |stream: &str| plan.streams().any(|other| other == stream);
@@ -224,7 +227,7 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
     Err(Failure::new(Cause::NotFound, message).of_field("stream"))
 }
 
-/// Waits for packets, and writes those that are there.
+/// Waits for packets, and writes the available ones.
 async fn packets(
     (mut taps, shows): (Taps, Arc<Observation>),
 ) -> Option<(Bytes, (Taps, Arc<Observation>))> {
@@ -241,7 +244,7 @@ async fn packets(
     Some((written.await.ok()?, (taps, shows)))
 }
 
-/// The events of packets, and of how many there were besides.
+/// Writes the events of packets, and the number of dropped ones.
 fn write_packets(packets: &[(String, Tapped)], dropped: u64, shows: &Observation) -> Bytes {
     let mut out = BytesMut::new();
     for (stream, tapped) in packets {
@@ -256,7 +259,7 @@ fn write_packets(packets: &[(String, Tapped)], dropped: u64, shows: &Observation
     out.freeze()
 }
 
-/// A packet of a stream, with what it carries.
+/// Writes a packet of a stream as JSON, with its payload.
 pub(super) fn described(stream: &str, packet: &Packet, shows: &Observation) -> Value {
     let (payload, truncated) = shown(packet, shows);
     json!({
@@ -268,7 +271,7 @@ pub(super) fn described(stream: &str, packet: &Packet, shows: &Observation) -> V
     })
 }
 
-/// The content of a packet, as far as it is shown, and true if that is not all.
+/// Returns the payload of a packet, as far as it is shown, and true if it was truncated.
 fn shown(packet: &Packet, shows: &Observation) -> (Value, bool) {
     let encoded = shows.payloads.then(|| codec::encode(packet)).flatten();
     let Some(mut payload) = encoded else {

@@ -1,5 +1,5 @@
-//! Observation of graphs and sessions: figures as they change, why a session is stuck, passing
-//! packets, and recordings; and help for authors of graphs.
+//! Observation of graphs and sessions: changing figures, reasons why a session waits, packets of
+//! streams, and recordings. Also helps authors of graphs.
 
 mod authoring;
 mod graphs;
@@ -19,50 +19,53 @@ use crate::{
     servable::Servable,
 };
 
-/// Why a question about a graph may not be answered.
+/// Causes of failures of questions about a graph.
 #[rustfmt::skip]
 const OF_A_GRAPH: &[Cause] = &[
     Cause::BadRequest, Cause::UnknownModel, Cause::NotFound, Cause::QueueFull, Cause::Loading, Cause::GraphFailed, Cause::NoMemory,
     Cause::Unavailable,
 ];
 
-/// The same of one that comes with a body.
+/// Causes of failures of requests with a body.
 const WITH_A_BODY: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
-/// The same of what is written into a graph's file.
+/// Causes of failures of edits.
 #[rustfmt::skip]
 const WITH_AN_EDIT: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::NotFound, Cause::Unavailable];
 
-/// The same of a graph that is tried.
+/// Causes of failures of playground runs.
 const WITH_A_TRIAL: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::QueueFull];
 
-const ONE_SESSION: Parameter =
-    Parameter::new("session", Kind::OptionalText, "The id of the only session");
+const ONE_SESSION: Parameter = Parameter::new(
+    "session",
+    Kind::OptionalText,
+    "Id of a session. Default: all sessions",
+);
 
 #[rustfmt::skip]
 const OF_A_TAP: &[Parameter] = &[
-    Parameter::new("stream", Kind::Texts, "The streams, as `GET /v3/graphs/{name}` lists them"),
+    Parameter::new("stream", Kind::Texts, "Names of streams, as `GET /v3/graphs/{name}` lists them"),
     ONE_SESSION,
-    Parameter::new("rate", Kind::Share, "The share of the packets; 1"),
-    Parameter::new("payloads", Kind::Boolean, "Shows what they carry; `true`"),
+    Parameter::new("rate", Kind::Share, "Share of the packets to send. Default: 1"),
+    Parameter::new("payloads", Kind::Boolean, "Includes the payloads of packets. Default: `true`"),
 ];
 
 #[rustfmt::skip]
 const OF_A_RECORDING: &[Parameter] = &[
-    Parameter::new("key", Kind::OptionalText, "The name of the key whose requests are recorded; all"),
-    Parameter::new("rate", Kind::Share, "The share of the sessions; 1"),
-    Parameter::new("sessions", Kind::Count(sessions::MAX_SESSIONS as u64), "How many are recorded; 10"),
-    Parameter::new("payloads", Kind::Boolean, "Whether what packets carry is recorded; `false`"),
-    Parameter::new("seconds", Kind::Count(sessions::MAX_SECONDS), "For how long; 60"),
+    Parameter::new("key", Kind::OptionalText, "Name of the key whose requests are recorded. Default: all keys"),
+    Parameter::new("rate", Kind::Share, "Share of the sessions to record. Default: 1"),
+    Parameter::new("sessions", Kind::Count(sessions::MAX_SESSIONS as u64), "Maximum number of sessions to record. Default: 10"),
+    Parameter::new("payloads", Kind::Boolean, "Records the payloads of packets. Default: `false`"),
+    Parameter::new("seconds", Kind::Count(sessions::MAX_SECONDS), "Seconds after which recording ends. Default: 60"),
 ];
 
 #[rustfmt::skip]
 const OF_A_TRIAL: &[Parameter] = &[
-    Parameter::new("graph", Kind::Text, "The text of the graph"),
-    Parameter::new("beside", Kind::OptionalText, "The served graph beside which its file would lie; any"),
-    Parameter::new("test", Kind::OptionalText, "What goes in: a test file with one case, without a graph"),
-    Parameter::new("path", Kind::OptionalText, "In its place: the path of a request"),
-    Parameter::new("body", Kind::Object, "The body of that request"),
+    Parameter::new("graph", Kind::Text, "Text of the graph"),
+    Parameter::new("beside", Kind::OptionalText, "Served graph in whose folder the file is compiled. Default: the first whose folder has all that it needs"),
+    Parameter::new("test", Kind::OptionalText, "Input packets: a test file with one case, without a graph"),
+    Parameter::new("path", Kind::OptionalText, "Path of a request, in place of `test`"),
+    Parameter::new("body", Kind::Object, "Body of that request"),
 ];
 
 #[rustfmt::skip]
@@ -72,55 +75,55 @@ pub(super) fn operations() -> Vec<Operation> {
     let operations = [
         Operation::get("/v3/graphs", graphs::list).about(Graphs, "The graphs, their states and their sessions").answers(Json(&["graphs"])),
         Operation::get("/v3/graphs/{name}", graphs::one).about(Graphs, "A graph as it runs, with its subgraphs expanded").answers(Any)
-            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "dot", "mermaid", "text"]), "Its form; `json`")] }),
-        Operation::get("/v3/graphs/{name}/events", graphs::events).about(Graphs, "What its nodes and queues do, as it changes").answers(Events)
+            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "dot", "mermaid", "text"]), "Output format. Default: `json`")] }),
+        Operation::get("/v3/graphs/{name}/events", graphs::events).about(Graphs, "Changing figures of a graph's nodes and queues").answers(Events)
             .asks(&[ONE_SESSION]),
-        Operation::get("/v3/graphs/{name}/file", authoring::text).about(Graphs, "The text of its file").answers(Text(&["text/plain"]))
+        Operation::get("/v3/graphs/{name}/file", authoring::text).about(Graphs, "Text of a graph's file").answers(Text(&["text/plain"]))
             .needs(Need::Admin),
-        Operation::put("/v3/graphs/{name}/file", authoring::save).about(Graphs, "Writes its file, with `--allow_graph_edits`")
+        Operation::put("/v3/graphs/{name}/file", authoring::save).about(Graphs, "Replaces a graph's file; needs `--allow_graph_edits`")
             .answers(Json(&["name", "file", "diagnostics"]))
             .takes_text().refuses(WITH_AN_EDIT),
-        Operation::get("/v3/graphs/{name}/tap", graphs::tap).about(Graphs, "The packets of some of its streams, as they come").answers(Events)
+        Operation::get("/v3/graphs/{name}/tap", graphs::tap).about(Graphs, "Packets of some streams of a graph, as they pass").answers(Events)
             .asks(OF_A_TAP).needs(Need::Admin),
-        Operation::get("/v3/graphs/{name}/recording", sessions::list_recordings).about(Graphs, "What was recorded of it, and whether more is")
+        Operation::get("/v3/graphs/{name}/recording", sessions::list_recordings).about(Graphs, "Recordings of a graph, and the active recording rule")
             .answers(Json(&["active", "recordings"])),
-        Operation::post("/v3/graphs/{name}/recording", sessions::record).about(Graphs, "Records coming sessions")
+        Operation::post("/v3/graphs/{name}/recording", sessions::record).about(Graphs, "Records the next sessions of a graph")
             .answers(Json(&["active", "recordings"]))
             .takes(OF_A_RECORDING).refuses(WITH_A_BODY),
-        Operation::delete("/v3/graphs/{name}/recording", sessions::record_no_more).about(Graphs, "Records no more sessions").answers(Nothing),
-        Operation::get("/v3/sessions", sessions::list_open).about(Graphs, "The open sessions, and what each waits for")
+        Operation::delete("/v3/graphs/{name}/recording", sessions::record_no_more).about(Graphs, "Stops recording sessions").answers(Nothing),
+        Operation::get("/v3/sessions", sessions::list_open).about(Graphs, "Open sessions, and what each waits for")
             .answers(Json(&["sessions", "total"]))
-            .asks(const { &[Parameter::new("graph", Kind::OptionalText, "The only graph whose sessions are listed")] }),
-        Operation::get("/v3/sessions/{id}/why", sessions::why).about(Graphs, "What each node of a session waits for")
+            .asks(const { &[Parameter::new("graph", Kind::OptionalText, "Graph whose sessions are listed. Default: all graphs")] }),
+        Operation::get("/v3/sessions/{id}/why", sessions::why).about(Graphs, "Reasons why the nodes of a session wait")
             .answers(Json(&["id", "text", "waits"])),
-        Operation::get("/v3/sessions/{id}/trace", sessions::trace).about(Graphs, "What a recorded session did when").answers(Json(&[]))
-            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "chrome"]), "Its form; `json`")] }),
-        Operation::get("/v3/sessions/{id}/recording", sessions::packets).about(Graphs, "The packets of a recorded session, as lines of JSON")
+        Operation::get("/v3/sessions/{id}/trace", sessions::trace).about(Graphs, "Timeline of a recorded session").answers(Json(&[]))
+            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "chrome"]), "Output format. Default: `json`")] }),
+        Operation::get("/v3/sessions/{id}/recording", sessions::packets).about(Graphs, "Packets of a recorded session, as lines of JSON")
             .answers(Text(&["application/x-ndjson"])).needs(Need::Admin),
-        Operation::post("/v3/check", authoring::check).about(Graphs, "What is wrong with the text of a graph, and its plan")
+        Operation::post("/v3/check", authoring::check).about(Graphs, "Diagnostics of the text of a graph, and its plan")
             .answers(Json(&["diagnostics", "plan"]))
-            .takes(const { &[Parameter::new("graph", Kind::Text, "The text of the graph")] }).refuses(WITH_A_BODY),
-        Operation::post("/v3/playground", playground::run).about(Graphs, "Runs a graph that is not served, with models that are")
+            .takes(const { &[Parameter::new("graph", Kind::Text, "Text of the graph")] }).refuses(WITH_A_BODY),
+        Operation::post("/v3/playground", playground::run).about(Graphs, "Runs a graph that is not served, with models of served graphs")
             .answers(Json(&["outputs", "events", "error"]))
             .takes(OF_A_TRIAL).refuses(WITH_A_TRIAL),
-        Operation::get("/v3/calculators", authoring::calculators).about(Graphs, "What nodes of graphs can be").answers(Json(&["calculators"])),
-        Operation::get("/v3/calculators/{calculator}", authoring::calculator).about(Graphs, "All that is known of a calculator or subgraph")
+        Operation::get("/v3/calculators", authoring::calculators).about(Graphs, "Calculators and subgraphs that nodes can use").answers(Json(&["calculators"])),
+        Operation::get("/v3/calculators/{calculator}", authoring::calculator).about(Graphs, "Details of a calculator or subgraph")
             .answers(Json(&["name", "doc"])),
     ];
     let managed = operations.into_iter().map(|it| it.on(Side::Management));
     managed.map(|it| if matches!(it.method, "post" | "put") { it } else { it.refuses(OF_A_GRAPH) }).collect()
 }
 
-/// The graph, or version of a graph, of this name.
+/// Returns the graph, or version of a graph, of this name.
 fn graph(app: &App, name: &str) -> Result<Arc<Servable>, Failure> {
     app.servables().graph(name)
 }
 
-/// Refuses what is no share of packets or sessions.
+/// Refuses numbers that are not a share.
 fn rate(rate: f64) -> Result<f64, Failure> {
     if rate > 0.0 && rate <= 1.0 {
         return Ok(rate);
     }
-    let why = "is no share: expected a number above 0 and up to 1";
+    let why = "is not a share: expected a number above 0 and up to 1";
     Err(wrong("rate", why))
 }

@@ -1,4 +1,4 @@
-//! `POST /v3/playground`: a graph that is not served is run once, with models of those that are.
+//! `POST /v3/playground`: runs a graph once that is not served, with the models of served graphs.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,20 +32,20 @@ use crate::{
     sessions::{MAX_EVENTS, trace_events},
 };
 
-/// How long a run may take.
+/// Time limit for a run.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// The most packets that come out of a run.
+/// Maximum number of output packets of a run.
 const MAX_PACKETS: usize = 1_000;
 
-/// How long a session that was ended may take to tell what it did.
+/// Time for an aborted session to report its timeline.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct TrialRequest {
     graph: String,
-    /// The served graph beside which the text would lie.
+    /// Served graph in whose folder the text would be.
     beside: Option<String>,
     test: Option<String>,
     path: Option<String>,
@@ -70,7 +70,7 @@ pub(super) async fn run(
     };
     let servables = app.servables();
     let observation = servables.observation().clone();
-    // Compiling may take a while, and this thread serves requests.
+    // Compiling may take long, and this thread serves requests.
     let work = move || make(&servables, beside.as_deref(), asked);
     let made = body.share.beside(work, "the compilation failed").await;
     let made = made.unwrap_or_else(Err);
@@ -80,7 +80,7 @@ pub(super) async fn run(
             Ok(response)
         }
         Compilation::Ready(plan, case) => {
-            // Before the answer's end is sent: the next request may follow at once.
+            // Before the end of the answer is sent, because the next request may follow at once.
             let _settlement = who.settlement();
             let played = play(&who, plan, case, place, observation, &body.share);
             let told = who.guard(None).wait(played).await?;
@@ -91,10 +91,10 @@ pub(super) async fn run(
     }
 }
 
-/// The line of a run in the audit log, written when this is dropped.
+/// The line of a run in the audit log, written on drop.
 struct AuditLine<'a> {
     who: &'a RequestContext,
-    /// The served graph that the run is about, if any.
+    /// Served graph that the run is for, if any.
     subject: Option<String>,
     outcome: &'static str,
     reason: Option<&'static str>,
@@ -115,7 +115,7 @@ impl Drop for AuditLine<'_> {
 
 enum Compilation {
     Ready(Arc<Plan>, Case),
-    /// The text does not compile, or a model that it needs is not loaded.
+    /// Error answer: the text does not compile, or a model that it needs is not loaded.
     Refused(Response),
 }
 
@@ -137,9 +137,9 @@ fn make(
             return Err(wrong("path", "does not begin with `/`"));
         }
         (None, Some(path), Some(body @ Value::Object(_))) => (None, path, body),
-        (None, Some(_), Some(_)) => return Err(wrong("body", "is no object")),
+        (None, Some(_), Some(_)) => return Err(wrong("body", "is not an object")),
         _ => {
-            let message = "expected either `test`, or `path` and `body`, beside `graph`";
+            let message = "expected either `test`, or `path` and `body`, in addition to `graph`";
             return Err(Failure::new(Cause::BadRequest, message));
         }
     };
@@ -158,7 +158,7 @@ fn make(
         test.cases.remove(0)
     } else {
         let stream = request_stream(plan).ok_or_else(|| {
-            wrong("graph", "takes no HTTP request: expected an `input_stream: \"HTTP_REQUEST_PAYLOAD:...\"`, or packets in `test`")
+            wrong("graph", "does not accept HTTP requests: expected an `input_stream: \"HTTP_REQUEST_PAYLOAD:...\"`, or packets in `test`")
         })?;
         Case::request(stream, &path, &body)
     };
@@ -181,13 +181,13 @@ async fn play(
             recorded,
             ..who.account()
         };
-        // The guard around the run ends it at its deadline.
+        // The guard aborts the run at its deadline.
         let (mut session, listing) = who.session(plan, sides, None, account)?;
         listed = Some(listing);
         session.0.keep_timeline(MAX_EVENTS, move |timeline, _| {
             // A session that does not end at once keeps its place.
             drop(place);
-            // Fails when nobody waits for it any more.
+            // Fails if the request has ended.
             let _ = done.send(timeline);
         });
         let mut session = Play::from(session);

@@ -1,4 +1,4 @@
-//! The open sessions, and recordings of sessions: which are made, and what they have.
+//! Open sessions, and recordings of sessions.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -26,16 +26,17 @@ use crate::{
     sessions::{OpenSession, Recording, RecordingRule, run_on_thread},
 };
 
-/// The most sessions that are listed: the oldest, among which are those that do not go on.
+/// Maximum number of sessions in the list. The oldest are listed, as stuck ones are among them.
 const MAX_LISTED: usize = 256;
 
-/// Time for a session that was asked for by name to answer.
+/// Time for a session to answer a question about it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The most sessions that one rule records: as many as a person looks at, and more than are kept.
+/// Maximum number of sessions that a rule records: as many as a person looks at, and more than are
+/// kept.
 pub(super) const MAX_SESSIONS: usize = 100;
 
-/// Maximum number of seconds for which a rule counts, so that one that was forgotten ends.
+/// Maximum number of seconds that a rule is active, so that a forgotten one ends.
 pub(super) const MAX_SECONDS: u64 = 3_600;
 
 pub(super) async fn list_open(
@@ -80,7 +81,8 @@ pub(super) async fn why(
     Ok(Json(told))
 }
 
-/// What each open node waits for: those that hold up others first, with the reason that this has.
+/// Describes what each open node waits for. Nodes that hold up others come first, with their own
+/// reason.
 fn waits(why: &Why) -> Vec<Value> {
     let is_root = |node: &str| why.roots().any(|root| root.node == node);
     let others = why.chains.iter().flatten().chain(&why.nodes);
@@ -93,7 +95,7 @@ fn waits(why: &Why) -> Vec<Value> {
     waits.collect()
 }
 
-/// The open session of an id.
+/// Returns the open session of an id.
 fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
     app.runner.sessions.get(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);
@@ -101,14 +103,14 @@ fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
     })
 }
 
-/// The open session of an id and a graph.
+/// Returns the open session of an id and a graph.
 pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
     let session = find(app, id)?;
     if session.is_of(graph) || session.name == super::graph(app, graph)?.name() {
         return Ok(session);
     }
     let (id, name) = (&session.id, &session.name);
-    let message = format!("the session `{id}` is one of the graph `{name}`");
+    let message = format!("the session `{id}` belongs to the graph `{name}`");
     Err(Failure::new(Cause::NotFound, message))
 }
 
@@ -125,18 +127,18 @@ struct RecordingRequest {
     seconds: u64,
 }
 
-/// A text where there is the field: null is none.
+/// Reads a string if the field is present; null counts as missing.
 fn text<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<String>, D::Error> {
     String::deserialize(deserializer).map(Some)
 }
 
-/// A whole number, which JSON may write as `7.0`.
+/// Reads a whole number, which JSON may write as `7.0`.
 fn whole<'d, D: Deserializer<'d>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     let number = Number::deserialize(deserializer)?;
     let written = || number.as_f64().filter(|it| it.fract() == 0.0 && *it >= 0.0);
     let whole = number.as_u64().or_else(|| written().map(|it| it as u64));
     let whole = whole.and_then(|whole| T::try_from(whole).ok());
-    whole.ok_or_else(|| D::Error::custom(format!("`{number}` is no whole number from 0 on")))
+    whole.ok_or_else(|| D::Error::custom(format!("`{number}` is not a whole number of 0 or more")))
 }
 
 impl Default for RecordingRequest {
@@ -199,7 +201,7 @@ pub(super) async fn record_no_more(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Failure> {
-    // Whoever began it does not know whether it has ended by itself.
+    // The operator may not know that the recording has ended by itself.
     super::graph(&app, &name)?;
     app.runner.sessions.record_no_more(&name);
     Ok(StatusCode::NO_CONTENT)
@@ -223,7 +225,7 @@ pub(super) async fn trace(
     if let Some(timeline) = open_timeline(&app, &recording).await {
         return Ok(Json(write(&recording, &timeline)));
     }
-    // It may have ended meanwhile.
+    // The session may have ended meanwhile.
     let ended = recording.ended().ok_or_else(|| {
         let session = app.runner.sessions.get(&recording.id);
         let why = session.map_or("the session is about to end".to_owned(), |it| it.silence());
@@ -232,7 +234,7 @@ pub(super) async fn trace(
     Ok(Json(write(&recording, &ended.timeline)))
 }
 
-/// Asks an open session for what it did so far.
+/// Asks an open session for its timeline so far.
 async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     let session = app.runner.sessions.get(&recording.id)?;
     let asked = async move { timeout(PATIENCE, session.viewer.timeline()).await };
@@ -246,7 +248,7 @@ pub(super) async fn packets(
     let recording = recorded(&app, &id)?;
     let lines = recording.lines().ok_or_else(|| {
         let message = format!(
-            "the session `{}` was recorded without payloads: POST /v3/graphs/{}/recording {{\"payloads\": true}} records them",
+            "the session `{}` was recorded without payloads: record with POST /v3/graphs/{}/recording {{\"payloads\": true}}",
             recording.id, recording.name
         );
         Failure::new(Cause::NotFound, message)
@@ -255,7 +257,7 @@ pub(super) async fn packets(
     Ok((content_type, lines).into_response())
 }
 
-/// Finds the recording of the session of an id.
+/// Finds the recording of a session by its id.
 fn recorded(app: &App, id: &str) -> Result<Arc<Recording>, Failure> {
     app.runner.sessions.recording(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);

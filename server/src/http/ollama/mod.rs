@@ -1,6 +1,6 @@
-//! Ollama's paths besides those of dialects: what is served, which of it is in memory, and what its
-//! clients look for at start. What would change the models is refused: the configuration says what
-//! is served.
+//! Ollama's paths that do not belong to a dialect: the list of models, the models in memory, and
+//! the version that clients ask for at start. Changes of models are refused: the configuration
+//! decides what is served.
 
 mod models;
 
@@ -25,30 +25,30 @@ use crate::{
     servable::StateName,
 };
 
-/// The version of Ollama whose API this is, which clients compare with those that brought what they
-/// need. That of this program is beside it.
+/// Version of Ollama whose API this is. Clients compare it with the version that they need. The
+/// answer also contains this program's version.
 const API_VERSION: &str = "0.12.11";
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     use Group::{Models, Server};
     let change = |operation: Operation| {
-        let change = operation.about(Models, "Refused: the configuration says what is served");
+        let change = operation.about(Models, "Refused: the configuration decides what is served");
         change.refuses(&[Cause::Unsupported])
     };
-    let named = "models are named by the configuration: list a graph under each name that it has";
-    let blobs = "models are no blobs: the configuration names their files";
+    let named = "the configuration names models: list a graph under each of its names";
+    let blobs = "blobs are not supported: the configuration names files of models";
     let operations = [
         Operation::get("/api/version", version).about(Server, "The version of Ollama's API, for its clients").answers(Answer::Json(&["version"])),
         Operation::get("/api/tags", models::list).about(Models, "The graphs, as Ollama lists models").answers(Answer::Json(&["models"])),
-        Operation::get("/api/ps", models::running).about(Models, "Those in memory").answers(Answer::Json(&["models"])),
-        Operation::post("/api/show", models::show).about(Models, "One of them").answers(Answer::Json(&["details", "model_info", "capabilities"]))
+        Operation::get("/api/ps", models::running).about(Models, "Lists the graphs in memory").answers(Answer::Json(&["models"])),
+        Operation::post("/api/show", models::show).about(Models, "Describes a graph").answers(Answer::Json(&["details", "model_info", "capabilities"]))
             .refuses(OF_GRAPHS),
-        Operation::post("/api/pull", pull).about(Models, "Whether a model is there").answers(Answer::Json(&["status"]))
+        Operation::post("/api/pull", pull).about(Models, "Reports success if the model exists").answers(Answer::Json(&["status"]))
             .refuses(&[Cause::BadRequest, Cause::UnknownModel]),
-        change(Operation::post("/api/create", refused("models are made of files that the configuration names: `graphmill serve --help`"))),
+        change(Operation::post("/api/create", refused("the configuration names the files of models: see `graphmill serve --help`"))),
         change(Operation::post("/api/copy", refused(named))),
-        change(Operation::delete("/api/delete", refused("graphs are unregistered by taking them out of the configuration"))),
+        change(Operation::delete("/api/delete", refused("to remove a graph, remove it from the configuration"))),
         change(Operation::post("/api/push", refused("models are not uploaded"))),
         change(Operation::get("/api/blobs/{*digest}", refused(blobs))),
         change(Operation::post("/api/blobs/{*digest}", refused(blobs))),
@@ -56,7 +56,7 @@ pub(super) fn operations() -> Vec<Operation> {
     operations.map(|operation| operation.listed(false)).into()
 }
 
-/// Returns true if failures under a path are told as Ollama's clients expect.
+/// Returns true for paths whose failures have the form of Ollama.
 pub(super) fn owns(path: &str) -> bool {
     path.starts_with("/api/")
 }
@@ -65,12 +65,12 @@ async fn version() -> Json<Value> {
     Json(json!({ "version": API_VERSION, "graphmill": env!("CARGO_PKG_VERSION") }))
 }
 
-/// A body that names a model.
+/// The fields of a body that names a model.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Asked {
     model: Option<String>,
-    /// The name that `model` had before.
+    /// Older name of the field `model`.
     name: Option<String>,
     stream: Option<bool>,
 }
@@ -87,7 +87,7 @@ impl Asked {
     }
 }
 
-/// Says that a model is there. Those that are not are fetched by the program, not by its clients.
+/// Reports that a model exists. Models are downloaded by the command line, not by clients.
 async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failure> {
     let asked: Asked = body.fields()?;
     let name = asked.model()?;
@@ -114,7 +114,7 @@ async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failur
     Ok((lines, format!("{status}\n")).into_response())
 }
 
-/// A handler that refuses a change.
+/// Returns a handler that refuses a change.
 fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
     move || ready(Failure::new(Cause::Unsupported, why))
 }

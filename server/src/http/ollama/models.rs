@@ -1,4 +1,4 @@
-//! Graphs as Ollama's clients know models: which there are, which are in memory, what each can do.
+//! Graphs as models of Ollama's API: the list, the ones in memory, and the details of each.
 
 use std::{
     fmt::Write as _,
@@ -31,17 +31,17 @@ use crate::{
     servable::{INFER, LATEST, Servable},
 };
 
-/// The time that Ollama tells of a model that stays in memory for good.
+/// Expiry that Ollama reports for a model that is never unloaded.
 const FOR_GOOD: Duration = Duration::from_nanos(i64::MAX as u64);
 
-/// Lists the graphs that answer now, or are loaded when they are asked for.
+/// Lists the graphs that answer now, or are loaded at their first request.
 pub(super) async fn list(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
     let models = visible(&app, &who);
     let models = models.iter().filter_map(entry);
     Json(json!({ "models": models.collect::<Vec<_>>() }))
 }
 
-/// Lists the graphs that are in memory.
+/// Lists the graphs in memory.
 pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
     let models = visible(&app, &who);
     let graphs = models.iter().filter(|model| model.adapter.is_none());
@@ -50,7 +50,7 @@ pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) ->
         let mut entry = entry(model)?;
         let backends = backends(&model.servable);
         let buffers = backends.iter().flat_map(|backend| &backend.buffers);
-        // Memory of the host begins so, or is pinned for a device.
+        // Memory of the host has such a name, also if it is pinned for a device.
         let of_host = |memory: &str| memory.starts_with("CPU") || memory.ends_with("_Host");
         let (mut bytes, mut of_devices) = (0, 0);
         for buffer in buffers {
@@ -71,7 +71,7 @@ pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) ->
     Json(json!({ "models": running.collect::<Vec<_>>() }))
 }
 
-/// All that is known of a graph, which is loaded to know it.
+/// Describes a graph in detail, after loading it.
 pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
     let asked: Asked = body.fields()?;
     let ready = who.available(asked.model()?, who.deadline(None)).await?;
@@ -96,7 +96,8 @@ pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<
     Ok(Json(shown))
 }
 
-/// A graph or an adapter in a list; none for a graph of tensors, or without a model of text.
+/// Returns a graph or an adapter for a list; `None` for a graph of tensors, or without a text
+/// model.
 fn entry(model: &Model) -> Option<Value> {
     let backends = backends(&model.servable);
     let has_none = backends.is_empty() && model.servable.plan().is_ok();
@@ -121,7 +122,7 @@ fn entry(model: &Model) -> Option<Value> {
     Some(entry)
 }
 
-/// What the backends of a graph's models say, once they are loaded.
+/// Returns the backends of a graph's models, once they are loaded.
 fn backends(servable: &Servable) -> Vec<BackendInfo> {
     let Ok(plan) = servable.plan() else {
         return Vec::new();
@@ -143,7 +144,7 @@ fn weights(backends: &[BackendInfo]) -> Option<&WeightsInfo> {
     backends.iter().find_map(|backend| backend.weights.as_ref())
 }
 
-/// The model of a graph in words; empty ones where nothing is known.
+/// Describes the model of a graph; with empty strings if nothing is known.
 fn details(backends: &[BackendInfo]) -> Value {
     let weights = weights(backends);
     let text = |of: fn(&WeightsInfo) -> String| weights.map(of).unwrap_or_default();
@@ -158,7 +159,7 @@ fn details(backends: &[BackendInfo]) -> Value {
     })
 }
 
-/// A number of weights as Ollama writes it: `7.6B`.
+/// Formats a number of weights as Ollama does: `7.6B`.
 fn rounded(count: u64) -> String {
     let number = count as f64;
     match count {
@@ -169,7 +170,7 @@ fn rounded(count: u64) -> String {
     }
 }
 
-/// Numbers of the model under the names that its file has for them. The context is the one that is
+/// Returns figures of the model under the names in its file. The context length is the one that is
 /// served.
 fn model_info(servable: &Servable, plan: &Plan) -> Map<String, Value> {
     let backends = backends(servable);
@@ -201,7 +202,7 @@ fn model_info(servable: &Servable, plan: &Plan) -> Map<String, Value> {
         .collect()
 }
 
-/// What requests in Ollama's dialect can have of a graph.
+/// Returns the capabilities of a graph for requests in Ollama's dialect.
 fn capabilities(servable: &Servable, plan: &Plan) -> Vec<&'static str> {
     let endpoints = servable.endpoints();
     let answers = |endpoint| endpoints.contains(&endpoint);
@@ -232,8 +233,8 @@ fn capabilities(servable: &Servable, plan: &Plan) -> Vec<&'static str> {
     known.map(|(name, _)| name).collect()
 }
 
-/// A name of what a graph was last made of: another one when a file is another one. The contents of
-/// the files, which can be large, are no part of it.
+/// Returns an identifier of the files that a graph was last made from. It changes when a file
+/// changes. The contents, which can be large, are not read.
 fn identity(name: &str, files: &FileStamps) -> String {
     let text = format!("{name} {files:?}");
     let digest = digest(&SHA256, text.as_bytes());

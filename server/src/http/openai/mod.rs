@@ -1,5 +1,5 @@
-//! OpenAI's paths besides those of dialects. `/v1` and `/v3` are the same; `/v3/v1` is accepted for
-//! old clients.
+//! OpenAI's paths that do not belong to a dialect. `/v1` and `/v3` are the same; `/v3/v1` is
+//! accepted for old clients.
 
 pub(super) mod models;
 
@@ -22,9 +22,9 @@ use crate::{
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     let own = |prefix: &&str| [
-        Operation::get(&format!("{prefix}/models"), models::list).about(Group::Models, "The graphs that answer now")
+        Operation::get(&format!("{prefix}/models"), models::list).about(Group::Models, "Lists the graphs that answer now")
             .answers(Answer::Json(&["data"])),
-        Operation::get(&format!("{prefix}/models/{{*name}}"), models::one).about(Group::Models, "One of them").answers(Answer::Json(&["id"]))
+        Operation::get(&format!("{prefix}/models/{{*name}}"), models::one).about(Group::Models, "Describes a graph").answers(Answer::Json(&["id"]))
             .refuses(OF_GRAPHS),
         tokenizer(&format!("{prefix}/tokenizer_info")),
     ].map(|operation| operation.listed(*prefix == PREFIXES[0]));
@@ -36,22 +36,22 @@ pub(super) fn operations() -> Vec<Operation> {
 fn tokenizer(path: &str) -> Operation {
     Operation::get(path, tokenizer_info)
         .about(Group::Prompts, "The special tokens and the chat template of a model")
-        .asks(const { &[Parameter::new("model", Kind::OptionalText, "The graph; without it, the only one with a language model")] })
+        .asks(const { &[Parameter::new("model", Kind::OptionalText, "Name of the graph. Default: the only graph with a language model")] })
         .answers(Answer::Json(&["model", "bos_token", "eos_token", "chat_template"]))
         .refuses(OF_GRAPHS)
 }
 
-/// `GET /tokenizer_info`: the tokens and the template that clients need to build prompts of their
-/// own, under the names that a `tokenizer_config.json` has. vLLM has the endpoint, and `lm_eval`'s
-/// remote tokenizer asks for it. Of the graph that the query's `model` names; without it, of the
-/// only one with a language model.
+/// Answers `GET /tokenizer_info`: the tokens and the template that clients need to build their own
+/// prompts, with the names of a `tokenizer_config.json`. vLLM has this endpoint, and `lm_eval`'s
+/// remote tokenizer uses it. The query's `model` names the graph; without it, the only graph with a
+/// language model answers.
 async fn tokenizer_info(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
     let ready = with_language_model(&who, query.one("model")?).await?;
     let model = language_model(&ready)?;
     Ok(Json(describe(&model)))
 }
 
-/// The graph that a query names; without a name, the only one with a language model.
+/// Returns the graph that a query names; without a name, the only one with a language model.
 pub(super) async fn with_language_model(
     who: &RequestContext,
     name: Option<&str>,
@@ -61,16 +61,16 @@ pub(super) async fn with_language_model(
         (Some(name), _) if !name.is_empty() => name,
         (_, Some(only)) => only.name(),
         (_, None) => {
-            let why = "there are several graphs, and the query names the one that is meant";
+            let why = "there are several graphs: name one in the query";
             return Err(missing("model", why));
         }
     };
-    // Of several versions always the same.
+    // Always the same one of several versions.
     let newest = who.find(name)?.servable;
     who.available(newest.name(), None).await
 }
 
-/// The first language model of a graph.
+/// Returns the first language model of a graph.
 pub(super) fn language_model(ready: &Ready) -> Result<Arc<LanguageModel>, Failure> {
     let mut models = ready.plan().resources::<LanguageModel>().into_iter();
     models.next().ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! `GET /models`: the graphs that answer, or are loaded when they are asked to, and the adapters of
-//! their models, as OpenAI's model objects, or as Anthropic's for its clients.
+//! `GET /models`: the graphs that answer, or are loaded at their first request, and the adapters of
+//! their models. The objects have OpenAI's form, or Anthropic's for its clients.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     servable::{Choice, LATEST, Named, Servable},
 };
 
-/// The header that all clients of Anthropic's send.
+/// Header that all clients of Anthropic send.
 const ANTHROPIC: &str = "anthropic-version";
 
 pub(super) async fn list(
@@ -32,15 +32,15 @@ pub(super) async fn list(
     if !headers.contains_key(ANTHROPIC) {
         return Json(json!({ "object": "list", "data": data }));
     }
-    // All models are one page.
+    // All models are on one page.
     let (first, last) = (models.first().map(Model::id), models.last().map(Model::id));
     Json(json!({ "data": data, "has_more": false, "first_id": first, "last_id": last }))
 }
 
-/// The graphs and adapters that a request may name now, by name.
+/// Returns the graphs and adapters that a request may name now, sorted by name.
 pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
     let servables = app.servables();
-    // A graph with versions, under its own name and under those of its versions.
+    // A graph with versions is listed under its own name and under those of its versions.
     let newest = servables.versioned().filter_map(|graph| {
         let named = servables.named(graph, &Choice::Newest)?;
         Some((graph.to_owned(), named.servable))
@@ -102,7 +102,7 @@ pub(super) async fn one(
     Ok(Json(form(&headers)(&model)))
 }
 
-/// The form of a model's object that a client expects.
+/// Returns the form of model objects that a client expects.
 fn form(headers: &HeaderMap) -> fn(&Model) -> Value {
     if headers.contains_key(ANTHROPIC) {
         anthropic_object
@@ -113,14 +113,14 @@ fn form(headers: &HeaderMap) -> fn(&Model) -> Value {
 
 /// A graph, or an adapter of its model.
 pub(in crate::http) struct Model {
-    /// The name of the graph, or of a version of it.
+    /// Name of the graph, or of a version of it.
     name: String,
     pub(in crate::http) servable: Arc<Servable>,
     pub(in crate::http) adapter: Option<Arc<str>>,
 }
 
 impl Model {
-    /// What the `model` of a request says.
+    /// Returns the name for the `model` of requests.
     pub(in crate::http) fn id(&self) -> String {
         let graph = &self.name;
         match &self.adapter {
@@ -129,7 +129,8 @@ impl Model {
         }
     }
 
-    /// When the graph became available, in seconds since 1970; 0 before it is loaded.
+    /// Returns the time when the graph became available, in seconds since 1970; 0 before it is
+    /// loaded.
     fn since(&self) -> u64 {
         self.servable.available_since().unwrap_or_default()
     }
@@ -139,14 +140,14 @@ fn object(model: &Model) -> Value {
     let mut object = json!({
         "id": model.id(), "object": "model", "created": model.since(), "owned_by": "graphmill",
         "state": model.servable.state_name().as_str(), "status": residence::status(&model.servable),
-        // KServe's clients read it at the same path.
+        // Clients of KServe read it at the same path.
         "ready": model.servable.unready().is_none(),
     });
     let aliases = model.servable.aliases();
     if !aliases.is_empty() && model.adapter.is_none() {
         object["aliases"] = json!(aliases);
     }
-    // vLLM's name for it, which clients read to know how much they can send.
+    // Name that vLLM uses for it. Clients read it to limit their prompts.
     if let Some(tokens) = model.servable.context_length() {
         object["max_model_len"] = tokens.into();
     }

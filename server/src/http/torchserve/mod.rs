@@ -1,5 +1,5 @@
 //! TorchServe's API: `/predictions` runs a graph of one input with the body of the request,
-//! `/models` says what is served and changes it, `/ping` is for probes.
+//! `/models` lists and changes the served graphs, and `/ping` is for probes.
 
 mod predict;
 
@@ -27,10 +27,10 @@ use crate::{
     torchserve::{self, models},
 };
 
-/// Why a question about a graph may not be answered.
+/// Causes of failures of questions about a graph.
 const OF_A_GRAPH: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel];
 
-/// The reason for which a change of one may not be made.
+/// Causes of failures of changes.
 const OF_A_CHANGE: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::Unsupported];
 
 #[rustfmt::skip]
@@ -55,7 +55,7 @@ pub(super) fn operations() -> Vec<Operation> {
     operations.map(|operation| operation.listed(false)).into()
 }
 
-/// Whether failures under a path are told as TorchServe's clients expect.
+/// Returns true for paths whose failures have the form of TorchServe.
 pub(super) fn owns(path: &str) -> bool {
     let of_models = path
         .strip_prefix("/models")
@@ -64,13 +64,13 @@ pub(super) fn owns(path: &str) -> bool {
         || of_models.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A failure as TorchServe's clients expect it.
+/// Formats a failure as TorchServe's clients expect.
 pub(super) fn error(failure: &Failure) -> Value {
     let status = failure.row().status;
     json!({ "code": status.as_u16(), "type": kind(failure.cause, status), "message": failure.message })
 }
 
-/// The exceptions of TorchServe that stand for a failure.
+/// Returns the name of TorchServe's exception for a failure.
 fn kind(cause: Cause, status: StatusCode) -> &'static str {
     match cause {
         Cause::UnknownModel => return "ModelNotFoundException",
@@ -95,7 +95,7 @@ async fn ping(State(app): State<Arc<App>>) -> Response {
     http::kserve::told(json!({ "status": status }), "ready", reason)
 }
 
-/// Reads a whole number behind the path.
+/// Reads a whole number from the query.
 fn number<T: FromStr>(query: &Query, name: &'static str) -> Result<Option<T>, Failure> {
     let value = query.one(name)?.map(str::parse);
     let number = value.transpose();
@@ -113,7 +113,7 @@ async fn describe(who: RequestContext, Path(path): Path<String>) -> Result<Json<
     models::describe(&who, name, version).map(Json)
 }
 
-/// What TorchServe has behind the name and the version of the one that is to be the default.
+/// Suffix of the path that makes a version the default.
 const SET_DEFAULT: &str = "/set-default";
 
 async fn change_graph(

@@ -1,5 +1,5 @@
-//! `POST /predictions/{name}`: the body is the graph's input, or a form or a JSON object with the
-//! input and parameters; what the graph gives is the body of the answer.
+//! `POST /predictions/{name}`: runs a graph. The body is its input, or a form or JSON object with
+//! the input and parameters. The output is the body of the answer.
 
 use std::{io, sync::Arc};
 
@@ -27,7 +27,7 @@ use crate::{
     torchserve::{self, Kind, Part, Prediction, PredictionRequest, collect, fields, models},
 };
 
-/// What TorchServe says of every answer: it is not to be kept.
+/// Headers that forbid caching, which TorchServe sends with every answer.
 const NOT_KEPT: [(HeaderName, &str); 3] = [
     (header::PRAGMA, "no-cache"),
     (
@@ -63,7 +63,7 @@ pub(super) async fn predict(
             bytes,
         } => (headers, media_type, Body::from(bytes)),
         Prediction::Pieces { headers, pieces } => {
-            // A body that breaks off is no whole text.
+            // A truncated body is not a complete text.
             let pieces = pieces.map_err(|failure| io::Error::other(failure.message));
             (headers, torchserve::TEXT, Body::from_stream(pieces))
         }
@@ -72,14 +72,14 @@ pub(super) async fn predict(
     Ok((NOT_KEPT, timing, content_type, headers, body).into_response())
 }
 
-/// Reads the parts of a body.
+/// Splits a body into its parts.
 fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next();
     let media_type = media_type.unwrap_or_default().trim();
     if let Some(boundary) = boundary(headers)? {
-        // All of the body is there: nothing is waited for.
+        // The whole body is in memory, so this does not block.
         let parts = block_on(parts(body, boundary))?.into_iter();
         let parts = parts.map(|part| Part {
             name: part.name,

@@ -1,4 +1,4 @@
-//! The public keys of an issuer: a JSON Web Key Set.
+//! Public keys of an issuer: a JSON Web Key Set.
 
 use std::str::FromStr as _;
 
@@ -9,7 +9,7 @@ use jsonwebtoken::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Keys that can have signed a token.
+/// The keys that may have signed a token.
 #[derive(Debug)]
 pub(super) struct KeySet(Vec<PublicKey>);
 
@@ -17,7 +17,7 @@ pub(super) struct KeySet(Vec<PublicKey>);
 struct PublicKey {
     id: Option<String>,
     key: DecodingKey,
-    /// What it can have signed with.
+    /// Algorithms that the key can be used with.
     algorithms: Vec<Algorithm>,
 }
 
@@ -36,10 +36,10 @@ const RSA: [Algorithm; 6] = [
 ];
 
 impl KeySet {
-    /// Reads a set. Keys that are for something else, shared secrets above all, are left out.
+    /// Parses a key set. Keys for other purposes, in particular shared secrets, are left out.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
-        let written: Written =
-            serde_json::from_slice(text).map_err(|error| format!("it is no JWK set: {error}"))?;
+        let written: Written = serde_json::from_slice(text)
+            .map_err(|error| format!("it is not a JWK set: {error}"))?;
         let count = written.keys.len();
         let keys: Vec<PublicKey> = written.keys.into_iter().filter_map(public_key).collect();
         if keys.is_empty() {
@@ -54,7 +54,8 @@ impl KeySet {
         self.0.len()
     }
 
-    /// The key of this id, if it signs with this algorithm; without an id the only one that does.
+    /// Returns the key with this id, if it can be used with this algorithm. Without an id, returns
+    /// the only key that can.
     pub(super) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<&DecodingKey> {
         let mut signing = self
             .0

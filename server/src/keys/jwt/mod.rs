@@ -1,8 +1,8 @@
-//! Tokens in place of keys: a JWT that an issuer has signed names the tenant of a request, and the
-//! plan of the key file with the tenant's limits.
+//! Tokens in place of keys. A JWT signed by an issuer names the tenant of a request, and a plan of
+//! the key file with the tenant's limits.
 //!
-//! The issuer's public keys are a `key_set`, read from where `source` says; `signature` checks with
-//! them. Each tenant has a key of its own in `tenants`, made when its first token comes.
+//! `key_set` contains the issuer's public keys, `source` reads them, and `signature` verifies
+//! signatures. `tenants` has a key for each tenant, created with its first token.
 
 mod key_set;
 mod signature;
@@ -35,51 +35,51 @@ use crate::{
 use key_set::KeySet;
 use tenants::Tenants;
 
-/// Whose tokens are accepted, and what they say.
+/// The options for accepting tokens.
 #[derive(Clone, Debug)]
 pub struct JwtOptions {
-    /// What a token's `iss` has to be.
+    /// Required issuer: `iss` must equal it.
     pub issuer: String,
-    /// What its `aud` has to be, or have.
+    /// Required audience: `aud` must equal or contain it.
     pub audience: String,
-    /// Where the issuer's public keys are.
+    /// Location of the issuer's public keys.
     pub jwks: JwksSource,
-    /// The claim that names the tenant.
+    /// Name of the claim that contains the tenant.
     pub tenant_claim: String,
-    /// The claim that names the plan.
+    /// Name of the claim that contains the plan.
     pub plan_claim: String,
 }
 
-/// Where a JSON Web Key Set is.
+/// The location of a JSON Web Key Set.
 #[derive(Clone, Debug)]
 pub enum JwksSource {
-    /// A file, which is read again when it changes.
+    /// File, read again when it changes.
     File(PathBuf),
-    /// An address with `http` or `https`, which is asked again now and then.
+    /// HTTP or HTTPS URL, requested regularly.
     Url(Url),
 }
 
-/// By how many seconds the issuer's clock may differ from this machine's.
+/// Allowed difference between the issuer's clock and this machine's, in seconds.
 const LEEWAY: u64 = 30;
-/// Longest name of a tenant, in bytes.
+/// Maximum length of a tenant's name, in bytes.
 const MAX_TENANT: usize = 256;
-/// The plan of tokens that name none.
+/// Plan of tokens that name none.
 pub(super) const DEFAULT_PLAN: &str = "default";
 
-/// What checks tokens.
+/// Verifier of tokens, with the issuer's keys and the tenants seen so far.
 pub(super) struct Tokens {
     options: JwtOptions,
-    /// The file as it was before it was first read.
+    /// State of the file before it was first read.
     opened: FileStamps,
-    /// None until an address has answered for the first time.
+    /// Keys; `None` until the first answer from the URL.
     keys: ArcSwapOption<KeySet>,
-    /// Told when a token is signed with a key that is not known.
+    /// Notified when a token has an unknown key.
     wanted: Arc<Notify>,
     tenants: Mutex<Tenants>,
 }
 
 impl Tokens {
-    /// Reads the issuer's keys, if they are in a file.
+    /// Reads the issuer's keys if they are in a file.
     pub(super) fn open(options: JwtOptions) -> Result<Self, KeyError> {
         signature::install();
         let (opened, keys) = match &options.jwks {
@@ -99,7 +99,7 @@ impl Tokens {
         })
     }
 
-    /// Puts other keys of the issuer in the place of those that it had.
+    /// Replaces the issuer's keys, and logs a change of their number.
     fn take(&self, keys: KeySet) {
         let count = keys.len();
         let before = self.keys.swap(Some(Arc::new(keys)));
@@ -108,13 +108,13 @@ impl Tokens {
         }
     }
 
-    /// Whether what a client presents has the form of a token.
+    /// Returns true if a credential has the form of a token.
     pub(super) fn is_one(presented: &[u8]) -> bool {
         let parts = presented.split(|byte| *byte == b'.').count();
         parts == 3 && presented.starts_with(b"ey")
     }
 
-    /// The key of the tenant whose token this is, with the limits of one of these plans.
+    /// Returns the key of the tenant in a token, with the limits of one of `plans`.
     pub(super) fn find(&self, token: &[u8], plans: &[Arc<Entry>]) -> Result<Arc<Key>, Failure> {
         let claims = self.claims(token)?;
         let tenant = match claims.get(&self.options.tenant_claim) {
@@ -122,7 +122,7 @@ impl Tokens {
             _ => {
                 let claim = &self.options.tenant_claim;
                 return Err(invalid(format!(
-                    "the token has no claim `{claim}` that is a text of at most {MAX_TENANT} bytes"
+                    "the claim `{claim}` of the token must be a string of at most {MAX_TENANT} bytes"
                 )));
             }
         };
@@ -131,15 +131,14 @@ impl Tokens {
         Ok(tenants.key(tenant, plan))
     }
 
-    /// What a token claims, once it is certain that the issuer has signed it for this server, and
-    /// that its time is now.
+    /// Returns the claims of a token, after verifying its signature, issuer, audience and times.
     fn claims(&self, token: &[u8]) -> Result<Map<String, Value>, Failure> {
         let header = decode_header(token).map_err(|error| refused(&error))?;
         if header.crit.is_some() {
             return Err(invalid("the token has critical extensions (`crit`)"));
         }
         let Some(keys) = self.keys.load_full() else {
-            let message = "the public keys of the tokens' issuer are not there yet";
+            let message = "the public keys of the token's issuer are not available yet";
             return Err(Failure::new(Cause::Unavailable, message).with_code("issuer_unavailable"));
         };
         let Some(key) = keys.find(header.kid.as_deref(), header.alg) else {
@@ -156,14 +155,14 @@ impl Tokens {
         validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         let token = decode(token, key, &validation).map_err(|error| refused(&error))?;
         let claims: Map<String, Value> = token.claims;
-        // The library takes a list that has the issuer.
+        // The library would accept a list that contains the issuer.
         if !claims["iss"].is_string() {
-            return Err(invalid("the token's `iss` is no text"));
+            return Err(invalid("the token's `iss` is not a string"));
         }
         Ok(claims)
     }
 
-    /// The first plan that the claim names, else the default one.
+    /// Returns the first plan that the claim names, or else the default plan.
     fn plan(
         &self,
         claims: &Map<String, Value>,
@@ -179,14 +178,14 @@ impl Tokens {
         plan.map(Arc::clone).ok_or_else(|| {
             let claim = &self.options.plan_claim;
             let message = format!(
-                "the token names no plan of this server (`{claim}`), which has none called `{DEFAULT_PLAN}`"
+                "the token names no plan of this server (`{claim}`), and there is no plan `{DEFAULT_PLAN}`"
             );
             Failure::new(Cause::Forbidden, message)
         })
     }
 }
 
-/// Whether a tenant may be called so: it is shown in the log.
+/// Returns true if a string is a valid name of a tenant, which is shown in the log.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_TENANT && !name.chars().any(char::is_control)
 }
@@ -195,22 +194,22 @@ fn invalid(message: impl Into<String>) -> Failure {
     Failure::new(Cause::NoKey, message).with_code("invalid_token")
 }
 
-/// Why a token does not count, without anything that is in it.
+/// Explains why a token is refused, without its contents.
 fn refused(error: &Error) -> Failure {
     invalid(match error.kind() {
         ErrorKind::ExpiredSignature => "the token has expired",
         ErrorKind::ImmatureSignature => "the token is not valid yet",
-        ErrorKind::InvalidIssuer => "the token is of another issuer",
+        ErrorKind::InvalidIssuer => "the token is from another issuer",
         ErrorKind::InvalidAudience => "the token is for another audience",
         ErrorKind::MissingRequiredClaim(_) | ErrorKind::InvalidClaimFormat(_) => {
             "the token has no valid `exp`, `iss` or `aud`"
         }
         ErrorKind::InvalidSignature => "the signature of the token is wrong",
-        _ => "the token is no JWT that is signed with a public key",
+        _ => "the token is not a JWT signed with a public key",
     })
 }
 
-/// Keeps the issuer's keys up to date, for as long as the keys are in use.
+/// Keeps the issuer's keys up to date, as long as the keys are in use.
 pub(crate) async fn watch(keys: Weak<Keys>) {
     let Some(tokens) = keys.upgrade().and_then(|keys| keys.tokens.clone()) else {
         return;

@@ -1,4 +1,4 @@
-//! Verifies signatures of tokens, with the cryptography library of TLS.
+//! Verification of token signatures, with the cryptography library of TLS.
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, DecodingKeyKind,
@@ -14,12 +14,12 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     jwk_utils: JwkUtils::new_unimplemented(),
 };
 
-/// Has tokens checked in this way, unless a program that this server is a part of has said how.
+/// Installs this verification, unless a program that embeds this server has installed another.
 pub(super) fn install() {
     PROVIDER.install_default().ok();
 }
 
-/// This server signs nothing.
+/// Fails, because this server signs nothing.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the provider has it so")]
 fn sign(_: &Algorithm, _: &jsonwebtoken::EncodingKey) -> Result<Box<dyn JwtSigner>> {
     Err(ErrorKind::InvalidAlgorithm.into())
@@ -34,7 +34,7 @@ fn verify(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifie
     Err(ErrorKind::InvalidAlgorithm.into())
 }
 
-/// Checks signatures of one key.
+/// Verifier of signatures with one key.
 struct Signed {
     algorithm: Algorithm,
     key: DecodingKey,
@@ -45,7 +45,7 @@ enum Scheme {
     Other(&'static dyn schemes::VerificationAlgorithm),
 }
 
-/// None for those whose keys are shared secrets.
+/// Returns the signature scheme of an algorithm; `None` for algorithms with shared secrets.
 fn scheme(algorithm: Algorithm) -> Option<Scheme> {
     Some(match algorithm {
         Algorithm::RS256 => Scheme::Rsa(&schemes::RSA_PKCS1_2048_8192_SHA256),

@@ -1,5 +1,4 @@
-//! Where an issuer's keys come from. Whatever goes wrong when they are read again, the last good
-//! ones stay.
+//! The source of an issuer's keys. If reading them again fails, the last valid ones stay.
 
 use std::{
     fs,
@@ -16,29 +15,28 @@ use tokio::time::{sleep, timeout};
 use super::{KeySet, Tokens};
 use crate::{file_watch, http_client, keys::KeyError};
 
-/// Most bytes of a set: a few dozen keys with their certificates.
+/// Maximum size of a key set in bytes, enough for a few dozen keys with certificates.
 const MAX_BYTES: usize = 1 << 20;
-/// How long an address may take to answer.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often an address is asked, whether or not there are other keys.
+/// Interval for requesting the URL.
 const EVERY: Duration = Duration::from_mins(5);
-/// The pause before it is asked again: after a failure, and where tokens come whose key is not
-/// known.
+/// Pause before the next request: after a failure, and if tokens have an unknown key.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Reads a file.
+/// Reads a key set from a file.
 pub(super) fn read(path: &Path) -> Result<KeySet, KeyError> {
     let wrong =
         |why: &dyn std::fmt::Display| KeyError(format!("`{}` (--jwt_jwks): {why}", path.display()));
     let size = fs::metadata(path).map_err(|error| wrong(&error))?.len();
     if size > MAX_BYTES as u64 {
-        return Err(wrong(&"it has more than 1 MiB"));
+        return Err(wrong(&"it is larger than 1 MiB"));
     }
     let text = read_regular(path).map_err(|error| wrong(&error))?;
     KeySet::parse(&text).map_err(|why| wrong(&why))
 }
 
-/// Reads a file again when it changes.
+/// Reads the file again when it changes.
 pub(super) async fn follow(path: PathBuf, opened: FileStamps, tokens: Weak<Tokens>) {
     let reload = move || {
         let Some(tokens) = tokens.upgrade() else {
@@ -46,24 +44,24 @@ pub(super) async fn follow(path: PathBuf, opened: FileStamps, tokens: Weak<Token
         };
         match read(&path) {
             Ok(keys) => tokens.take(keys),
-            Err(error) => tracing::error!("the issuer's keys stay as they were: {error}"),
+            Err(error) => tracing::error!("the issuer's keys were not updated: {error}"),
         }
         true
     };
     file_watch::follow(opened, reload).await;
 }
 
-/// Asks an address now and then, and when tokens come whose key is not known.
+/// Requests the URL regularly, and when tokens have an unknown key.
 pub(super) async fn ask(url: Url, tokens: Weak<Tokens>) {
     let client = match http_client::builder_for(&url).build() {
         Ok(client) => client,
         Err(error) => {
             let reason = http_client::reason(&error);
-            tracing::error!("the issuer's keys cannot be asked for: {reason}");
+            tracing::error!("the issuer's keys cannot be requested: {reason}");
             return;
         }
     };
-    // A failure is told once, for as long as it stays the same.
+    // A failure is logged once, until it changes.
     let mut told = String::new();
     loop {
         let answered = match timeout(PATIENCE, fetch(&client, &url)).await {
@@ -82,7 +80,7 @@ pub(super) async fn ask(url: Url, tokens: Weak<Tokens>) {
             Err(why) => {
                 if why != told {
                     tracing::error!(
-                        "the issuer's keys stay as they were: `{url}` (--jwt_jwks): {why}"
+                        "the issuer's keys were not updated: `{url}` (--jwt_jwks): {why}"
                     );
                     told = why;
                 }
@@ -92,7 +90,7 @@ pub(super) async fn ask(url: Url, tokens: Weak<Tokens>) {
         let wanted = Arc::clone(&tokens.wanted);
         drop(tokens);
         sleep(PAUSE).await;
-        // Running out of time is what usually happens.
+        // Usually ends by the timeout.
         let _ = timeout(pause.saturating_sub(PAUSE), wanted.notified()).await;
     }
 }
@@ -101,7 +99,7 @@ async fn fetch(client: &Client, url: &Url) -> Result<KeySet, String> {
     let answer = client.get(url.clone()).send().await;
     let answer = answer.map_err(|error| http_client::reason(&error))?;
     if answer.status() != StatusCode::OK {
-        return Err(format!("it answers with status {}", answer.status()));
+        return Err(format!("it answered with status {}", answer.status()));
     }
     let body = to_bytes(Body::new(reqwest::Body::from(answer)), MAX_BYTES)
         .await

@@ -1,4 +1,4 @@
-//! The tenants whose tokens came: each has a key of its own, with the limits of its plan.
+//! Tenants whose tokens were seen. Each has its own key, with the limits of its plan.
 
 use std::{
     collections::HashMap,
@@ -8,16 +8,16 @@ use std::{
 
 use crate::keys::key::{Entry, Key};
 
-/// How long a tenant is remembered at least: whatever it had used of a minute is there again then.
+/// Minimum time for which a tenant is kept. Its limits per minute are full again after that.
 const KEPT: Duration = Duration::from_mins(2);
-/// How many are remembered before those that did not come again are looked for.
+/// Number of tenants above which unused ones are removed.
 const MANY: usize = 1_024;
 
-/// All of them, by name.
+/// The tenants seen so far, by name.
 #[derive(Default)]
 pub(super) struct Tenants {
     by_name: HashMap<Arc<str>, Tenant>,
-    /// How many were left after the last search.
+    /// Number of tenants after the last removal.
     left: usize,
 }
 
@@ -28,8 +28,8 @@ struct Tenant {
 }
 
 impl Tenants {
-    /// The key of a tenant, with the limits of this plan. What it has used of them stays used if it
-    /// comes with another plan, or the plan has changed.
+    /// Returns the key of a tenant, with the limits of `plan`. Used limits stay used if the tenant
+    /// gets another plan, or the plan changes.
     pub(super) fn key(&mut self, name: &str, plan: Arc<Entry>) -> Arc<Key> {
         let came = Instant::now();
         if let Some(tenant) = self.by_name.get_mut(name) {
@@ -56,7 +56,7 @@ impl Tenants {
 }
 
 impl Tenant {
-    /// Whether a new one in its place would be the same.
+    /// Returns true if a new tenant in its place would be equal.
     fn is_gone(&self, now: Instant) -> bool {
         let is_unused = Arc::strong_count(&self.key) == 1 && !self.key.usage.is_in_debt();
         is_unused && now.duration_since(self.came) > KEPT

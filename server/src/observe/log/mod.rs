@@ -28,18 +28,19 @@ pub(crate) use reasons::without_values;
 use writer::Writer;
 pub(crate) use writer::dropped;
 
-/// How much is said, from the most. The names are those of OpenVINO Model Server, in either case.
+/// The log level, from the most to the least output. Names are those of OpenVINO Model Server, in
+/// any case.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Everything, packet by packet.
+    /// All events, down to single packets.
     Trace,
-    /// What helps to find a fault.
+    /// Events that help to find faults.
     Debug,
-    /// One line for each request, and what happens to graphs.
+    /// One line for each request, and the events of graphs.
     Info,
-    /// What needs attention.
+    /// Events that need attention, but stop nothing.
     Warning,
-    /// What failed.
+    /// Errors that stopped something from working.
     Error,
 }
 
@@ -75,12 +76,12 @@ impl Level {
     }
 }
 
-/// How a line is written.
+/// The format of log lines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// For people.
+    /// Text for people to read.
     Text,
-    /// For programs: a JSON object a line.
+    /// A JSON object per line, for programs.
     Json,
 }
 
@@ -100,22 +101,23 @@ impl FromStr for Format {
 struct Log {
     writer: Writer,
     format: Format,
-    /// Where it is, if not on standard error.
+    /// Path of the log file; `None` for standard error.
     file: Option<PathBuf>,
-    /// How much is said now.
     level: Mutex<Level>,
-    /// Changes how much is said.
+    /// Handle for changing the level.
     filter: reload::Handle<EnvFilter, Registry>,
 }
 
-/// The log, once it was started.
+/// The log, after it was started.
 static LOG: OnceLock<Log> = OnceLock::new();
 
-/// How long the end of the process waits for its last lines to be written.
+/// Maximum time that the end of the process waits for the last lines to be written.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Starts the log, in a file if one is named; in a process that has one already, that one stays.
-/// The error is about the file.
+/// Starts the log, in `file` if given. If the process already has a log, that one stays.
+///
+/// # Errors
+/// If the file cannot be opened.
 pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result<(), String> {
     let writer = match file {
         Some(file) => Writer::over(opened(file)?),
@@ -141,7 +143,7 @@ pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result
             .boxed(),
     };
     let log = tracing_subscriber::registry().with(filter).with(lines);
-    // Fails when a program that embeds the server has set up its own log, which is the one to use.
+    // Fails if a program that embeds the server has set up its own log, which is used then.
     let started = tracing::subscriber::set_global_default(log);
     if started.is_ok() {
         panics::log_them();
@@ -164,15 +166,15 @@ fn opened(file: &Path) -> Result<File, String> {
     opened.map_err(|error| format!("cannot write the log `{}`: {error}", file.display()))
 }
 
-/// Reopens the file of the log after it was moved away; does nothing without a file. If it cannot
-/// be opened, lines still go to the old file.
+/// Reopens the log file after it was moved; `None` without a file. If it cannot be opened, lines
+/// still go to the old file.
 pub(crate) fn reopen() -> Option<Result<(), String>> {
     let log = LOG.get()?;
     let file = log.file.as_ref()?;
     Some(opened(file).map(|file| log.writer.go_on_in(file)))
 }
 
-/// How much is said now; of a log that is not the server's own, as far as it can be told.
+/// Returns the current level. For a log of an embedding program, this is the level of tracing.
 pub(crate) fn level() -> Level {
     if let Some(log) = LOG.get() {
         return *log.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +188,7 @@ pub(crate) fn level() -> Level {
     }
 }
 
-/// Changes how much the server's own log says; false without one.
+/// Sets the level of the server's own log. Returns false if there is none.
 pub(crate) fn set_level(level: Level) -> bool {
     let Some(log) = LOG.get() else { return false };
     let mut now = log.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,8 +199,8 @@ pub(crate) fn set_level(level: Level) -> bool {
     is_set
 }
 
-/// Writes what the command line says to a person, in order with the log where there is one; on
-/// standard error, too, where the log is in a file. Without anybody to read it, it is lost.
+/// Prints a message of the command line, in order with the log. If the log is in a file, prints to
+/// standard error, too. The message is lost if nobody reads it.
 pub(crate) fn print(text: &str) {
     let log = LOG.get();
     match log {
@@ -211,8 +213,8 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Shows a line on the terminal that the next line takes the place of; an empty one takes it away.
-/// Only for a log of text on standard error.
+/// Shows a line on the terminal until the next line; an empty text removes it. Only for a text log
+/// on standard error.
 pub(crate) fn passing(text: &str) {
     let log = LOG
         .get()
@@ -222,16 +224,16 @@ pub(crate) fn passing(text: &str) {
     }
 }
 
-/// Waits for a bounded time until all lines are written: what the end of the process calls.
+/// Waits until all lines are written, for a limited time. Called at the end of the process.
 pub(crate) fn flush() {
     if let Some(log) = LOG.get() {
         log.writer.flush(FLUSH);
     }
 }
 
-/// Text that a client has chosen, as it may be in a log: short, and on one line.
+/// Shortens and escapes a text of a client for the log.
 pub(crate) fn shown(text: &str) -> String {
-    /// Longer texts say nothing more.
+    /// Maximum length in characters; the rest would tell nothing more.
     const CHARACTERS: usize = 200;
     let mut shown = String::new();
     for (index, character) in text.chars().enumerate() {

@@ -1,11 +1,10 @@
-//! Panics in the log, without the texts that they happened in.
+//! Panics in the log, without the texts that were being processed.
 
 use std::{any::Any, panic, thread};
 
 use super::shown;
 
-/// Sends what panics say to the log, instead of to standard error, where they would wait for a
-/// reader.
+/// Sends panic messages to the log instead of standard error, which might block.
 pub(super) fn log_them() {
     panic::set_hook(Box::new(|panic| {
         let thread = thread::current();
@@ -19,15 +18,15 @@ pub(super) fn log_them() {
     }));
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 pub(crate) fn payload(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
 }
 
-/// The message of a failure, as it may be in a log: indexing a text wrongly panics with that text
-/// behind a backtick, and it may be a prompt.
+/// Removes texts from the message of a failure. Indexing a string wrongly panics with that string
+/// after a backtick, and it may be a prompt.
 pub(crate) fn without_texts(message: &str) -> String {
     let phrases = ["byte index", "when slicing", "char boundary"];
     let quoted = phrases

@@ -1,13 +1,12 @@
-//! The reasons of refusals, as they may be in a log: names stay, and what else the request said
-//! goes.
+//! Reasons of refusals for the log. Names stay, and other data of the request is removed.
 
 use super::shown;
 
-/// The longest name that is shown.
+/// Maximum length of a name in bytes.
 const MAX_NAME: usize = 120;
 
-/// The message of a refusal without values of its request. Messages have names in backticks, and
-/// values in double quotes or behind `not`; a chat template can say anything.
+/// Removes values of the request from the message of a refusal. Messages have names in backticks,
+/// and values in double quotes or after `not`. A chat template can contain anything.
 pub(crate) fn without_values(message: &str) -> String {
     let first_line = message.lines().next().unwrap_or_default();
     let mut rest = match first_line.find("chat template") {
@@ -33,7 +32,7 @@ pub(crate) fn without_values(message: &str) -> String {
     shown(&reason)
 }
 
-/// Returns the end of a quoted text. Texts in double quotes are JSON's.
+/// Returns the end of a quoted text. Double quotes are escaped as in JSON.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     text.char_indices().find_map(|(at, character)| {
@@ -43,7 +42,7 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     })
 }
 
-/// Returns true for the name of a field, a model, a stream or a path, whose method may stand
+/// Returns true for the name of a field, a model, a stream or a path, optionally with a method
 /// before it.
 fn is_name(text: &str) -> bool {
     let name = match text.split_once(' ') {
@@ -89,8 +88,8 @@ mod tests {
                 "unknown URL `GET /v1/x`; did you mean `/v1/config`?",
             ),
             (
-                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`",
-                "a key is needed: in the header `Authorization` behind `Bearer`, or in `x-api-key`",
+                "a key is needed: in the header `Authorization` after `Bearer`, or in `x-api-key`",
+                "a key is needed: in the header `Authorization` after `Bearer`, or in `x-api-key`",
             ),
             ("the model `a\nb` does not exist", "the model `…`"),
             ("`What is a secret", "`…`"),

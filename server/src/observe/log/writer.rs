@@ -1,5 +1,5 @@
-//! The queue between logging code and the writer thread: only that thread waits for the reader of
-//! the log.
+//! The queue between logging code and the writer thread, so that only this thread waits for the
+//! reader of the log.
 
 use std::{
     convert::Infallible,
@@ -19,58 +19,59 @@ use crossbeam_channel::{Receiver, Sender};
 use prometheus_client::metrics::counter::Counter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Bytes of lines that may wait: some thousand requests, while a reader of a pipe takes a break. As
-/// many may be on their way to it.
+/// Maximum number of waiting bytes, for some thousand requests while the reader pauses. As many may
+/// be in the process of being written.
 const CAPACITY: usize = 1 << 20;
 
-/// Takes away what stands on the terminal's line.
+/// Escape sequence that clears the terminal's line.
 const CLEAR: &[u8] = b"\r\x1b[K";
 
-/// Lines that found no room, or could not be written.
+/// Number of lines that did not fit, or could not be written.
 static DROPPED: std::sync::LazyLock<Counter> = std::sync::LazyLock::new(Counter::default);
 
-/// The count of lines that were lost, for the metrics.
+/// Returns the counter of lost lines, for the metrics.
 pub(crate) fn dropped() -> Counter {
     DROPPED.clone()
 }
 
-/// Where lines go.
+/// Sender of lines to the writer thread.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    /// Bounded by the bytes of its lines.
+    /// Queue, bounded by the bytes of its lines.
     entries: Sender<Entry>,
     waiting: Arc<Waiting>,
 }
 
-/// What the thread is given.
+/// A message to the writer thread.
 enum Entry {
     Line(Box<[u8]>),
-    /// Dropped when all before it is written.
+    /// Dropped when everything before it is written.
     Flush(Sender<Infallible>),
-    /// Where lines go from now on.
+    /// New destination for all further lines.
     Target(File),
-    /// What stands on the terminal until the next entry.
+    /// Text on the terminal until the next message.
     Passing(String),
 }
 
-/// The numbers are independent of each other and of the channel.
+/// Counters of waiting and lost lines. They are independent of each other and of the channel.
 #[derive(Default)]
 struct Waiting {
     /// Bytes of lines that the thread has not taken.
     bytes: AtomicUsize,
-    /// Lost lines that the log has not told of yet.
+    /// Lost lines that have not been reported in the log.
     untold: AtomicU64,
 }
 
 impl Writer {
-    /// Starts the thread that writes to standard error.
+    /// Starts the thread, writing to standard error.
     pub(super) fn to_standard_error() -> io::Result<Self> {
-        // A separate file: other writers to standard error hold a lock while they wait.
+        // Other writers to standard error hold a lock while they wait, so this is a separate
+        // handle.
         let to = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         Self::over(to)
     }
 
-    /// Starts the thread that writes to `to`.
+    /// Starts the thread, writing to `to`.
     pub(super) fn over(to: impl Write + Send + 'static) -> io::Result<Self> {
         let (entries, to_write) = crossbeam_channel::unbounded();
         let waiting = Arc::<Waiting>::default();
@@ -81,12 +82,12 @@ impl Writer {
         Ok(Self { entries, waiting })
     }
 
-    /// Takes a line in, or counts it.
+    /// Queues a line, or counts it as lost.
     pub(super) fn line(&self, line: &[u8]) {
         let with = |bytes| Some(bytes + line.len()).filter(|bytes| *bytes <= CAPACITY);
         let bytes = &self.waiting.bytes;
         let has_room = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
-        // The thread is there for as long as this.
+        // The thread lives as long as this sender.
         let sent = has_room.is_ok() && self.entries.send(Entry::Line(line.into())).is_ok();
         if !sent {
             self.waiting.untold.fetch_add(1, Ordering::Relaxed);
@@ -94,23 +95,23 @@ impl Writer {
         }
     }
 
-    /// Has lines from now on written to `file`.
+    /// Lets the thread write further lines to `file`.
     pub(super) fn go_on_in(&self, file: File) {
-        // The thread is there for as long as this.
+        // The thread lives as long as this sender.
         self.entries.send(Entry::Target(file)).ok();
     }
 
-    /// Shows a line that the next one takes the place of.
+    /// Shows a line that the next one replaces.
     pub(super) fn passing(&self, text: &str) {
-        // As above. It comes a few times a second, so it needs no bound.
+        // As above. It is called a few times per second, so it needs no bound.
         self.entries.send(Entry::Passing(text.to_owned())).ok();
     }
 
-    /// Waits until all lines are written, so long at most.
+    /// Waits until all lines are written, for at most `patience`.
     pub(super) fn flush(&self, patience: Duration) {
         let (done, written) = crossbeam_channel::bounded(0);
         self.entries.send(Entry::Flush(done)).ok();
-        // It gives up if there is no reader.
+        // Times out if there is no reader.
         written.recv_timeout(patience).ok();
     }
 }
@@ -148,12 +149,12 @@ impl Waiting {
             }
             self.bytes.fetch_sub(taken, Ordering::Relaxed);
             if to.write_all(&lines).is_err() {
-                // These are lost. The next ones are tried again.
+                // These lines are lost. The next ones are tried again.
                 DROPPED.inc_by(count);
             }
             lines.clear();
             drop(flushes);
-            // There has to be room for the word about it.
+            // There must be space for the message.
             let untold = if self.bytes.load(Ordering::Relaxed) < CAPACITY / 2 {
                 self.untold.swap(0, Ordering::Relaxed)
             } else {
@@ -162,7 +163,7 @@ impl Waiting {
             if untold > 0 {
                 tracing::warn!(
                     lines = untold,
-                    "lines of the log were lost: nobody read them fast enough"
+                    "log lines were lost, because the reader of the log is too slow"
                 );
             }
         }
@@ -177,7 +178,7 @@ impl<'a> MakeWriter<'a> for Writer {
     }
 }
 
-/// Takes a line, which the formatter writes at once.
+/// A writer for one line, which the formatter writes at once.
 pub(crate) struct Line<'a>(&'a Writer);
 
 impl Write for Line<'_> {

@@ -1,4 +1,5 @@
-//! Sends spans over HTTP. The thread that batches them has no runtime, and this client needs one.
+//! Sends spans over HTTP. The thread that batches spans has no runtime, but the HTTP client needs
+//! one.
 
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 
@@ -12,7 +13,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// In the runtime of the caller.
+    /// Creates a client in the runtime of the caller.
     pub(super) fn new(timeout: Duration) -> Self {
         Self {
             client: HyperClient::with_default_connector(timeout, None),

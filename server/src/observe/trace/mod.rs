@@ -1,8 +1,9 @@
 //! Traces: a span for each request, one for the run of its graph, and one for each node that was
 //! called, sent to an OpenTelemetry collector.
 //!
-//! Nothing is made while tokens flow: the spans of a run come from what its session counts anyway,
-//! when it has ended. A server without a collector has no `Traces`, and its sessions no report.
+//! Nothing is created while tokens are generated. The spans of a run are created at its end, from
+//! the counts of its session. A server without a collector has no `Traces`, and its sessions report
+//! nothing.
 
 mod client;
 mod names;
@@ -23,7 +24,7 @@ pub use options::{OtlpProtocol, TraceOptions};
 pub(crate) use request::{Ended, RequestTrace};
 pub(crate) use run::RunTrace;
 
-/// What sends spans.
+/// The sender of spans to a collector.
 #[derive(Debug)]
 pub(crate) struct Traces {
     provider: SdkTracerProvider,
@@ -31,7 +32,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Begins to send. Nothing is asked of the collector, which may come later. To be called in a
+    /// Starts sending. Does not wait for the collector, which may start later. Must be called in a
     /// Tokio runtime.
     pub(crate) fn start(options: &TraceOptions) -> Result<Self, String> {
         let TraceOptions {
@@ -66,19 +67,20 @@ impl Traces {
         })
     }
 
-    /// Sends what is left, within this time.
+    /// Sends the remaining spans, within a time limit.
     pub(crate) async fn finish(&self, within: Duration) {
         let provider = self.provider.clone();
         let sending = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(within));
         match tokio::time::timeout(within, sending).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => tracing::warn!("the last spans may be lost: {error}"),
-            _ => tracing::warn!("the last spans are lost: the collector does not take them"),
+            _ => tracing::warn!("the last spans are lost: the collector did not accept them"),
         }
     }
 }
 
-/// What the spans are of: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, else this program.
+/// Returns the resource of the spans: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, else this
+/// program.
 fn resource() -> Resource {
     const NAME: &str = "service.name";
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));

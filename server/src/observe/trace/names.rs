@@ -1,5 +1,5 @@
-//! The names of attributes. Those of generative AI still change from version to version of the
-//! semantic conventions: these are of v0.1.0 of their own repository, and only here.
+//! Names of attributes. Those of generative AI still change between versions of the semantic
+//! conventions. These are from v0.1.0 of their own repository, and are used only here.
 
 use graphmill_calculators::{
     http::dialect::{Family, Target},
@@ -34,13 +34,13 @@ pub(super) const QUEUE: &str = "graphmill.queue_seconds";
 pub(super) const PREFILL: &str = "graphmill.prefill_seconds";
 pub(super) const DECODE: &str = "graphmill.decode_seconds";
 
-/// What a graph does for a request.
+/// Operation name of the run of a graph.
 pub(super) const RUN_GRAPH: &str = "invoke_workflow";
 
-/// Who computes.
+/// Provider name of all spans.
 pub(super) const GRAPHMILL: &str = "graphmill";
 
-/// What a field of a request is as an attribute.
+/// The type of a request's field as an attribute.
 #[derive(Copy, Clone)]
 enum Kind {
     Float,
@@ -49,7 +49,8 @@ enum Kind {
     Texts,
 }
 
-/// Fields of requests with their attributes. Of several fields with one attribute a request has one.
+/// Fields of requests with their attributes. A request has only one of several fields with the same
+/// attribute.
 const FIELDS: &[(&str, &str, Kind)] = &[
     ("temperature", "gen_ai.request.temperature", Kind::Float),
     ("top_p", "gen_ai.request.top_p", Kind::Float),
@@ -81,8 +82,8 @@ const FIELDS: &[(&str, &str, Kind)] = &[
     ),
 ];
 
-/// What a request asks for, without any of its texts. Fields of a wrong type are left out: the
-/// graph refuses them.
+/// Returns attributes for the fields of a request, without its texts. Fields of a wrong type are
+/// left out, as the graph refuses them.
 pub(super) fn asked(body: &JsonBody) -> Vec<KeyValue> {
     let mut attributes: Vec<KeyValue> = Vec::new();
     for (field, name, kind) in FIELDS {
@@ -103,13 +104,13 @@ pub(super) fn asked(body: &JsonBody) -> Vec<KeyValue> {
     attributes
 }
 
-/// A list of texts.
+/// Creates a list of strings.
 pub(super) fn texts(values: impl IntoIterator<Item = impl Into<StringValue>>) -> Value {
     let values = values.into_iter().map(Into::into).collect();
     Value::Array(Array::String(values))
 }
 
-/// The operation that a dialect stands for.
+/// Returns the operation name for a dialect.
 pub(super) fn operation(target: Option<Target>) -> &'static str {
     match target.map(|target| target.dialect.family()) {
         Some(Family::Vectors(_)) => "embeddings",

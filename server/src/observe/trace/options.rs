@@ -1,24 +1,24 @@
-//! Where spans go, as flags and the environment say.
+//! Options for traces, from flags and the environment.
 
 use std::time::Duration;
 
 use axum::http::Uri;
 
-/// Where spans go, and of how many requests there are any.
+/// Destination and sampling of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceOptions {
-    /// The collector's URL; for HTTP with the path.
+    /// URL of the collector; for HTTP with the path.
     pub endpoint: String,
-    /// How it is spoken to.
+    /// Protocol that the collector speaks.
     pub protocol: OtlpProtocol,
-    /// How long it may take to answer.
+    /// Time limit for an answer of the collector.
     pub timeout: Duration,
-    /// Of requests that do not come with a trace: the part that has spans, from 0 to 1. Without it
-    /// `OTEL_TRACES_SAMPLER` decides, and without that all have.
+    /// Share of requests with spans, from 0 to 1, among requests that are not part of a trace. With
+    /// `None`, `OTEL_TRACES_SAMPLER` decides; without it, all have spans.
     pub sample_ratio: Option<f64>,
 }
 
-/// How a collector is spoken to.
+/// The protocol of a collector.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum OtlpProtocol {
     /// OTLP over gRPC, usually at port 4317.
@@ -27,15 +27,15 @@ pub enum OtlpProtocol {
     HttpProtobuf,
 }
 
-/// The port at which collectors speak gRPC.
+/// Port that means OTLP over gRPC.
 const GRPC_PORT: u16 = 4317;
 
-/// Where collectors take spans over HTTP.
+/// Path that is appended to the URL of an HTTP collector.
 const HTTP_PATH: &str = "/v1/traces";
 
 impl TraceOptions {
-    /// What the flags and the environment say together; none if nobody names a collector, or the
-    /// environment switches traces off. `variable` reads the environment.
+    /// Combines flags and the environment, which `variable` reads. `None` if there is no collector,
+    /// or the environment turns traces off.
     pub(crate) fn new(
         flag: Option<&str>,
         sample_ratio: Option<f64>,
@@ -81,7 +81,7 @@ impl TraceOptions {
                 Duration::from_millis(value.parse().map_err(expected)?)
             }
         };
-        // Only a URL that is for spans alone has the whole path.
+        // Only the URL that is specific to traces includes the path.
         let is_whole = source == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
             || uri.path().trim_end_matches('/').ends_with(HTTP_PATH);
         let endpoint = if protocol == OtlpProtocol::HttpProtobuf && !is_whole {
@@ -98,15 +98,13 @@ impl TraceOptions {
     }
 }
 
-/// The URL of a collector.
+/// Parses the URL of a collector.
 fn url(text: &str) -> Result<Uri, &'static str> {
     let expected = "expected the URL of a collector, such as http://127.0.0.1:4318";
     let uri: Uri = text.parse().map_err(|_| expected)?;
     match uri.scheme_str() {
         Some("http") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(uri),
-        Some("https") => {
-            Err("spans are sent over http:// only; a collector on this machine can send them on")
-        }
+        Some("https") => Err("expected http://; a local collector can forward spans over https"),
         _ => Err(expected),
     }
 }
@@ -173,7 +171,7 @@ mod tests {
     fn mistakes_say_where_they_are() {
         for (flag, environment, told) in [
             (Some("c:4318"), &[][..], "--otlp_endpoint is `c:4318`"),
-            (Some("https://c"), &[], "over http:// only"),
+            (Some("https://c"), &[], "expected http://"),
             (
                 None,
                 &[("OTEL_EXPORTER_OTLP_ENDPOINT", "no url")],

@@ -17,17 +17,18 @@ use opentelemetry_sdk::{propagation::TraceContextPropagator, trace::SdkTracer};
 
 use super::{Traces, names};
 
-/// The span of one request, and the place of those below it.
+/// The span of one request, which is the parent of the other spans.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestTrace {
     pub(super) tracer: SdkTracer,
     pub(super) context: Context,
-    /// The same moment by both clocks, so that spans are in the order of what they tell.
+    /// The same moment by both clocks, so that spans have a consistent order.
     began: (Instant, SystemTime),
 }
 
 impl RequestTrace {
-    /// A request has come. It belongs to the trace that its headers name, else to a new one.
+    /// Starts the span of a request. It belongs to the trace in the request's headers, else to a
+    /// new one.
     pub(crate) fn begin(
         traces: &Traces,
         method: &Method,
@@ -52,18 +53,18 @@ impl RequestTrace {
         }
     }
 
-    /// Whether its spans are sent.
+    /// Returns true if its spans are sent.
     pub(crate) fn is_sampled(&self) -> bool {
         self.context.span().span_context().is_sampled()
     }
 
-    /// The trace, where its spans are sent.
+    /// Returns the id of the trace, if its spans are sent.
     pub(crate) fn id(&self) -> Option<String> {
         let id = self.context.span().span_context().trace_id().to_string();
         self.is_sampled().then_some(id)
     }
 
-    /// What others that work for the request are told of the trace.
+    /// Returns the `traceparent` header for services that work for the request.
     pub(crate) fn traceparent(&self) -> Arc<str> {
         let span = self.context.span();
         let context = span.span_context();
@@ -78,8 +79,8 @@ impl RequestTrace {
         header.into()
     }
 
-    /// The answer was sent, or the client has left. Attributes come with the end: most requests
-    /// may have no span.
+    /// Ends the span when the answer was sent, or the client has left. Attributes are set here,
+    /// because many requests have no span.
     pub(crate) fn end(&self, ended: &Ended<'_>) {
         if !self.is_sampled() {
             return;
@@ -112,26 +113,26 @@ impl RequestTrace {
         span.end_with_timestamp(self.wall(Instant::now()));
     }
 
-    /// Returns the time of day of a moment since the request has come.
+    /// Converts a moment since the start of the request to the time of day.
     pub(super) fn wall(&self, moment: Instant) -> SystemTime {
         let (began, time) = self.began;
         time + moment.saturating_duration_since(began)
     }
 }
 
-/// How a request ended.
+/// The end of a request, for its span.
 pub(crate) struct Ended<'a> {
     pub(crate) id: &'a str,
     pub(crate) method: &'a Method,
     pub(crate) route: Option<&'a str>,
-    /// Without the query.
+    /// Path without the query, which may contain keys.
     pub(crate) path: &'a str,
-    /// None if the client left before there was one.
+    /// Status; `None` if the client left before there was one.
     pub(crate) status: Option<StatusCode>,
-    /// The code of an error.
+    /// Error code, if it failed.
     pub(crate) error: Option<&'a str>,
-    /// True if the server is at fault, even if an answer had begun by then.
+    /// True if the error is one of the server, also after the answer had begun.
     pub(crate) has_failed: bool,
-    /// Whether all of the answer was sent.
+    /// True if the whole answer was sent.
     pub(crate) whole: bool,
 }

@@ -1,4 +1,4 @@
-//! The spans of a graph's run, made when it has ended: one for the graph, one for each node.
+//! Spans of a graph's run, created at its end: one for the graph, and one for each node.
 
 use std::{
     sync::Arc,
@@ -17,11 +17,11 @@ use opentelemetry::{
 
 use super::{RequestTrace, names};
 
-/// What is said of a run besides what its session counts.
+/// Data for the spans of a run, in addition to the counts of its session.
 pub(crate) struct RunTrace {
     request: RequestTrace,
     graph: String,
-    /// The graph, and an adapter if the request names one.
+    /// Name of the graph, with an adapter if the request names one.
     model: String,
     operation: &'static str,
     asked: Vec<KeyValue>,
@@ -30,7 +30,7 @@ pub(crate) struct RunTrace {
 }
 
 impl RunTrace {
-    /// Of a request whose spans are sent.
+    /// Collects the data for a request; `None` if its spans are not sent.
     pub(crate) fn new(
         request: &RequestTrace,
         graph: &str,
@@ -53,10 +53,10 @@ impl RunTrace {
         })
     }
 
-    /// The session has ended.
+    /// Creates the spans at the end of the session.
     pub(crate) fn end(self, summary: &Summary, error: Option<&Error>) {
-        // A run is cancelled when it is no longer needed: after its answer, too. Whether the
-        // client had left before that is said by the span of the request.
+        // A run is cancelled when it is not needed any more, also after its answer. The span of the
+        // request shows if the client left before.
         let error = error.filter(|error| error.kind != Kind::Cancelled);
         let tracer = &self.request.tracer;
         let span = SpanBuilder::from_name(format!("{} {}", names::RUN_GRAPH, self.graph))
@@ -84,7 +84,7 @@ impl RunTrace {
             .end_with_timestamp(self.request.wall(Instant::now()));
     }
 
-    /// The span of a node, if it was called.
+    /// Creates the span of a node, if it was called.
     fn node(
         &self,
         graph: &Context,
@@ -121,7 +121,7 @@ impl RunTrace {
         span.end_with_timestamp(self.request.wall(last.max(first)));
     }
 
-    /// What a model was asked for, and what it did.
+    /// Returns attributes of a model's inputs, settings and outputs.
     fn inference(&self, tally: &Tallied) -> Vec<KeyValue> {
         let mut attributes = vec![
             KeyValue::new(names::OPERATION, self.operation),
@@ -160,10 +160,10 @@ impl RunTrace {
     }
 }
 
-/// The calculators that run a model.
+/// Calculators that run a model.
 const COMPUTES: [&str; 3] = ["LLMCalculator", "EmbedCalculator", "RankCalculator"];
 
-/// Says of a span what went wrong, without words of the request.
+/// Marks a span as failed, without texts of the request.
 fn fail(span: &mut opentelemetry_sdk::trace::Span, error: &Error) {
     let kind = format!("{:?}", error.kind);
     span.set_attribute(KeyValue::new(names::ERROR, kind.clone()));

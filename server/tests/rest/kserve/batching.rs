@@ -112,11 +112,7 @@ async fn what_cannot_be_batched_is_refused() {
             json!(1),
             "no node of the graph has priority levels",
         ),
-        (
-            "levels",
-            json!(3),
-            "it is 3, and the graph has the levels 1 to 2",
-        ),
+        ("levels", json!(3), "expected a level from 1 to 2, not 3"),
         ("levels", json!(-1), "the number of a priority level"),
         ("levels", json!("high"), "the number of a priority level"),
     ] {

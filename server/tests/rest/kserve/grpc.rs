@@ -262,7 +262,7 @@ async fn what_is_wrong_with_a_request_is_named() {
         (
             bytes("z", "UINT8", &[1], 1),
             Code::InvalidArgument,
-            "`inputs.z`: the graph has no such input; there are",
+            "`inputs.z`: unknown input: expected one of",
         ),
         (
             bytes("x", "FP32", &[1, 2], 8),
@@ -308,9 +308,13 @@ async fn what_is_wrong_with_a_request_is_named() {
         (
             fewer,
             Code::InvalidArgument,
-            "`raw_input_contents`: there are 1 for 2 inputs",
+            "`raw_input_contents`: expected one for each input, not 1 for 2 inputs",
         ),
-        (shared, Code::Unimplemented, "there is no shared memory"),
+        (
+            shared,
+            Code::Unimplemented,
+            "shared memory is not supported",
+        ),
         (utf8, Code::InvalidArgument, "the text is not UTF-8"),
         (
             with_input(request("text"), "text", "FP32", &[1], vec![0; 4]),
@@ -339,7 +343,7 @@ async fn what_is_wrong_with_a_request_is_named() {
                 ParameterChoice::StringParam("1".into()),
             ),
             Code::InvalidArgument,
-            "a whole number",
+            "a 64-bit whole number",
         ),
         (
             with(
@@ -348,12 +352,12 @@ async fn what_is_wrong_with_a_request_is_named() {
                 ParameterChoice::Int64Param(i64::MAX),
             ),
             Code::InvalidArgument,
-            "is no timestamp",
+            "is not a valid timestamp",
         ),
         (
             with_input(request("actor"), "input", "BYTES", &[1], vec![0; 4]),
             Code::InvalidArgument,
-            "takes HTTP requests and no tensors",
+            "takes HTTP requests, not tensors",
         ),
     ] {
         let (found, message) = refused(

@@ -195,7 +195,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             400,
             "the path names the graph `mirror`",
         ),
-        ("mirror", json!([]), 400, "no inference request"),
+        ("mirror", json!([]), 400, "not an inference request"),
         ("mirror", json!({}), 400, "missing field `inputs`"),
         ("mirror", unknown, 400, "unknown field `model`"),
         (
@@ -226,7 +226,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             "mirror",
             with_x(json!({ "parameters": { "a": null } })),
             400,
-            "`inputs[0].parameters.a`: there is no such parameter",
+            "`inputs[0].parameters.a`: unknown parameter",
         ),
         (
             "mirror",
@@ -268,7 +268,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             "mirror",
             with_x(json!({ "parameters": { "shared_memory_region": "a" } })),
             501,
-            "no shared memory",
+            "shared memory is not supported",
         ),
         (
             "mirror",
@@ -282,12 +282,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             400,
             "`inputs.y`: the input is given twice",
         ),
-        (
-            "actor",
-            mirrored(),
-            400,
-            "takes HTTP requests and no tensors",
-        ),
+        ("actor", mirrored(), 400, "takes HTTP requests, not tensors"),
     ] {
         let reply = infer(&server, graph, &body).await;
         let error = reply.json()["error"].as_str().map(str::to_owned);
@@ -313,7 +308,7 @@ async fn what_is_wrong_with_a_request_is_named() {
         (
             sized(4),
             &[0, 0, 0, 0, 1],
-            "1 bytes behind those that its inputs name",
+            "1 bytes after the last tensor of its inputs",
         ),
         (sized(-1), &[], "a number of bytes"),
         (sized(5), &[2, 0, 0, 0, 65], "ends behind the data"),

@@ -100,7 +100,7 @@ async fn what_is_wrong_with_rows_is_told() {
             "one",
             json!({ "instances": [[1, 2]], "inputs": [[1, 2]] }),
             400,
-            "nothing else",
+            "only `instances`",
         ),
         (
             "one",
@@ -132,7 +132,7 @@ async fn what_is_wrong_with_rows_is_told() {
             "two",
             json!({ "instances": [{ "x": [1, 2], "words": { "b64": "?" } }] }),
             400,
-            "no Base64",
+            "not Base64",
         ),
         (
             "one",
@@ -191,7 +191,7 @@ async fn outputs_that_are_not_in_rows_are_refused_as_rows() {
     assert_eq!(reply.status, 400, "{}", reply.text);
     let error = reply.json()["error"].to_string();
     assert!(
-        error.contains("`outputs.there`: it has not one row"),
+        error.contains("`outputs.there`: it does not have one row"),
         "{error}"
     );
     server.until_idle().await;

@@ -114,7 +114,7 @@ async fn what_is_wrong_with_a_request_leaves_its_sequence() {
         (
             part(0, 1, &[START]),
             Code::InvalidArgument,
-            "no `sequence_id`",
+            "`sequence_id` is missing",
         ),
         (
             of(ParameterChoice::Int64Param(-1), 1, &[START]),
@@ -156,18 +156,18 @@ async fn what_is_wrong_with_a_request_leaves_its_sequence() {
         ..no_tensor
     };
     for (wrong, why) in [
-        (part(5, 1, &[START]), "has begun and not ended"),
+        (part(5, 1, &[START]), "has already begun"),
         (no_tensor, "the input is missing"),
         (
             with(part(5, 1, &[]), "first", ParameterChoice::Int64Param(1)),
-            "that began the run",
+            "only the first request of a run",
         ),
         (
             ModelInferRequest {
                 model_version: "3".to_owned(),
                 ..part(5, 1, &[])
             },
-            "one of the version 1",
+            "for the version 1",
         ),
         (
             with(
@@ -175,7 +175,7 @@ async fn what_is_wrong_with_a_request_leaves_its_sequence() {
                 "OVMS_MP_TIMESTAMP",
                 ParameterChoice::Int64Param(0),
             ),
-            "timestamps of a stream grow",
+            "timestamps of a stream must increase",
         ),
     ] {
         let (code, message) = infer(&client, wrong).await.expect_err("an error");
@@ -304,7 +304,7 @@ async fn two_requests_do_not_work_with_a_sequence_at_once() {
     server.until("open", |status| sessions(status) == 1).await;
     let (code, message) = infer(&client, waiting(&[])).await.expect_err("in use");
     assert!(
-        code == Code::ResourceExhausted && message.contains("another request works"),
+        code == Code::ResourceExhausted && message.contains("is in use by another request"),
         "{code:?} {message}"
     );
     // A client that leaves ends it, and a deadline does.
@@ -341,7 +341,7 @@ async fn streams_carry_sequences_side_by_side() {
         (part(6, 10, &[START]), Ok(10)),
         (part(5, 2, &[]), Ok(3)),
         (part(7, 1, &[]), Err("no sequence 7")),
-        (part(0, 1, &[]), Err("the stream is one of sequences")),
+        (part(0, 1, &[]), Err("the stream is for sequences")),
         (part(6, 20, &[END]), Ok(30)),
     ] {
         sender.send(asked).expect("open");
@@ -369,7 +369,7 @@ async fn streams_carry_sequences_side_by_side() {
         .expect("no status")
         .expect("no end");
     assert!(
-        told.error_message.contains("one run of a graph"),
+        told.error_message.contains("a single run of a graph"),
         "{told:?}"
     );
 }

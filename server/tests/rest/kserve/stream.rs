@@ -121,20 +121,17 @@ async fn a_wrong_message_is_told_and_the_stream_goes_on() {
     let (sender, mut answers) = begun(&client, at(packet("mirror", 1), 1)).await;
     assert!(told(&mut answers).await.contains("the graph declares FP32"));
     for (wrong, why) in [
-        (
-            packet("other", 1),
-            "the stream is one of the graph `mirror`",
-        ),
+        (packet("other", 1), "the stream is for the graph `mirror`"),
         (
             ModelInferRequest {
                 model_version: "3".into(),
                 ..y(1, 2)
             },
-            "the stream is one of the version 1",
+            "the stream is for the version 1",
         ),
         (
             with_input(request("mirror"), "z", "INT8", &[1], vec![1]),
-            "no such input",
+            "unknown input",
         ),
         (
             with_input(request("mirror"), "y", "INT8", &[2], vec![1]),
@@ -161,7 +158,10 @@ async fn a_wrong_message_is_told_and_the_stream_goes_on() {
     assert_eq!(found, [(vec![5], 20), (vec![6; 8], 20)]);
     sender.send(y(5, 20)).expect("open");
     let message = told(&mut answers).await;
-    assert!(message.contains("timestamps of a stream grow"), "{message}");
+    assert!(
+        message.contains("timestamps of a stream must increase"),
+        "{message}"
+    );
     drop(sender);
     assert!(next(&mut answers).await.expect("OK").is_none());
 }
@@ -274,7 +274,7 @@ async fn outputs_may_be_named_all_or_none() {
         .await
         .expect("no status")
         .expect("no end");
-    let told = "`outputs`: a stream has the packets of all outputs";
+    let told = "`outputs`: a stream returns the packets of all outputs";
     assert!(answer.error_message.contains(told), "{answer:?}");
 }
 

@@ -69,7 +69,7 @@ async fn what_cannot_be_tried_is_refused() {
             json!({ "graph": NUMBERS, "test": one, "path": "/x", "body": {} }),
         ),
         (
-            "`body` is no object",
+            "`body` is not an object",
             json!({ "graph": CHAIN, "path": "/x", "body": [] }),
         ),
         (
@@ -77,7 +77,7 @@ async fn what_cannot_be_tried_is_refused() {
             json!({ "graph": CHAIN, "path": "x", "body": {} }),
         ),
         (
-            "takes no HTTP request",
+            "does not accept HTTP requests",
             json!({ "graph": NUMBERS, "path": "/x", "body": {} }),
         ),
         (
@@ -97,7 +97,7 @@ async fn what_cannot_be_tried_is_refused() {
             json!({ "graph": "node {}", "test": one }),
         ),
         (
-            "bytes, at most",
+            "bytes: at most",
             json!({ "graph": "#".repeat(1 << 20), "test": one }),
         ),
     ] {

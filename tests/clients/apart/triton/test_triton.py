@@ -174,7 +174,7 @@ def test_triton_streams(tensors):
         assert np.array_equal(found["same_x"].as_numpy("same_x"), X)
         assert found["same_text"].as_numpy("same_text").tolist() == TEXT.tolist()
         client.async_stream_infer("mirror", [triton_grpc.InferInput("z", [1], "INT8").set_data_from_numpy(np.array([1], dtype=np.int8))])
-        assert "no such input" in str(answers.get(timeout=30)[1])
+        assert "unknown input" in str(answers.get(timeout=30)[1])
         client.stop_stream()
 
 

@@ -1,4 +1,4 @@
-//! Backends, and the one of a model.
+//! The backend of a Triton model, by name or by file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use graphmill_grammar::{ast, suggest};
 
 use super::{Reader, model::ModelConfig, place::place, versions};
 
-/// Backends, by the names of `platform` and `backend`.
+/// Backends by the values of `platform` and `backend`.
 const BACKENDS: &[(&str, Backend)] = &[
     ("onnxruntime_onnx", Backend::Onnx),
     ("onnxruntime", Backend::Onnx),
@@ -23,7 +23,7 @@ pub(super) enum Backend {
 }
 
 impl Backend {
-    /// Returns the usual name of a file of its models.
+    /// Returns the usual file name of a model of this backend.
     pub(super) const fn file_name(self) -> &'static str {
         match self {
             Self::Onnx => "model.onnx",
@@ -34,7 +34,7 @@ impl Backend {
 }
 
 impl Reader<'_> {
-    /// Finds out the backend: by its name, or else by the file of the versions.
+    /// Determines the backend from its name, or else from the files of the versions.
     pub(super) fn backend(
         &mut self,
         folder: &Path,
@@ -68,7 +68,7 @@ impl Reader<'_> {
             self.wrong(
                 place(tree, field),
                 format!(
-                    "models of `{name}` are not served, only those of {}{hint}",
+                    "models of `{name}` are not supported, only models of {}{hint}",
                     names.join(", ")
                 ),
             );

@@ -1,4 +1,4 @@
-//! Values of a configuration that mean something else here, or nothing.
+//! Refusal of configuration values that have another meaning here, or none.
 
 use graphmill_calculators::tensor::batch::{Batching, BatchingLevel};
 use graphmill_engine::shortened;
@@ -10,11 +10,11 @@ use super::{
     place::{messages, place},
 };
 
-/// Priority levels of which a configuration cannot have more, which is told where they are counted.
+/// Maximum number of priority levels. A larger number is reported elsewhere.
 const LEVELS: u32 = 1 << 10;
 
 impl Reader<'_> {
-    /// Refuses values that mean something else here, or nothing.
+    /// Refuses values that have another meaning here, or none.
     pub(super) fn check(&mut self, model: &Model) {
         let Model {
             config, backend, ..
@@ -34,7 +34,7 @@ impl Reader<'_> {
             && config.max_batch_size == 0
             && !config.instance_group.is_empty()
         {
-            let message = "`instance_group` has no effect without `max_batch_size`: requests that are not batched are computed side by side";
+            let message = "`instance_group` has no effect without `max_batch_size`: requests are computed in parallel without it";
             self.warn(at_groups, message);
         }
         if *backend == Backend::Llama {
@@ -42,7 +42,7 @@ impl Reader<'_> {
                 let at = model.place("response_cache");
                 self.wrong(
                     at,
-                    "`response_cache` is for tensors: texts are sampled anew",
+                    "`response_cache` is for tensors: texts are sampled anew each time",
                 );
             }
             return;
@@ -67,8 +67,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses names that would be more of a graph than an option. A configuration of a request
-    /// names no files elsewhere.
+    /// Refuses parameters whose names are not option names. A configuration in a request must not
+    /// name files.
     pub(super) fn check_names(&mut self, model: &Model, is_given: bool) {
         if model.backend != Backend::Llama {
             return;
@@ -78,10 +78,10 @@ impl Reader<'_> {
         for Parameter { key, value } in &model.config.parameters {
             let shown = shortened(key, 100);
             if key.is_empty() || !key.chars().all(is_part) {
-                self.wrong(at, format!("`parameters`: there is no option `{shown}`"));
+                self.wrong(at, format!("`parameters`: unknown option `{shown}`"));
             } else if is_given && value.string_value.contains('/') {
                 let message = format!(
-                    "the parameter `{shown}` has a `/`, as paths do, which only `{FILE}` may"
+                    "the parameter `{shown}` contains `/`: only `{FILE}` may contain paths"
                 );
                 self.wrong(at, message);
             }
@@ -100,18 +100,18 @@ impl Reader<'_> {
         }
         if !tensor.label_filename.is_empty() {
             let message = format!(
-                "`label_filename` of `{}` has no effect: classes are told by their numbers",
+                "`label_filename` of `{}` has no effect: classes are numbers in answers",
                 tensor.name
             );
             self.warn(place, message);
         }
         match tensor.format.order() {
             Some(_) if side == "output" => {
-                self.wrong(place, "`format` is for inputs");
+                self.wrong(place, "`format` is allowed only for inputs");
             }
             Some(_) if tensor.dims.len() != 3 => {
                 let message = format!(
-                    "`format` is for images, whose `dims` are 3, and `{}` has {}",
+                    "`format` is for images with 3 `dims`, but `{}` has {}",
                     tensor.name,
                     tensor.dims.len()
                 );
@@ -130,7 +130,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses rules for batches that no node takes.
+    /// Refuses batching options that the batching node would refuse.
     fn check_batching(&mut self, model: &Model) {
         let (config, rules) = (&model.config, &model.config.dynamic_batching);
         if config.max_batch_size == 0 || model.backend != Backend::Onnx {

@@ -1,4 +1,4 @@
-//! The graph of an ensemble, in which each step is a node.
+//! The graph of an ensemble, with a node for each step.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,7 +21,7 @@ use crate::{
     config,
 };
 
-/// What a tensor of an ensemble carries.
+/// The type and shape of a tensor in an ensemble.
 struct Carried {
     datatype: Option<Datatype>,
     shape: Vec<i64>,
@@ -35,7 +35,7 @@ impl Carried {
         }
     }
 
-    /// Returns true if each can be the other: lengths are the same, or any in one of them.
+    /// Returns true if both have the same type and dimensions; -1 matches any length.
     fn fits(&self, other: &Self) -> bool {
         let mut lengths = self.shape.iter().zip(&other.shape);
         self.datatype == other.datatype
@@ -50,7 +50,7 @@ impl Carried {
 }
 
 impl Reader<'_> {
-    /// Writes the graph of an ensemble.
+    /// Writes the graph of an ensemble; `None` if there are errors.
     pub(super) fn ensemble(&mut self, ensemble: &Model) -> Option<String> {
         let config = &ensemble.config;
         let EnsembleScheduling { step: steps } = &config.ensemble_scheduling;
@@ -68,7 +68,7 @@ impl Reader<'_> {
             let most = model.config.max_batch_size;
             if most > 0 && most < config.max_batch_size {
                 let why = format!(
-                    "`max_batch_size` is more than the {most} of `{}`",
+                    "`max_batch_size` is above the limit {most} of `{}`",
                     step.model_name
                 );
                 self.wrong(ensemble.place("max_batch_size"), why);
@@ -80,7 +80,7 @@ impl Reader<'_> {
         for tensor in &config.input {
             carried.insert(&tensor.name, Carried::of(config, tensor));
         }
-        // Steps are in any order: what they give comes before what they take.
+        // Steps can be in any order, so all outputs are collected before inputs are checked.
         for ((step, at), (model, _)) in steps.iter().zip(&models) {
             for (pair, at) in step.output_map.iter().zip(messages(at, "output_map")) {
                 let Some(tensor) = self.find("output", step, model, pair, at.head()) else {
@@ -88,7 +88,7 @@ impl Reader<'_> {
                 };
                 let given = Carried::of(&model.config, tensor);
                 if carried.insert(&pair.value, given).is_some() {
-                    let why = format!("`{}` is given more than once", pair.value);
+                    let why = format!("`{}` is produced more than once", pair.value);
                     self.wrong(at.head(), why);
                 }
             }
@@ -144,7 +144,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// Finds the tensor of a step's model that an entry of a map names.
+    /// Finds the tensor of a step's model that a map entry names.
     fn find<'a>(
         &mut self,
         side: &str,
@@ -165,10 +165,10 @@ impl Reader<'_> {
         found
     }
 
-    /// Refuses a tensor that is not there, or that is none of those that are taken.
+    /// Refuses a tensor that does not exist, or does not fit the tensor that is needed.
     fn fit(&mut self, given: Option<&Carried>, taken: &Carried, name: &str, what: &str, at: Span) {
         match given {
-            None => self.wrong(at, format!("no input and no step gives `{name}`")),
+            None => self.wrong(at, format!("no input and no step produces `{name}`")),
             Some(given) if !given.fits(taken) => self.wrong(
                 at,
                 format!(
@@ -181,7 +181,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the model of a step, in the version that it names or else in the newest.
+    /// Reads the model of a step, in the version that it names or else the newest.
     fn step(&mut self, ensemble: &Path, step: &Step, at: Span) -> Option<(Rc<Model>, u64)> {
         let (name, version) = (&step.model_name, step.model_version);
         let folder = ensemble.parent().unwrap_or(Path::new("")).join(name);
@@ -198,7 +198,7 @@ impl Reader<'_> {
         };
         if model.backend != Backend::Onnx {
             let message = format!(
-                "`{name}` is no ONNX model: an ensemble with other models is written as a graph"
+                "`{name}` is not an ONNX model: write a graph for ensembles with other models"
             );
             self.wrong(at, message);
             return None;

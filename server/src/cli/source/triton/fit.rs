@@ -1,4 +1,4 @@
-//! Configurations of ONNX models and the tensors that the files of their versions have.
+//! Comparison of configurations of ONNX models with the tensors in the files of their versions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,7 +26,7 @@ impl Reader<'_> {
         known.clone()
     }
 
-    /// Adds inputs and outputs that a configuration leaves out, as the newest version has them.
+    /// Adds inputs and outputs that the configuration leaves out, as in the newest version.
     pub(super) fn complete(&mut self, model: &mut Model) {
         let Some(newest) = model.versions.last() else {
             return;
@@ -34,7 +34,7 @@ impl Reader<'_> {
         if model.config.sides().iter().all(|(_, all)| !all.is_empty()) {
             return;
         }
-        // What is wrong with the file is told where it is compared.
+        // Errors of the file are reported when it is compared.
         let Ok(signature) = self.signature(&model.file(*newest)) else {
             return;
         };
@@ -54,7 +54,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses a configuration that says something else than the file of a version.
+    /// Refuses a configuration that contradicts the file of a version.
     pub(super) fn compare(&mut self, model: &Model, version: u64) {
         let path = model.file(version);
         if !self.compared.insert(path.clone()) {
@@ -87,13 +87,14 @@ impl Reader<'_> {
         }
         let given: HashSet<&str> = model.config.input.iter().map(|it| &*it.name).collect();
         for unfed in signature[0].iter().filter(|it| !given.contains(&*it.name)) {
-            let why = format!("{file} takes `{}`, which no `input` is", unfed.name);
+            let why = format!("{file} takes `{}`, which is missing in `input`", unfed.name);
             self.wrong(model.place("input"), why);
         }
     }
 }
 
-/// The place of a tensor's field; that of the model where the tensor is not in the configuration.
+/// Returns the place of a tensor's field, or of the model if the tensor is not in the
+/// configuration.
 fn field(model: &Model, message: Option<&ast::Message>, name: &str) -> graphmill_grammar::Span {
     message.map_or_else(|| model.tree.head(), |it| place(it, name))
 }
@@ -107,7 +108,7 @@ fn hint(tensor: &TensorConfig, known: &[FileTensor]) -> String {
     format!("; it has {}", some.join(", "))
 }
 
-/// The field in which a tensor differs from that of the file, and how.
+/// Returns the first field in which a tensor differs from the file, with the difference.
 fn difference(
     model: &Model,
     tensor: &TensorConfig,
@@ -116,26 +117,26 @@ fn difference(
     let name = &tensor.name;
     let given = tensor.data_type.datatype()?;
     if given != known.datatype {
-        let why = format!("has `{name}` as {}, and not as {given}", known.datatype);
+        let why = format!("has `{name}` as {}, not as {given}", known.datatype);
         return Some(("data_type", why));
     }
     let shape = known.shape.as_ref()?;
     if model.config.max_batch_size > 0 && shape.first() != Some(&-1) {
         let why = format!(
-            "has `{name}` in the shape {}, which does not begin with a dimension of any length: \
-             `max_batch_size` is for models with one",
+            "has `{name}` in the shape {}, which does not begin with a dimension of variable \
+             length: `max_batch_size` needs one",
             shown(shape)
         );
         return Some(("max_batch_size", why));
     }
     let whole = model.config.shape(tensor);
     let mut pairs = whole.iter().zip(shape);
-    // A dimension that the file leaves open can be any.
+    // A dimension that the file leaves open matches any length.
     if whole.len() == shape.len() && pairs.all(|(own, known)| *known == -1 || own == known) {
         return None;
     }
     let behind = if model.config.max_batch_size > 0 {
-        " behind that of the batch"
+        " after the batch dimension"
     } else {
         ""
     };

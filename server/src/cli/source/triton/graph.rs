@@ -1,4 +1,4 @@
-//! The graph of a model or of an ensemble.
+//! The text of a model's graph, or of an ensemble's.
 
 use std::{
     fmt::Write as _,
@@ -13,7 +13,7 @@ use super::{
     model::{DynamicBatching, LevelPolicy, ModelConfig, QueuePolicy, TensorConfig},
 };
 
-/// A model at its place in a graph, with the stream of each of its inputs and outputs.
+/// A model in a graph, with the streams of its inputs and outputs.
 pub(super) struct Placed<'a> {
     pub(super) model: &'a ModelConfig,
     pub(super) file: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Placed<'a> {
     pub(super) outputs: Wired,
 }
 
-/// Writes the graph of `config`, whose models are `placed`.
+/// Writes the graph of `config`, with a node for each of `placed`.
 pub(super) fn text(
     file: &Path,
     config: &ModelConfig,
@@ -54,7 +54,7 @@ pub(super) fn with_options<'a>(
 ) -> String {
     let mut text = String::new();
     for (name, value) in options {
-        // Numbers and the words of enums stand without quotes.
+        // Numbers and words of enums are written without quotes.
         let is_word =
             |it: char| it.is_ascii_digit() || it.is_ascii_uppercase() || "_.-".contains(it);
         let is_plain =
@@ -73,7 +73,7 @@ pub(super) fn with_options<'a>(
     format!("{}{text}{}", &graph[..line], &graph[line..])
 }
 
-/// Writes the node of a model, around which one that batches is.
+/// Writes the node of a model. If it batches, a batching node contains it.
 fn node(placed: &Placed<'_>, resource: &str) -> String {
     let path = placed.file.to_string_lossy();
     let [ports, model] = onnx_node(&path, resource, [&placed.inputs, &placed.outputs]);
@@ -88,7 +88,7 @@ fn node(placed: &Placed<'_>, resource: &str) -> String {
     )
 }
 
-/// Writes the options of the node that batches; those that are not set are left out.
+/// Writes the options of the batching node, without those that are not set.
 fn batching(model: &ModelConfig) -> String {
     let DynamicBatching {
         preferred_batch_size,

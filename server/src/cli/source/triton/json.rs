@@ -1,4 +1,5 @@
-//! A configuration in JSON, by the rules of protocol buffers, as the text of a `config.pbtxt`.
+//! Conversion of a JSON configuration, by the rules of protocol buffers, to the text of a
+//! `config.pbtxt`.
 
 use std::fmt::Write as _;
 
@@ -6,12 +7,12 @@ use serde_json::{Map, Value};
 
 use super::super::graph::quoted;
 
-/// The form of a field whose JSON does not say it.
+/// The type of a field whose JSON value is ambiguous.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Form {
     /// A word of an enum, which JSON has in quotes.
     Word,
-    /// A number of 64 bits, which JSON may have in quotes.
+    /// A 64-bit number, which JSON may have in quotes.
     Number,
     /// A map, which JSON has as an object.
     Map,
@@ -35,17 +36,17 @@ const FORMS: &[(&str, Form)] = &[
     ("priority_queue_policy", Form::Map),
 ];
 
-/// The map whose keys are numbers.
+/// Map field whose keys are numbers.
 const NUMBERED: &str = "priority_queue_policy";
 
-/// Writes a configuration as text.
+/// Converts a JSON configuration to text.
 ///
 /// # Errors
-/// What is no object of JSON, or has a name that no field has.
+/// If it is not a JSON object, or a name is not that of a field.
 pub(super) fn text(config: &str) -> Result<String, String> {
     let config: Value = serde_json::from_str(config).map_err(|error| error.to_string())?;
     let Value::Object(fields) = config else {
-        return Err("it is no object of JSON".to_owned());
+        return Err("it is not a JSON object".to_owned());
     };
     let mut text = String::new();
     write_message(&mut text, &fields)?;
@@ -95,7 +96,11 @@ fn write_field(
             write_message(text, fields)?;
             writeln!(text, "}}")
         }
-        Value::Null | Value::Array(_) => return Err(format!("`{name}` has a value that is none")),
+        Value::Null | Value::Array(_) => {
+            return Err(format!(
+                "`{name}` contains `null` or a list where a value is expected"
+            ));
+        }
         Value::String(word) => {
             let is_plain = match form {
                 Some(Form::Word) => is_word(word),
@@ -110,7 +115,7 @@ fn write_field(
     Ok(())
 }
 
-/// The name of a field, which JSON may have as `camelCase`.
+/// Returns the name of a field, which JSON may have in `camelCase`.
 fn snake_case(name: &str) -> Result<String, String> {
     let mut plain = String::new();
     for letter in name.chars() {
@@ -124,7 +129,7 @@ fn snake_case(name: &str) -> Result<String, String> {
         Ok(plain)
     } else {
         let shown = graphmill_engine::shortened(name, 100);
-        Err(format!("there is no field `{shown}`"))
+        Err(format!("unknown field `{shown}`"))
     }
 }
 

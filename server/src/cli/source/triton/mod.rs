@@ -1,5 +1,5 @@
-//! Models of Triton's repositories: a folder with a `config.pbtxt` and, in folders whose names are
-//! numbers, the model's versions. Each becomes a graph.
+//! Models of Triton's repositories. A model is a folder with a `config.pbtxt`, and with a numbered
+//! folder for each version. Each version becomes a graph.
 
 mod backend;
 mod check;
@@ -38,19 +38,19 @@ use super::{
 };
 use crate::config::{GraphEntry, codes::TRITON};
 
-/// The file that describes a model.
+/// Name of the file that describes a model.
 pub(in crate::cli) const FILE: &str = "config.pbtxt";
 
-/// The name of the message, for diagnostics.
+/// Name of the protobuf message, for diagnostics.
 const MESSAGE: &str = "ModelConfig";
 
-/// Maximum size of a configuration.
+/// Maximum size of a configuration in bytes.
 const MAX_BYTES: usize = 1 << 20;
 
 /// Maximum number of inputs, and of outputs.
 const MAX_TENSORS: usize = 4096;
 
-/// Fields that change nothing here, with the reason.
+/// Fields without effect here, with the reason.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     (
         "optimization",
@@ -59,7 +59,7 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("model_warmup", "models are tried when they are loaded"),
     (
         "model_transaction_policy",
-        "every graph can answer a request any number of times",
+        "every graph can send any number of responses",
     ),
     (
         "metric_tags",
@@ -67,23 +67,20 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ),
     ("model_metrics", "the buckets of histograms are fixed"),
     ("cc_model_filenames", "a model has one file"),
-    ("runtime", "the backend is a part of the program"),
+    ("runtime", "the backend is built in"),
 ];
 
-/// Fields that would change answers, with what to use.
+/// Fields that would change answers, with the alternative.
 const REFUSED: &[(&str, &str)] = &[
     (
         "sequence_batching",
-        "a graph keeps what its nodes keep between the requests of a sequence: write a graph",
+        "for state between the requests of a sequence, write a graph",
     ),
     (
         "batch_input",
-        "a batch has the rows of its requests and nothing else",
+        "a batch contains only the rows of its requests",
     ),
-    (
-        "batch_output",
-        "the rows of an output are those of the inputs",
-    ),
+    ("batch_output", "an output has as many rows as the inputs"),
     (
         "model_operations",
         "libraries of custom operations are not loaded",
@@ -94,19 +91,19 @@ const REFUSED: &[(&str, &str)] = &[
 /// The outcome of reading a model's folder.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Loaded {
-    /// A graph for each version that is served; none where a diagnostic is an error.
+    /// A graph for each version to serve; empty if there are errors.
     pub(in crate::cli) graphs: Vec<GraphEntry>,
     pub(in crate::cli) sources: SourceMap,
     pub(in crate::cli) diagnostics: Vec<Diagnostic>,
 }
 
 impl Loaded {
-    /// Returns the errors, each with its place in a line.
+    /// Returns the errors as lines, each with its place.
     pub(in crate::cli) fn errors(&self) -> Vec<String> {
         self.lines(diag::Severity::Error)
     }
 
-    /// Returns the warnings, each with its place in a line.
+    /// Returns the warnings as lines, each with its place.
     pub(in crate::cli) fn warnings(&self) -> Vec<String> {
         self.lines(diag::Severity::Warning)
     }
@@ -124,7 +121,7 @@ impl Loaded {
 }
 
 /// Returns true if a folder is a model of Triton: it has a configuration, or a version of an ONNX
-/// model, whose file says what a configuration would.
+/// model, whose file replaces one.
 pub(in crate::cli) fn is_model(folder: &Path) -> bool {
     folder.join(FILE).is_file()
         || versions::with(folder, Backend::Onnx.file_name())
@@ -132,8 +129,8 @@ pub(in crate::cli) fn is_model(folder: &Path) -> bool {
             .is_some()
 }
 
-/// Reads the model in `folder`, which is called `name`; models of ensembles lie beside it. `config`
-/// is a configuration in JSON that counts instead of the file.
+/// Reads the model `name` in `folder`. The models of an ensemble are in the same repository.
+/// `config` is a JSON configuration that replaces the file.
 pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> Loaded {
     let mut loaded = Loaded::default();
     let mut reader = Reader {
@@ -145,7 +142,7 @@ pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> L
     };
     let graphs = reader.graphs(folder, name, config).unwrap_or_default();
     if config.is_some() {
-        // Places would be those of a text that the client has not written.
+        // Places would refer to a text that the client has not written.
         for found in &mut loaded.diagnostics {
             found.primary.span = Span::NONE;
         }
@@ -158,18 +155,18 @@ pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> L
     loaded
 }
 
-/// A model that has been read.
+/// A configuration that was read, with its folder and its versions.
 struct Model {
     folder: PathBuf,
     config: ModelConfig,
     backend: Backend,
-    /// Versions that are there and that its policy serves, in order.
+    /// Versions that exist and that the version policy serves, in ascending order.
     versions: Vec<u64>,
     tree: ast::Message,
 }
 
 impl Model {
-    /// Returns the place of a field, or the start of the file.
+    /// Returns the place of a field, or the start of the file if it is missing.
     fn place(&self, field: &str) -> Span {
         place(&self.tree, field)
     }
@@ -186,17 +183,17 @@ impl Model {
     }
 }
 
-/// The tensors of an ONNX model, inputs before outputs, or the reason for which they are not known.
+/// The inputs and outputs of an ONNX model, or the reason why they are not known.
 type Signature = Result<Rc<[Vec<FileTensor>; 2]>, String>;
 
 struct Reader<'a> {
     sources: &'a mut SourceMap,
     diagnostics: &'a mut Vec<Diagnostic>,
-    /// Models of an ensemble that have been read, by their names.
+    /// Models of an ensemble that were read, by name.
     models: BTreeMap<String, Option<Rc<Model>>>,
-    /// Tensors of files that have been read.
+    /// Tensors of files that were read.
     signatures: BTreeMap<PathBuf, Signature>,
-    /// Files that have been compared with a configuration.
+    /// Files that were compared with a configuration.
     compared: BTreeSet<PathBuf>,
 }
 
@@ -211,8 +208,8 @@ impl Reader<'_> {
             .push(Diagnostic::warning(&TRITON, place, message));
     }
 
-    /// Reads a `config.pbtxt`, or a configuration in its place; nothing where it is none. A model
-    /// without a file has an empty one.
+    /// Reads a `config.pbtxt`, or the `given` configuration; `None` if it has errors. A model
+    /// without a file has an empty configuration.
     fn read(&mut self, folder: &Path, name: &str, given: Option<&str>) -> Option<Model> {
         let file = folder.join(FILE);
         let shown = match given {
@@ -221,7 +218,7 @@ impl Reader<'_> {
         };
         let text = match given {
             Some(config) if config.len() > MAX_BYTES => {
-                Err(format!("it has more than {} MiB", MAX_BYTES >> 20))
+                Err(format!("it is larger than {} MiB", MAX_BYTES >> 20))
             }
             Some(config) => json::text(config),
             None if source(folder) == folder => Ok(String::new()),
@@ -275,14 +272,14 @@ impl Reader<'_> {
             return None;
         }
         if !["", name].contains(&config.name.as_str()) {
-            let message = format!("the folder is `{name}`, and `name` says `{}`", config.name);
+            let message = format!("`name` is `{}`, but the folder is `{name}`", config.name);
             self.wrong(place(&tree, "name"), message);
         }
         for (side, tensors) in config.sides() {
             if tensors.len() > MAX_TENSORS {
                 self.wrong(
                     place(&tree, side),
-                    format!("a model has at most {MAX_TENSORS} of `{side}`"),
+                    format!("a model can have at most {MAX_TENSORS} `{side}`"),
                 );
                 return None;
             }
@@ -294,7 +291,7 @@ impl Reader<'_> {
         {
             self.wrong(
                 place(&tree, "default_model_filename"),
-                "`default_model_filename` is a file in the folder of a version, and leads out of it",
+                "`default_model_filename` must be a path inside the folder of a version",
             );
             return None;
         }
@@ -315,7 +312,7 @@ impl Reader<'_> {
         Some(model)
     }
 
-    /// Returns the graphs of a model.
+    /// Returns the graphs of a model, one for each version.
     fn graphs(
         &mut self,
         folder: &Path,
@@ -346,7 +343,7 @@ impl Reader<'_> {
         entries.collect()
     }
 
-    /// Writes the graph of one version of a model.
+    /// Writes the graph of one version of a model; `None` if there are errors.
     fn version(&mut self, model: &Model, version: u64) -> Option<String> {
         let file = whole(&model.file(version));
         if model.backend == Backend::Llama {
@@ -374,7 +371,7 @@ impl Reader<'_> {
         ))
     }
 
-    /// Writes the graph of a language model; `parameters` are options of its node.
+    /// Writes the graph of a language model. `parameters` are options of its node.
     fn language_model(&mut self, model: &Model, file: &Path) -> Option<String> {
         let options = model.config.parameters.iter().map(|parameter| {
             let value = &parameter.value.string_value;
@@ -390,7 +387,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the configuration in a folder, or the folder where there is none.
+/// Returns the path of a folder's configuration, or of the folder if it has none.
 fn source(folder: &Path) -> PathBuf {
     let file = folder.join(FILE);
     match file.symlink_metadata() {
@@ -399,7 +396,7 @@ fn source(folder: &Path) -> PathBuf {
     }
 }
 
-/// Returns a path that does not depend on the current folder.
+/// Returns the absolute form of a path.
 fn whole(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -30,12 +30,12 @@ pub(super) struct ModelConfig {
 }
 
 impl ModelConfig {
-    /// Lists its inputs and its outputs, with the names of their fields.
+    /// Returns the inputs and the outputs, each with the name of their field.
     pub(super) fn sides(&self) -> [(&'static str, &[TensorConfig]); 2] {
         [("input", &self.input), ("output", &self.output)]
     }
 
-    /// Returns the shape of a tensor with the batch dimension, where there is one.
+    /// Returns the shape of a tensor, with the batch dimension of a model that has one.
     pub(super) fn shape(&self, tensor: &TensorConfig) -> Vec<i64> {
         let rows = (self.max_batch_size > 0).then_some(-1);
         rows.iter().chain(&tensor.dims).copied().collect()
@@ -48,14 +48,14 @@ impl ModelConfig {
     }
 }
 
-/// Whether answers are kept for requests with the same inputs.
+/// Setting of the response cache, which reuses answers for equal inputs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ResponseCache {
     pub(super) enable: bool,
 }
 
-/// Versions that are served; the newest where nothing is set.
+/// Version policy. Without a setting, only the newest version is served.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct VersionPolicy {
@@ -64,7 +64,7 @@ pub(super) struct VersionPolicy {
     pub(super) specific: Option<Specific>,
 }
 
-/// The newest versions.
+/// Policy that serves the newest versions.
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 pub(super) struct Latest {
@@ -77,18 +77,18 @@ impl Default for Latest {
     }
 }
 
-/// All versions.
+/// Policy that serves all versions.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct All {}
 
-/// Versions by number.
+/// Policy that serves the listed versions.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Specific {
     pub(super) versions: Vec<u64>,
 }
 
-/// An input or output.
+/// An input or output of a model.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TensorConfig {
@@ -97,11 +97,11 @@ pub(super) struct TensorConfig {
     /// The shape without the batch dimension, -1 for any length.
     pub(super) dims: Vec<i64>,
     pub(super) format: Format,
-    /// Names of the classes, a line each, beside `config.pbtxt`.
+    /// File of class names, one per line, in the folder of `config.pbtxt`.
     pub(super) label_filename: String,
 }
 
-/// The meaning of an input's dimensions, which is for clients.
+/// The meaning of an input's dimensions, as information for clients.
 #[derive(Copy, Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(
@@ -116,7 +116,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Returns the order of an image's dimensions, where it is one.
+    /// Returns the order of an image's dimensions; `None` for other tensors.
     pub(super) const fn order(self) -> Option<&'static str> {
         match self {
             Self::FormatNone => None,
@@ -126,7 +126,7 @@ impl Format {
     }
 }
 
-/// An element's type, by the names of `config.pbtxt`.
+/// An element type, with the names of `config.pbtxt`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum DataType {
@@ -149,7 +149,7 @@ pub(super) enum DataType {
 }
 
 impl DataType {
-    /// Returns the type of a datatype.
+    /// Returns the element type of a datatype.
     pub(super) fn of(datatype: Datatype) -> Self {
         let word = match datatype {
             Datatype::Bytes => "TYPE_STRING".to_owned(),
@@ -191,7 +191,7 @@ pub(super) struct InstanceGroup {
     pub(super) gpus: Vec<u32>,
 }
 
-/// A device.
+/// The device of instances. ONNX models accept only `KIND_CPU` and `KIND_AUTO`.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[expect(
@@ -206,13 +206,13 @@ pub(super) enum Kind {
     KindModel,
 }
 
-/// Rules for batches of requests.
+/// Options of dynamic batching, which become options of the batching node.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DynamicBatching {
     pub(super) preferred_batch_size: Vec<u32>,
     pub(super) max_queue_delay_microseconds: u64,
-    /// Answers of a session are in the order of its requests in any case.
+    /// Has no effect: answers of a session always have the order of its requests.
     pub(super) preserve_ordering: bool,
     pub(super) priority_levels: u32,
     pub(super) default_priority_level: u32,
@@ -220,18 +220,18 @@ pub(super) struct DynamicBatching {
     pub(super) priority_queue_policy: Vec<LevelPolicy>,
 }
 
-/// Limits of the wait of requests.
+/// Limits for waiting requests: how many, for how long, and the action after that.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct QueuePolicy {
     pub(super) timeout_action: Option<TimeoutAction>,
     pub(super) default_timeout_microseconds: u64,
-    /// The shortest limit counts in any case.
+    /// Has no effect: the shortest limit always counts.
     pub(super) allow_timeout_override: bool,
     pub(super) max_queue_size: u32,
 }
 
-/// The fate of a request that has waited too long.
+/// The action on a request that has waited too long.
 #[derive(Copy, Clone, Debug, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum TimeoutAction {
@@ -239,7 +239,7 @@ pub(super) enum TimeoutAction {
     Delay,
 }
 
-/// Limits of the wait of a level's requests.
+/// Limits for waiting requests of one priority level.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LevelPolicy {
@@ -260,13 +260,13 @@ pub(super) struct EnsembleScheduling {
 pub(super) struct Step {
     pub(super) model_name: String,
     pub(super) model_version: i64,
-    /// From inputs of the model to tensors of the ensemble.
+    /// Maps inputs of the model to tensors of the ensemble.
     pub(super) input_map: Vec<Pair>,
-    /// From outputs of the model to tensors of the ensemble.
+    /// Maps outputs of the model to tensors of the ensemble.
     pub(super) output_map: Vec<Pair>,
 }
 
-/// An entry of a map of texts.
+/// An entry of a map of strings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Pair {

@@ -1,16 +1,16 @@
-//! Places of fields in a configuration.
+//! Positions of fields in a configuration.
 
 use std::slice;
 
 use graphmill_grammar::{Span, ast};
 
-/// Returns the place of a field's value, or that of the message.
+/// Returns the position of a field's value, or of the message if the field is missing.
 pub(super) fn place(tree: &ast::Message, field: &str) -> Span {
     let found = tree.fields_named(field).next();
     found.map_or_else(|| tree.head(), |field| field.value.span)
 }
 
-/// Lists the messages of a field, in the order in which they are read.
+/// Returns the messages of a repeated field, in order.
 pub(super) fn messages<'a>(
     tree: &'a ast::Message,
     field: &'a str,

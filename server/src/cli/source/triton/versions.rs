@@ -5,14 +5,14 @@ use std::path::Path;
 use super::{Model, Reader, model::VersionPolicy};
 use crate::config;
 
-/// Lists the versions of a folder that have a file of this name, in order.
+/// Lists the versions of a folder that contain a file of this name, in ascending order.
 pub(super) fn with(folder: &Path, file: &str) -> impl Iterator<Item = u64> {
     let folders = config::version_folders(folder).into_iter();
     folders.filter(move |it| folder.join(it.to_string()).join(file).exists())
 }
 
 impl Model {
-    /// Returns the versions that are there and that its policy serves, in order.
+    /// Returns the versions that exist and that the version policy serves, in ascending order.
     pub(super) fn served(&self) -> Vec<u64> {
         let there: Vec<u64> = with(&self.folder, self.file_name()).collect();
         match &self.config.version_policy {
@@ -33,7 +33,7 @@ impl Model {
 }
 
 impl Reader<'_> {
-    /// Tells of versions that are wanted and not there.
+    /// Reports versions that the policy names but that do not exist.
     pub(super) fn check_versions(&mut self, model: &Model) {
         let policy = &model.config.version_policy;
         let specific = policy.specific.as_ref().filter(|_| policy.all.is_none());
@@ -50,27 +50,27 @@ impl Reader<'_> {
             ([], []) => (
                 "",
                 format!(
-                    "there is no version to serve: one is a folder such as `1` with a `{file}`"
+                    "there is no version to serve: expected a folder such as `1` with a `{file}`"
                 ),
             ),
             ([], folders) => (
                 "default_model_filename",
                 format!(
-                    "there is no version to serve: no folder of a version ({}) has a `{file}`",
+                    "there is no version to serve: no version folder ({}) has a `{file}`",
                     listed(folders)
                 ),
             ),
             (there, _) if missing.is_empty() => (
                 "version_policy",
                 format!(
-                    "`version_policy` serves no version, and there is {}",
+                    "`version_policy` serves no version, but there is {}",
                     listed(there)
                 ),
             ),
             (there, _) => (
                 "version_policy",
                 format!(
-                    "`version_policy` wants version {}, and there is {}",
+                    "`version_policy` names version {}, but there is only {}",
                     listed(&missing),
                     listed(there)
                 ),
