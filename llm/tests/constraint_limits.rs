@@ -172,9 +172,11 @@ fn check(engines: &[LlmEngine], keyword: &str, number: &Value, schema: &Value) {
 fn extreme_numbers_are_held_exactly_or_refused_by_name() {
     let engines = engines();
     for keyword in KEYWORDS {
-        for number in EXTREMES {
+        for (index, number) in EXTREMES.iter().enumerate() {
             let number: Value = serde_json::from_str(number).expect("JSON");
-            for schema in schemas(keyword, &number) {
+            // Each number in some of the places, each place with some of the numbers.
+            let schemas = schemas(keyword, &number);
+            for schema in schemas.into_iter().skip(index % 5).step_by(5) {
                 check(&engines, keyword, &number, &schema);
             }
         }

@@ -1,4 +1,4 @@
-//! Tensors in files of NumPy (`.npy`).
+//! Tensors in files of `NumPy` (`.npy`).
 
 use bytes::Bytes;
 use graphmill_engine::shortened;

@@ -1,4 +1,4 @@
-//! Tensors that PyTorch's `torch.save` has written: an archive in the format ZIP, with the elements
+//! Tensors that `PyTorch`'s `torch.save` has written: an archive in the format ZIP, with the elements
 //! and a pickle that describes them. A pickle is a program. It is never run here, only compared with
 //! the known program of a tensor.
 

@@ -6,8 +6,8 @@
 //! - **A prompt token** has two prices, each an average of recent steps: one in steps of prompts
 //!   alone, one beside decodes.
 //! - **A decode beside prompts** makes a step longer than its prompts take alone, by an average of
-//! recent steps. Steps without prompts do not show this, as they may have had far fewer decodes: if
-//! reading weights dominates, eight decodes take as long as four.
+//!   recent steps. Steps without prompts do not show this, as they may have had far fewer decodes: if
+//!   reading weights dominates, eight decodes take as long as four.
 //!
 //! A measurement counts as at most twice the expected time. So a single disturbed step changes
 //! little, and the model follows a machine that became slower within a few dozen steps. Before the

@@ -157,13 +157,11 @@ pub(crate) fn collect(fields: impl Iterator<Item = Part>, most: usize) -> Option
             }
             continue;
         }
-        let known = vectors.iter();
-        let known = known.position(|(first, _)| first.name == field.name);
-        let Some(known) = known else {
+        let mut known = vectors.iter_mut();
+        let Some((first, list)) = known.find(|(first, _)| first.name == field.name) else {
             vectors.push((field, Vec::new()));
             continue;
         };
-        let (first, list) = &mut vectors[known];
         if list.is_empty() {
             list.push(b'[');
             list.extend_from_slice(&first.bytes);

@@ -47,7 +47,7 @@ const ENCODERS: [&str; 10] = [
 /// The pooling type of models that score a pair of texts.
 const POOLS_A_SCORE: i128 = 4;
 const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
-/// The names of RoPE scalings that llama.cpp knows.
+/// The names of `RoPE` scalings that llama.cpp knows.
 const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
 /// Integer keys of an architecture, with their minimum and maximum.
 const RANGES: [(&str, i128, i128); 7] = [

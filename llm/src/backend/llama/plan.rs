@@ -306,7 +306,7 @@ pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) 
         && !has_linear_biases(&weights.model)
 }
 
-/// Returns true if attention scores depend on distances directly (ALiBi); the CPU kernels leave
+/// Returns true if attention scores depend on distances directly (`ALiBi`); the CPU kernels leave
 /// these to llama.cpp. Some architectures always do, others if the file says so.
 fn has_linear_biases(model: &Model) -> bool {
     let architecture = model.architecture();

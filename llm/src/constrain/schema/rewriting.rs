@@ -140,7 +140,7 @@ pub(super) fn is_open(schema: &Value) -> bool {
     schema == &Value::Bool(true) || schema == &json!({})
 }
 
-/// Allows `null`, for which older versions of OpenAPI have no type.
+/// Allows `null`, for which older versions of `OpenAPI` have no type.
 fn nullable(keywords: &mut Keywords, adds: Value, _: &Node) -> Result {
     if adds == Value::Bool(true) && keywords.contains_key("type") {
         let others = Value::Object(std::mem::take(keywords));
