@@ -66,7 +66,7 @@ impl Embedded {
     }
 }
 
-/// A file of NumPy.
+/// A file of `NumPy`.
 fn npy(numbers: &[f32]) -> Vec<u8> {
     let count = numbers.len() / WIDTH;
     let header =
