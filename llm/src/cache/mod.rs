@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::Adapter;
+use crate::backend::Adapters;
 
 mod cells;
 mod checkpoints;
@@ -22,7 +22,7 @@ pub(crate) use tree::{Found, PrefixTree, Progress};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ShareGroup {
     /// Other weights make other cells of the same tokens.
-    pub(crate) adapter: Option<Adapter>,
+    pub(crate) adapters: Adapters,
     /// Clients that must not learn what others asked.
     pub(crate) salt: Arc<str>,
 }

@@ -2,7 +2,7 @@
 
 use super::sequence::Sequence;
 use super::slots::Slots;
-use crate::backend::{Adapter, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
+use crate::backend::{Adapters, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
 use crate::protocol::SequenceId;
 use crate::schedule::{Plan, Work};
 use crate::speculate::Drafting;
@@ -29,7 +29,7 @@ struct ImageWork {
     first: u32,
     positions: u32,
     slot: Slot,
-    adapter: Option<Adapter>,
+    adapters: Adapters,
 }
 
 impl Batch {
@@ -86,12 +86,12 @@ impl Batch {
                     first: computed,
                     positions: work.tokens,
                     slot,
-                    adapter: sequence.group.adapter,
+                    adapters: sequence.group.adapters,
                 });
                 continue;
             }
             let known = &sequence.tokens[computed as usize..][..work.tokens as usize];
-            let adapter = sequence.group.adapter;
+            let adapters = sequence.group.adapters;
             let tokens = known.iter().chain(sequence.drafts());
             let hidden = |position: &u32| wants_hidden && sequence.wants_hidden(*position);
             let positions = computed..computed + work.tokens + work.drafts;
@@ -109,7 +109,7 @@ impl Batch {
                         slot,
                         logits: sequence.wants_row(position),
                         hidden: hidden(&position),
-                        adapter,
+                        adapters,
                     }),
             );
         }
@@ -167,7 +167,7 @@ impl Batch {
                 tile: *work.tile.shape(),
                 offset: work.first - work.tile.at(),
                 slot: work.slot,
-                adapter: work.adapter,
+                adapters: work.adapters,
             }
         });
         let images: Vec<_> = images.collect();

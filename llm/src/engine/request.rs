@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::constrain::{CompiledConstraint, ReasoningLimit};
-use crate::protocol::SpeculationParams;
-use crate::protocol::{RequestId, SamplingParams, StepSink, Tenant, Token, TokenSet};
+use crate::protocol::{
+    NamedAdapter, RequestId, SamplingParams, SpeculationParams, StepSink, Tenant, Token, TokenSet,
+};
 use crate::sampler::BadWords;
 use crate::vision::PlacedTile;
 use crate::worker::QueuePlace;
@@ -75,9 +76,8 @@ pub struct GenerationRequest {
     /// the time to the first token what others asked gets a salt of its own. Empty for everybody
     /// else.
     pub cache_salt: Arc<str>,
-    /// The adapter, by its name in the spec, that changes the model's weights for this generation;
-    /// `None` for the model as it is.
-    pub adapter: Option<Arc<str>>,
+    /// Adapters that change the model's weights for this generation; none for the model as it is.
+    pub adapters: Arc<[NamedAdapter]>,
     /// Who goes first when not all can: the higher. Each point is worth `priority_aging_ms` of
     /// waiting, so nobody waits for ever. From `min_priority` to `max_priority` of the spec.
     pub priority: i32,
@@ -109,7 +109,7 @@ impl GenerationRequest {
             reasoning_limit: None,
             speculation: None,
             cache_salt: Arc::from(""),
-            adapter: None,
+            adapters: Arc::default(),
             priority: 0,
             constraint: None,
             sink: Box::new(sink),

@@ -1,6 +1,7 @@
 //! What crosses the border of the engine thread: requests in, step outputs out, and the errors of
 //! both directions.
 
+mod adapters;
 mod errors;
 mod ids;
 mod output;
@@ -8,6 +9,7 @@ mod sampling;
 mod speculation;
 mod tokens;
 
+pub use adapters::NamedAdapter;
 pub use errors::{ErrorKind, GenerationError, LoadError, OutOfMemory, SubmitError};
 pub use ids::{RequestId, SequenceId, Tenant, Token, Tokens};
 pub use output::{DraftCounts, FinishReason, StepOutput, StepSink, TokenLogprob, Usage};

@@ -1,5 +1,6 @@
 //! The values that knobs have.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -30,6 +31,18 @@ impl PartialEq for Number {
 }
 
 impl Eq for Number {}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
 
 impl std::hash::Hash for Number {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {

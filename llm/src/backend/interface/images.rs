@@ -3,7 +3,7 @@
 
 use std::num::NonZero;
 
-use super::{Adapter, Decoded, Slot};
+use super::{Adapters, Decoded, Slot};
 use crate::protocol::Token;
 
 /// Seconds of a sound that a projector may have to encode at once. Those that do not cut longer ones
@@ -89,6 +89,6 @@ pub struct BatchImage<'a> {
     pub offset: u32,
     /// The sequence.
     pub slot: Slot,
-    /// As [`BatchToken::adapter`](super::BatchToken::adapter).
-    pub adapter: Option<Adapter>,
+    /// As [`BatchToken::adapters`](super::BatchToken::adapters).
+    pub adapters: Adapters,
 }

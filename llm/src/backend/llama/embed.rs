@@ -11,7 +11,8 @@ use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
 use super::{device_memory, devices, log_lines, plan, weights_info};
 use crate::backend::interface::{
-    BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding, Slot,
+    Adapters, BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
+    Slot,
 };
 use crate::model::PairForm;
 use crate::model::info::{BackendInfo, ComputeInfo, Mebibytes};
@@ -392,7 +393,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
                 slot,
                 logits: true,
                 hidden: false,
-                adapter: None,
+                adapters: Adapters::default(),
             });
             self.batch.extend(tokens);
         }

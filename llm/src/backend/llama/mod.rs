@@ -252,13 +252,13 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn decode_images(&mut self, images: &[BatchImage<'_>]) -> Result<(), DecodeError> {
-        // A pass is computed with one adapter, and what looks ahead has one of its own. What passes
+        // A pass is computed with the same adapters, and what looks ahead has one of its own. What passes
         // before one that fails have stored, the caller gives back.
         let together = |one: &BatchImage<'_>, next: &BatchImage<'_>| {
-            one.adapter == next.adapter && !one.tile.looks_ahead && !next.tile.looks_ahead
+            one.adapters == next.adapters && !one.tile.looks_ahead && !next.tile.looks_ahead
         };
         for images in images.chunk_by(together) {
-            self.context.use_adapter(images[0].adapter);
+            self.context.use_adapters(images[0].adapters);
             self.context.decode_images(images)?;
         }
         Ok(())

@@ -12,7 +12,6 @@ use super::Model;
 /// A LoRA adapter for a model, which it borrows.
 pub(crate) struct Adapter<'a> {
     raw: NonNull<sys::llama_adapter_lora>,
-    scale: f32,
     /// Held while the model changes.
     changing: &'a Mutex<()>,
     model: PhantomData<&'a Model>,
@@ -22,12 +21,7 @@ impl<'a> Adapter<'a> {
     /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Contexts that are to use it
     /// must be created afterwards. `changing` is the lock that all hold who create something on the
     /// model.
-    pub(crate) fn load(
-        model: &'a Model,
-        changing: &'a Mutex<()>,
-        path: &CStr,
-        scale: f32,
-    ) -> Option<Self> {
+    pub(crate) fn load(model: &'a Model, changing: &'a Mutex<()>, path: &CStr) -> Option<Self> {
         let model = model.as_ptr();
         // It guards no data that a panic could leave half changed.
         let _changing = changing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +30,6 @@ impl<'a> Adapter<'a> {
         let raw = unsafe { super::guard::load_adapter(model, path) };
         Some(Self {
             raw: NonNull::new(raw)?,
-            scale,
             changing,
             model: PhantomData,
         })
@@ -44,10 +37,6 @@ impl<'a> Adapter<'a> {
 
     pub(super) fn as_ptr(&self) -> *mut sys::llama_adapter_lora {
         self.raw.as_ptr()
-    }
-
-    pub(super) fn scale(&self) -> f32 {
-        self.scale
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::cpu_kernels;
 use super::context::Context;
 use super::hidden::{Hidden, HiddenOf, target_layers};
 use super::{Cuts, Model, guard};
-use crate::backend::interface::{Adapter, BatchImage, BatchToken, DecodeError};
+use crate::backend::interface::{Adapters, BatchImage, BatchToken, DecodeError};
 
 /// Hidden states that are encoded at once: each takes memory for a row of logits, which nobody reads.
 const MAX_ENCODED: usize = 16;
@@ -31,16 +31,15 @@ pub(super) fn encoded_width(model: &Model) -> Option<usize> {
 }
 
 impl Context<'_> {
-    /// Computes the next batches with this adapter, one of those the context was created with, or
-    /// with none.
-    pub(crate) fn use_adapter(&mut self, adapter: Option<Adapter>) {
-        if self.adapter == adapter {
+    /// Computes the next batches with these adapters, of those the context was created with.
+    pub(crate) fn use_adapters(&mut self, adapters: Adapters) {
+        if self.in_use == adapters {
             return;
         }
-        self.adapter = adapter;
-        let chosen = adapter.map(|adapter| &self.adapters[adapter.0 as usize]);
-        let mut raw: Vec<_> = chosen.iter().map(|adapter| adapter.as_ptr()).collect();
-        let mut scales: Vec<f32> = chosen.iter().map(|adapter| adapter.scale()).collect();
+        self.in_use = adapters;
+        let loaded = |number: u32| self.adapters[number as usize].as_ptr();
+        let mut raw: Vec<_> = adapters.iter().map(|it| loaded(it.number)).collect();
+        let mut scales: Vec<f32> = adapters.iter().map(|it| it.scale.get()).collect();
         // SAFETY: the context is alive and not shared; the adapters are of its model and live as
         // long; the call copies the lists, which have as many entries as it is told.
         unsafe {

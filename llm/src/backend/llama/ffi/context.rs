@@ -13,7 +13,7 @@ use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
 use super::{Adapter, Cuts, Model, ThreadPool, guard};
-use crate::backend::interface::{self, SaveError};
+use crate::backend::interface::{Adapters, SaveError};
 
 /// llama.cpp's defaults.
 pub(crate) fn default_params() -> sys::llama_context_params {
@@ -79,8 +79,8 @@ pub(crate) struct Context<'a> {
     pub(super) hidden: Option<Hidden>,
     /// Those that batches can name.
     pub(super) adapters: Vec<Adapter<'a>>,
-    /// The one in use.
-    pub(super) adapter: Option<interface::Adapter>,
+    /// Those in use.
+    pub(super) in_use: Adapters,
     /// Of the model's files.
     pub(super) cuts: Cuts,
     pub(super) model: &'a Model,
@@ -131,7 +131,7 @@ impl<'a> Context<'a> {
                 .map(|_| Places::new(params.n_seq_max)),
             hidden: None,
             adapters,
-            adapter: None,
+            in_use: Adapters::default(),
             cuts: Cuts::of(mappings.to_vec()),
             model,
         })

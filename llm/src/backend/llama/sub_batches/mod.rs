@@ -10,15 +10,15 @@
 //! The cost is counted in cells that a token's attention looks at; a pass costs as many as take the
 //! time in which the weights are read once.
 //!
-//! A pass is computed with one adapter, or with none. Where nothing else divides batches, adapters
-//! still do. Sequences that go back to states of their last tokens come last, see [`GoesBack`].
+//! A pass is computed with the same adapters at the same scales, or with none. Where nothing else
+//! divides batches, adapters still do. Sequences that go back to states of their last tokens come last, see [`GoesBack`].
 
 mod passes;
 #[cfg(test)]
 mod tests;
 
 use super::ffi::Context;
-use crate::backend::interface::{BatchToken, DecodeError};
+use crate::backend::interface::{Adapters, BatchToken, DecodeError};
 pub(super) use passes::GoesBack;
 use passes::Passes;
 
@@ -55,7 +55,7 @@ impl Divided {
         self.hidden.clear();
         self.passes.divide(batch);
         if self.passes.len() <= 1 {
-            context.use_adapter(batch.first().and_then(|token| token.adapter));
+            context.use_adapters(adapters_of(batch));
             return context.decode(batch);
         }
         let n_vocab = context.n_vocab();
@@ -67,7 +67,7 @@ impl Divided {
         for (number, indices) in self.passes.iter().enumerate() {
             self.pass.clear();
             self.pass.extend(indices.iter().map(|index| batch[*index]));
-            context.use_adapter(self.pass.first().and_then(|token| token.adapter));
+            context.use_adapters(adapters_of(&self.pass));
             if let Err(error) = context.decode(&self.pass) {
                 self.rows.clear();
                 if error == DecodeError::NoCells {
@@ -114,6 +114,11 @@ impl Divided {
             &self.hidden
         }
     }
+}
+
+/// Returns the adapters of a pass, which all of its tokens have.
+fn adapters_of(pass: &[BatchToken]) -> Adapters {
+    pass.first().map(|token| token.adapters).unwrap_or_default()
 }
 
 /// Puts rows that a pass has computed, one for each of its tokens that asked, to the places that they

@@ -1,0 +1,62 @@
+//! The adapters that a sequence is computed with.
+
+use crate::spec::Number;
+
+/// Maximum number of adapters of a sequence.
+pub const MAX_ADAPTERS: usize = 4;
+
+/// An adapter of the spec, and how much of its change is applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Adapter {
+    /// Its place in the spec, counted from 0.
+    pub number: u32,
+    /// Factor of its change: 1 applies it as it was trained.
+    pub scale: Number,
+}
+
+/// Adapters that change a model together, in the order of their numbers; none for the model as it
+/// is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Adapters([Option<Adapter>; MAX_ADAPTERS]);
+
+impl Adapters {
+    /// Makes a set of adapters. Those with the scale 0 change nothing, and are left out.
+    ///
+    /// # Errors
+    /// A message if there are more than [`MAX_ADAPTERS`], or two with the same number.
+    pub fn new(adapters: impl IntoIterator<Item = Adapter>) -> Result<Self, String> {
+        let mut adapters: Vec<_> = adapters.into_iter().filter(changes).collect();
+        adapters.sort_unstable();
+        if adapters.windows(2).any(|it| it[0].number == it[1].number) {
+            return Err("names an adapter twice".to_owned());
+        }
+        let count = adapters.len();
+        if count > MAX_ADAPTERS {
+            return Err(format!(
+                "names {count} adapters, and a text has {MAX_ADAPTERS} at most"
+            ));
+        }
+        let mut places = [None; MAX_ADAPTERS];
+        for (place, adapter) in places.iter_mut().zip(adapters) {
+            *place = Some(adapter);
+        }
+        Ok(Self(places))
+    }
+
+    /// Iterates over the adapters, the lowest number first.
+    pub fn iter(&self) -> impl Iterator<Item = Adapter> {
+        self.0.iter().copied().flatten()
+    }
+}
+
+impl From<Adapter> for Adapters {
+    fn from(adapter: Adapter) -> Self {
+        let mut places = [None; MAX_ADAPTERS];
+        places[0] = Some(adapter).filter(changes);
+        Self(places)
+    }
+}
+
+fn changes(adapter: &Adapter) -> bool {
+    adapter.scale.get() != 0.0
+}
