@@ -10,7 +10,7 @@ use graphmill_dialects::{
     schema::{self, Endpoint},
 };
 use graphmill_engine::{Result, RunCx};
-use graphmill_llm::{AdapterSpec, Usage};
+use graphmill_llm::{AdapterSpec, NamedAdapter, Usage};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -109,12 +109,12 @@ pub trait Dialect: Debug + Sync {
         Ok(None)
     }
 
-    /// The place of the adapter that a request names beside `model`, among those of the graph's model.
+    /// The adapters that a request names beside `model`, of those that the graph's model has.
     ///
     /// # Errors
     /// Names the field that is wrong.
-    fn adapter(&self, _: &JsonBody, _: &[AdapterSpec]) -> Result<Option<usize>> {
-        Ok(None)
+    fn adapters(&self, _: &JsonBody, _: &[AdapterSpec]) -> Result<Vec<NamedAdapter>> {
+        Ok(Vec::new())
     }
 
     /// The name of the form of its errors in `/openapi.json`.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{
-    CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, SamplingParams, Tenant, TokenSet,
+    CompiledConstraint, Constraint, NamedAdapter, QueuePlace, ReasoningLimit, SamplingParams,
+    Tenant, TokenSet,
 };
 
 /// Treatment of tokens that steer the model, such as the marks around a tool call, in text.
@@ -52,8 +53,8 @@ pub struct GenerationParams {
     /// Computed prompts are shared only with requests that have the same salt; empty for those that
     /// have none.
     pub cache_salt: Arc<str>,
-    /// The adapter that changes the model for this request.
-    pub adapter: Option<Arc<str>>,
+    /// The adapters that change the model for this request.
+    pub adapters: Arc<[NamedAdapter]>,
     /// Who goes first when not all can: the higher.
     pub priority: i32,
     /// Who it is scheduled for, where tenants are told apart.

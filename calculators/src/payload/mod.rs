@@ -23,8 +23,9 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, LazyLock};
 
 pub use graphmill_llm::{
-    CompiledConstraint, Constraint, NamedText, PlacedTile, QueuePlace, ReasoningLimit,
-    ReasoningMarks, SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
+    CompiledConstraint, Constraint, NamedAdapter, NamedText, PlacedTile, QueuePlace,
+    ReasoningLimit, ReasoningMarks, SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens,
+    Usage,
 };
 use serde_json::{Map, Value};
 
@@ -190,8 +191,8 @@ pub fn media_marker() -> &'static str {
 pub struct Partner {
     /// [`GenerationParams::cache_salt`].
     pub salt: Arc<str>,
-    /// [`GenerationParams::adapter`].
-    pub adapter: Option<Arc<str>>,
+    /// [`GenerationParams::adapters`].
+    pub adapters: Arc<[NamedAdapter]>,
 }
 
 /// A choice of the tools that a model has to call.

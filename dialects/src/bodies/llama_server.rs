@@ -52,7 +52,7 @@ pub const GENERATION: &[Plain] = &plain! {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adapters {
-    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`: that of the graph, or 0. One adapter at most has another than 0. `model` can name it instead: `graph:adapter`.
+    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`. At most four have another than 0. `model` can name one instead, at the scale of the graph: `graph:adapter`.
     #[schemars(length(max = 64))]
     pub lora: Vec<Adapter>,
 }

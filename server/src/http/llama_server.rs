@@ -45,7 +45,7 @@ pub(super) fn operations() -> Vec<Operation> {
         change("/slots/{id}", "what was computed is not saved to files, and is shared among all slots"),
         Operation::get("/lora-adapters", adapters).about(Models, "The adapters of a model").asks(const { &[MODEL] })
             .answers(Answer::List).refuses(OF_GRAPHS),
-        change("/lora-adapters", "each request names the adapter that it is for, and the graph says its scale"),
+        change("/lora-adapters", "each request says which adapters change its text, and at which scales: `lora`"),
     ];
     operations.map(|operation| operation.listed(false)).into()
 }
