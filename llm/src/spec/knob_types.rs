@@ -12,6 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Number(f32);
 
 impl Number {
+    /// The number 1.
+    pub const ONE: Self = Self(1.0);
+
     /// The number; `None` if it is not finite.
     pub fn new(value: f32) -> Option<Self> {
         // Adding zero makes one of the two zeros of the other.

@@ -98,6 +98,8 @@ pub struct Options {
     pub trust_request_chat_template: bool,
     /// The folder whose folders operators may register as graphs; without it, none.
     pub registration: Option<PathBuf>,
+    /// The folder that operators may load adapters from while the server runs; without it, none.
+    pub runtime_lora: Option<PathBuf>,
     /// Whether graphs whose model is missing are loaded once it is there.
     pub wait_for_models: bool,
     /// How long a request for a graph that is not available waits for it to be loaded.

@@ -42,6 +42,7 @@ use graphmill_grammar::{
     diag::{Diagnostic, has_errors},
     span::{SourceMap, Span},
 };
+use graphmill_llm::AdapterSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,17 @@ impl Config {
         let subgraphs = self.subgraphs.iter().cloned();
         subgraphs.fold(registry, Registry::with_subgraph)
     }
+
+    /// Gives graphs the adapters that graphs of their names were given at run time in another
+    /// configuration.
+    pub(crate) fn keep_adapters(&mut self, before: &Self) {
+        for entry in &mut self.graphs {
+            let id = entry.id();
+            if let Some(before) = before.graphs.iter().find(|it| it.id() == id) {
+                entry.adapters.clone_from(&before.adapters);
+            }
+        }
+    }
 }
 
 /// One graph of the configuration, or one version of it.
@@ -106,6 +118,8 @@ pub struct GraphEntry {
     pub maker: Option<Maker>,
     /// The subgraphs beside the graph, where kept ones count instead of the files.
     pub beside: Option<Arc<[Subgraph]>>,
+    /// Adapters that it was given at run time, behind those of its file.
+    pub adapters: Vec<AdapterSpec>,
     /// When it is in memory, and who needs it.
     pub serving: Serving,
 }
@@ -164,6 +178,7 @@ impl GraphEntry {
             text: None,
             maker: None,
             beside: None,
+            adapters: Vec::new(),
             serving: Serving::default(),
         }
     }

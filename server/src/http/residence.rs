@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Reasons for which a graph may stay as it is.
-const OF_A_GRAPH: &[Cause] = &[
+pub(super) const OF_A_GRAPH: &[Cause] = &[
     Cause::BadRequest,
     Cause::UnknownModel,
     Cause::NotFound,

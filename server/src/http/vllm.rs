@@ -15,8 +15,6 @@ use crate::{
     run::RequestContext,
 };
 
-const ADAPTERS: &str = "adapters are loaded with their model: list them in the graph (`lora_adapters`), which is reloaded";
-
 /// Paths of vLLM for what is not done, and why.
 const REFUSED: &[(&str, &str)] = &[
     (
@@ -27,8 +25,6 @@ const REFUSED: &[(&str, &str)] = &[
         "/generative_scoring",
         "use `logprobs` with `allowed_token_ids` of completions",
     ),
-    ("/v1/load_lora_adapter", ADAPTERS),
-    ("/v1/unload_lora_adapter", ADAPTERS),
 ];
 
 #[rustfmt::skip]

@@ -1,7 +1,7 @@
 //! The models of a graph: how much they read, and their adapters. A request names an adapter behind
 //! its graph, `graph:adapter`, or by its own name.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use graphmill_calculators::{
     embed::EmbeddingModel,
@@ -86,6 +86,22 @@ impl Servable {
             adapters.map(|adapter| adapter.name.clone()).collect()
         };
         models.iter().flat_map(names).collect()
+    }
+
+    /// Returns true if it was given an adapter of this name at run time.
+    pub(crate) fn was_given(&self, adapter: &str) -> bool {
+        self.entry().adapters.iter().any(|it| it.name == adapter)
+    }
+
+    /// The file of an adapter of its models, once it is loaded.
+    pub(crate) fn adapter_file(&self, adapter: &str) -> Option<PathBuf> {
+        let models = self.resources::<LanguageModel>();
+        models.iter().find_map(|model| {
+            let engine = model.engine();
+            let mut adapters = engine.spec().adapters.iter();
+            let found = adapters.find(|it| it.name == adapter);
+            found.map(|it| it.path.clone())
+        })
     }
 
     /// What each of its language models reads beside text, once they are loaded: `image`, `audio`.

@@ -35,6 +35,8 @@ mod llama_server;
 mod lmdeploy;
 mod loading;
 mod logging;
+#[cfg(all(unix, feature = "llama"))]
+mod lora;
 #[cfg(feature = "vision")]
 mod media;
 #[cfg(feature = "vision")]

@@ -284,11 +284,19 @@ fn create<'a>(
     };
     let pool = ThreadPool::new(&threads.pool)
         .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
-    let mappings = &weights.layout.mappings;
-    let creating = weights.layout.lock();
-    let (context, heard) =
-        ffi::listen(|| Context::new(&weights.model, params, None, pool, Vec::new(), mappings));
-    drop(creating);
+    let layout = &weights.layout;
+    let (context, heard) = ffi::listen(|| {
+        let (mappings, creating) = (&layout.mappings, &layout.creating);
+        Context::new(
+            &weights.model,
+            params,
+            None,
+            pool,
+            Vec::new(),
+            mappings,
+            creating,
+        )
+    });
     match context {
         Some(context) => Ok((context, heard)),
         None => Err(refused(heard.complaint().unwrap_or_else(|| {

@@ -3,11 +3,17 @@
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use llama_cpp_sys_2 as sys;
 
 use super::Model;
+
+/// Waits until nobody else changes a model, or reads what changes of it.
+pub(super) fn lock(changing: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // It guards no data that a panic could leave half changed.
+    changing.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A LoRA adapter for a model, which it borrows.
 pub(crate) struct Adapter<'a> {
@@ -23,8 +29,7 @@ impl<'a> Adapter<'a> {
     /// model.
     pub(crate) fn load(model: &'a Model, changing: &'a Mutex<()>, path: &CStr) -> Option<Self> {
         let model = model.as_ptr();
-        // It guards no data that a panic could leave half changed.
-        let _changing = changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = lock(changing);
         // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with
         // a NUL.
         let raw = unsafe { super::guard::load_adapter(model, path) };
@@ -42,8 +47,7 @@ impl<'a> Adapter<'a> {
 
 impl Drop for Adapter<'_> {
     fn drop(&mut self) {
-        // As in `load`.
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = lock(self.changing);
         // SAFETY: the adapter is alive, the context that used it is not; its model is alive and
         // changed under the lock only.
         unsafe { sys::llama_adapter_lora_free(self.raw.as_ptr()) }

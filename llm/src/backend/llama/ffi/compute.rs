@@ -6,6 +6,7 @@ use std::slice;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
+use super::adapter::lock;
 use super::context::Context;
 use super::hidden::{Hidden, HiddenOf, target_layers};
 use super::{Cuts, Model, guard};
@@ -37,6 +38,7 @@ impl Context<'_> {
             return;
         }
         self.in_use = adapters;
+        self.counts_adapters = true;
         let loaded = |number: u32| self.adapters[number as usize].as_ptr();
         let mut raw: Vec<_> = adapters.iter().map(|it| loaded(it.number)).collect();
         let mut scales: Vec<f32> = adapters.iter().map(|it| it.scale.get()).collect();
@@ -99,11 +101,13 @@ impl Context<'_> {
             let count = states.len() / width;
             let batch = self.batch.fill_states(states, count);
             let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+            let _changing = self.counts_adapters.then(|| lock(self.changing));
             // SAFETY: the context is alive and not shared; the batch's arrays have as many entries
             // as it says, live in `self.batch` until it is filled again, and `embd` has a row of the
             // width that the model encodes for each.
             let code = unsafe { guard::encode(self.raw.as_ptr(), &batch) };
             outcome(code, &watch, &mut self.cuts)?;
+            self.counts_adapters = false;
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
             unsafe { hidden.take(self.raw.pointer(), 0..count)? };
         }
@@ -210,9 +214,11 @@ impl Context<'_> {
     unsafe fn run(&mut self, batch: &sys::llama_batch, rows: usize) -> Result<(), DecodeError> {
         self.n_rows = 0;
         let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+        let _changing = self.counts_adapters.then(|| lock(self.changing));
         // SAFETY: the context is alive and not shared; the caller's promise.
         let status = unsafe { guard::decode(self.raw.as_ptr(), batch) };
         outcome(status, &watch, &mut self.cuts)?;
+        self.counts_adapters = false;
         self.n_rows = rows;
         Ok(())
     }

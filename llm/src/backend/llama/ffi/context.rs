@@ -4,10 +4,12 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Mutex;
 use std::{ptr, slice};
 
 use llama_cpp_sys_2 as sys;
 
+use super::adapter::lock;
 use super::batch::Batch;
 use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
@@ -81,6 +83,10 @@ pub(crate) struct Context<'a> {
     pub(super) adapters: Vec<Adapter<'a>>,
     /// Those in use.
     pub(super) in_use: Adapters,
+    /// Held while the model changes.
+    pub(super) changing: &'a Mutex<()>,
+    /// True if the next batch has llama.cpp count the adapters of the model.
+    pub(super) counts_adapters: bool,
     /// Of the model's files.
     pub(super) cuts: Cuts,
     pub(super) model: &'a Model,
@@ -96,13 +102,17 @@ impl<'a> Context<'a> {
         threads: ThreadPool,
         adapters: Vec<Adapter<'a>>,
         mappings: &[Range<usize>],
+        changing: &'a Mutex<()>,
     ) -> Option<Self> {
         params.ctx_other = other
             .as_ref()
             .map_or(ptr::null_mut(), |other| other.as_ptr());
+        let held = lock(changing);
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with
         // plain numbers changed, and a context that is alive as long as this one.
         let context = unsafe { guard::new_context(model.as_ptr(), &params) };
+        // Adapters that are dropped wait for it.
+        drop(held);
         let context = NonNull::new(context)?;
         let raw = RawContext {
             raw: context,
@@ -132,6 +142,8 @@ impl<'a> Context<'a> {
             hidden: None,
             adapters,
             in_use: Adapters::default(),
+            changing,
+            counts_adapters: true,
             cuts: Cuts::of(mappings.to_vec()),
             model,
         })

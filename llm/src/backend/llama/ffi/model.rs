@@ -16,7 +16,8 @@ pub(crate) struct Model {
 // SAFETY: llama.cpp ties a model to no thread.
 unsafe impl Send for Model {}
 // SAFETY: the functions here only read the model. Once it is loaded it changes only where a context
-// or an adapter is created on it or an adapter is freed, under the lock of its layout.
+// or an adapter is created on it or an adapter is freed, under the lock of its layout. Contexts hold
+// that, too, while llama.cpp reads what has changed.
 unsafe impl Sync for Model {}
 
 impl Drop for Model {

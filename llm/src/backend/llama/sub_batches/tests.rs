@@ -47,7 +47,7 @@ fn divide_with(
 
 /// The adapter of a number, with the scale 1.
 fn alone(number: u32) -> Adapters {
-    let scale = Number::new(1.0).expect("finite");
+    let scale = Number::ONE;
     Adapters::from(Adapter { number, scale })
 }
 
