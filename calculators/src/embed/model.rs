@@ -13,7 +13,7 @@ use crate::llm::unusable;
 /// The option that names the model.
 const MODEL: &str = "models_path";
 
-/// A loaded model that embeds or ranks. Every session of every graph that names the same model and
+/// A loaded model that embeds, ranks or classifies. Every session of every graph that names the same model and
 /// limits shares one.
 #[derive(Debug)]
 pub struct EmbeddingModel {

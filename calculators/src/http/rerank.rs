@@ -1,5 +1,5 @@
 //! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint that Cohere and
-//! Jina have, and that TEI and vLLM have in other forms.
+//! Jina have, and that TEI and vLLM have in other forms, beside classes of texts.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankForm, RerankRequest as Request,
 };
 
-/// Reads the body of `rerank` and refuses, with the field's name, what is wrong in it.
+/// Reads the body of `rerank`, or of a request for classes, and refuses, with the field's name, what
+/// is wrong in it.
 ///
 /// Emits the request at the payload's timestamp.
 ///
@@ -43,7 +44,8 @@ pub struct RerankRequest;
 
 impl Calculator for RerankRequest {
     const NAME: &'static str = "RerankRequestCalculator";
-    const DOC: &'static str = "Reads and checks a request of the rerank endpoint.";
+    const DOC: &'static str =
+        "Reads and checks a request of the rerank endpoint, or of those for classes.";
     type Options = NoOptions;
     type Ports = (In<HttpRequestPayload>, Out<Request>);
 
@@ -138,7 +140,8 @@ fn documents(list: Vec<Document>) -> Result<Arc<[String]>> {
     texts.collect()
 }
 
-/// Writes the answer of `rerank`: the documents' indices and scores, the best first. There is one
+/// Writes the answer of `rerank`: the documents' indices and scores, the best first; or the classes
+/// of texts, where those were asked for. There is one
 /// answer: a second request is an error.
 ///
 /// ```pbtxt
@@ -159,7 +162,7 @@ pub struct RerankResponse {
 
 impl Calculator for RerankResponse {
     const NAME: &'static str = "RerankResponseCalculator";
-    const DOC: &'static str = "Writes the answer of the rerank endpoint, the best document first.";
+    const DOC: &'static str = "Writes the answer of the rerank endpoint, the best document first, or of those for classes.";
     type Options = NoOptions;
     type Ports = (In<Request>, In<Relevance>, Out<HttpResponse>);
 
@@ -210,6 +213,8 @@ fn answer(request: &Request, relevance: &Relevance) -> Value {
         RerankForm::Cohere(id) => id,
         RerankForm::Score(id) => return vllm::scores(id, request, relevance),
         RerankForm::Tei { .. } => return ranks.into_iter().map(tei::rank(request)).collect(),
+        RerankForm::Classes { id, .. } => return vllm::classes(id, request, relevance),
+        RerankForm::Prediction { is_one, .. } => return tei::prediction(*is_one, relevance),
     };
     let tokens = relevance.tokens;
     json!({

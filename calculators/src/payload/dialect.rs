@@ -208,7 +208,7 @@ pub enum Family {
     Text(&'static dyn TextDialect),
     /// Vectors: `EmbeddingsRequestCalculator`. The function reads a body, with the request's id.
     Vectors(fn(&JsonBody, &str) -> Result<EmbeddingsRequest>),
-    /// Scores: `RerankRequestCalculator`. The function reads a body, with the request's id.
+    /// Scores and classes: `RerankRequestCalculator`. The function reads a body, with the request's id.
     Scores(fn(&JsonBody, &str) -> Result<RerankRequest>),
 }
 

@@ -103,7 +103,7 @@ pub struct Embeddings {
     pub tokens: u32,
 }
 
-/// The server whose answers to a request for scores look alike.
+/// The server whose answers to a request for scores or classes look alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RerankForm {
     /// Cohere's and Jina's: an object with this id.
@@ -115,6 +115,20 @@ pub enum RerankForm {
         /// True if they are logarithms of odds, and not probabilities.
         raw_scores: bool,
     },
+    /// vLLM's classes of texts: an object with this id.
+    Classes {
+        /// The answer's id.
+        id: Arc<str>,
+        /// True if the numbers of classes are logits, and not probabilities.
+        logits: bool,
+    },
+    /// TEI's classes: a list for each text, the likeliest class first.
+    Prediction {
+        /// True if the numbers of classes are logits, and not probabilities.
+        logits: bool,
+        /// True for the list of one text, without a list around it.
+        is_one: bool,
+    },
 }
 
 impl RerankForm {
@@ -124,6 +138,26 @@ impl RerankForm {
             Self::Cohere(_) => ("query", "documents"),
             Self::Score(_) => ("text_1", "text_2"),
             Self::Tei { .. } => ("query", "texts"),
+            Self::Classes { .. } => ("input", "input"),
+            Self::Prediction { .. } => ("inputs", "inputs"),
+        }
+    }
+
+    /// The place of a text in a request of so many.
+    pub fn field(&self, index: usize, count: usize) -> String {
+        let (_, texts) = self.field_names();
+        match self.asks_for_logits() {
+            Some(_) if count == 1 => texts.to_owned(),
+            _ => format!("{texts}[{index}]"),
+        }
+    }
+
+    /// Returns true if it asks for logits of classes, false if it asks for their probabilities, and
+    /// `None` if it asks for scores.
+    pub fn asks_for_logits(&self) -> Option<bool> {
+        match self {
+            Self::Cohere(_) | Self::Score(_) | Self::Tei { .. } => None,
+            Self::Classes { logits, .. } | Self::Prediction { logits, .. } => Some(*logits),
         }
     }
 }
@@ -135,7 +169,8 @@ pub struct RerankRequest {
     pub form: RerankForm,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// The question that the documents should answer, or one for each of them.
+    /// The question that the documents should answer, or one for each of them; none where each
+    /// document is read by itself.
     pub queries: Arc<[String]>,
     /// The texts to rank.
     pub documents: Arc<[String]>,
@@ -153,11 +188,22 @@ pub struct RerankRequest {
     pub ignored: Arc<[String]>,
 }
 
-/// Scores of how well each document of a request answers its query.
+/// Scores of how well each document of a request answers its query, or its classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relevance {
-    /// From 0 to 1, one for each document, in their order.
+    /// From 0 to 1, one for each document, in their order; empty where the request asks for classes.
     pub scores: Vec<f32>,
+    /// The classes of documents, where the request asks for those.
+    pub classes: Option<Classes>,
     /// Tokens that the model read.
     pub tokens: u32,
+}
+
+/// The classes of the documents of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Classes {
+    /// The names of the classes.
+    pub labels: Arc<[String]>,
+    /// The logit or probability of each class, in the order of the names, for each document.
+    pub numbers: Vec<Vec<f32>>,
 }

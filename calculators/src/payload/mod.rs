@@ -35,7 +35,7 @@ pub(crate) use account::batch_priority_of;
 pub use account::{Account, Need, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
 pub use embedding::{
-    Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
+    Classes, Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 pub use generation::{GenerationParams, SpecialTokens, TextConstraint, Truncation};
 pub(crate) use graphmill_dialects::json;

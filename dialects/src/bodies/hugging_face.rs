@@ -191,6 +191,39 @@ pub const RERANK: &[Plain] = &plain! {
     "truncation_direction": Idle("string"),
 };
 
+/// Fields of TEI's `predict`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Predict {
+    /// The name of the graph that answers; it may be left out where there is one that ranks.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// A text, or a pair of texts; or a list of lists, each of a text or a pair.
+    #[schemars(schema_with = "predicted")]
+    pub inputs: Option<Text<Text<String>>>,
+    /// Cuts what is too long at its end, of a pair the second text. Without it, that is refused.
+    pub truncate: bool,
+    /// Tells logits in the place of probabilities.
+    pub raw_scores: bool,
+}
+
+/// The others of `predict`.
+pub const PREDICT: &[Plain] = &plain! {
+    /// Texts are cut at their end.
+    "truncation_direction": Only(&[r#""right""#, r#""Right""#]),
+};
+
+fn predicted(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    let pair = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": 2 });
+    let each = json!({ "anyOf": [text, pair] });
+    let all = json!({ "type": "array", "items": each, "minItems": 1, "maxItems": MAX_DOCUMENTS, "x-entries": "inputs" });
+    json_schema!({
+        "x-words": format!("a string, an array of one or two strings, or an array of at most {MAX_DOCUMENTS} such arrays"),
+        "x-kind": "a string or an array", "anyOf": [text, all],
+    })
+}
+
 fn inputs(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_TEXTS, "x-entries": "texts" });

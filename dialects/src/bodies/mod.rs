@@ -81,10 +81,14 @@ pub const TEI_EMBED: &str = "/embed";
 pub const SIMILARITY: &str = "/similarity";
 /// The fields that TEI has at the endpoint of [`RERANK`].
 pub const TEI_RERANK: &str = "/rerank";
+/// TEI's endpoint that tells classes of texts.
+pub const PREDICT: &str = "/predict";
 /// vLLM's endpoint that makes vectors of texts.
 pub const POOLING: &str = "pooling";
 /// vLLM's endpoint that compares texts.
 pub const SCORE: &str = "score";
+/// vLLM's endpoint that tells classes of texts.
+pub const CLASSIFY: &str = "classify";
 /// Ollama's endpoint of conversations.
 pub const OLLAMA_CHAT: &str = "api/chat";
 /// Ollama's endpoint of prompts.
@@ -256,10 +260,16 @@ pub(crate) fn all() -> Vec<Endpoint> {
         Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
         tei_rerank.and(hugging_face::RERANK),
+        Endpoint::new(PREDICT)
+            .with::<hugging_face::Predict>()
+            .and(hugging_face::PREDICT),
         pooling.and(vectors::POOLING),
         Endpoint::new(SCORE)
             .with::<vectors::Score>()
             .and(vectors::SCORE),
+        Endpoint::new(CLASSIFY)
+            .with::<vectors::Classify>()
+            .and(vectors::CLASSIFY),
         ollama_chat,
         ollama_generate,
         Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),

@@ -84,6 +84,37 @@ pub const SCORE: &[Plain] = &plain! {
     "use_activation": Only(&["true"]),
 };
 
+/// Fields of vLLM's classify.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Classify {
+    /// The name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// The texts. One that is too long for the model is refused with its count of tokens.
+    #[schemars(schema_with = "compared")]
+    pub input: Option<Text<String>>,
+    /// As in embeddings.
+    #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
+    pub truncate_prompt_tokens: Option<i64>,
+    /// Tells probabilities, which is usual; with `false`, logits.
+    pub use_activation: Option<bool>,
+}
+
+/// The others of classify.
+pub const CLASSIFY: &[Plain] = &plain! {
+    /// The same as `use_activation`.
+    "activation": Alias("use_activation"),
+    /// The same as `use_activation`.
+    "softmax": Alias("use_activation"),
+    /// Texts are cut at their end.
+    "truncation_side": Only(&[r#""right""#]),
+    /// Inputs are texts.
+    "messages": Only(&[]),
+    /// Without effect.
+    "user": Idle("string"),
+};
+
 /// The texts of a comparison.
 fn compared(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });

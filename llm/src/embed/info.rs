@@ -21,7 +21,7 @@ pub struct EmbeddingInfo {
     pub context_length: u32,
     /// Tokens of a step of several texts.
     pub max_num_batched_tokens: u32,
-    /// Numbers of a vector, or scores of a pair.
+    /// Numbers of a vector, or of a head that ranks.
     pub dimensions: u32,
     /// How they come about.
     pub pooling: Pooling,

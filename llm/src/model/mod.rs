@@ -2,12 +2,14 @@
 //! far it is while it is loaded, and what it runs with.
 
 pub(crate) mod files;
+mod head;
 pub mod info;
 mod pair;
 pub(crate) mod progress;
 pub(crate) mod vocab;
 pub mod weights;
 
+pub use head::Head;
 pub use pair::PairForm;
 pub use progress::{LoadStage, loading};
 
@@ -18,6 +20,6 @@ pub enum ModelKind {
     Generates,
     /// It makes vectors of texts.
     Embeds,
-    /// It scores texts beside a query.
+    /// It scores texts beside a query, or tells classes of texts apart.
     Ranks,
 }

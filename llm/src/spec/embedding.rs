@@ -105,7 +105,7 @@ impl EmbeddingSpec {
 pub enum EmbeddingTask {
     /// A vector for a text. The pooling is the file's own where none is given.
     Embed(Option<Pooling>),
-    /// A score from 0 to 1 for a query and a document.
+    /// A score for a query and a document, or numbers of classes for a text.
     Rank,
 }
 

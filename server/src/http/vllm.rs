@@ -16,16 +16,10 @@ use crate::{
 };
 
 /// Paths of vLLM for what is not done, and why.
-const REFUSED: &[(&str, &str)] = &[
-    (
-        "/classify",
-        "no model classifies texts; `/score` compares them",
-    ),
-    (
-        "/generative_scoring",
-        "use `logprobs` with `allowed_token_ids` of completions",
-    ),
-];
+const REFUSED: &[(&str, &str)] = &[(
+    "/generative_scoring",
+    "use `logprobs` with `allowed_token_ids` of completions",
+)];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {

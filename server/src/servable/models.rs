@@ -21,6 +21,9 @@ use super::{Choice, Servable, Servables};
 /// The endpoint of graphs that take tensors.
 pub(crate) const INFER: &str = "infer";
 
+/// The endpoints of models that rank, which those of more than two classes do not have.
+const OF_RANKS: [&str; 3] = [bodies::RERANK, bodies::TEI_RERANK, bodies::SCORE];
+
 /// The tag that names of models have for Ollama's clients: `graph:latest` is the graph.
 pub(crate) const LATEST: &str = "latest";
 
@@ -138,6 +141,8 @@ impl Servable {
         }
         let hears = self.reads().contains(&"audio");
         let chats = self.chat_refused().is_none();
+        let models = self.resources::<EmbeddingModel>();
+        let ranks = models.iter().all(|model| model.engine().head().ranks());
         let read = dialect_table::all().filter(|dialect| made.reads(dialect.endpoint()));
         let answered = read.filter(|dialect| {
             let mut routes = dialect.routes().iter();
@@ -149,6 +154,7 @@ impl Servable {
                 // A file is one of sound.
                 && (hears || dialect.file_field().is_none())
                 && (chats || !is_chat)
+                && (ranks || !OF_RANKS.contains(&dialect.endpoint()))
         });
         let mut all: Vec<_> = answered.map(Dialect::endpoint).collect();
         all.dedup();

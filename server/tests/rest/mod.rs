@@ -9,6 +9,8 @@ mod bodies;
 mod cancel;
 mod chains;
 mod chat;
+#[cfg(all(unix, feature = "llama"))]
+mod classes;
 mod collector;
 mod command_line;
 mod connections;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::model::PairForm;
 use crate::model::info::BackendInfo;
 use crate::model::vocab::Vocab;
+use crate::model::{Head, PairForm};
 use crate::protocol::Token;
 use crate::spec::Pooling;
 
@@ -32,6 +32,11 @@ pub trait EmbeddingBackend {
     /// What it runs with, for display.
     fn info(&self) -> BackendInfo {
         BackendInfo::default()
+    }
+
+    /// The meaning of its numbers, where it ranks. Does not change.
+    fn head(&self) -> Head {
+        Head::default()
     }
 
     /// Computes texts, and appends the numbers of each to `out`, in their order.

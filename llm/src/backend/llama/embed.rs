@@ -14,9 +14,9 @@ use crate::backend::interface::{
     Adapters, BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
     Slot,
 };
-use crate::model::PairForm;
 use crate::model::info::{BackendInfo, ComputeInfo, Mebibytes};
 use crate::model::vocab::Vocab as _;
+use crate::model::{Head, PairForm};
 use crate::protocol::{LoadError, Token};
 use crate::room;
 use crate::spec::{Device, EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
@@ -56,9 +56,6 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
         path: spec.model.clone(),
         message: "llama.cpp does not pool its output".to_owned(),
     })?;
-    let score = (pooling == Pooling::Rank)
-        .then(|| Score::of(spec, &weights.model, width.get()))
-        .transpose()?;
     let mut buffers = weights.layout.buffers.clone();
     buffers.extend(log_lines::buffers(&heard.lines));
     let info = BackendInfo {
@@ -90,11 +87,11 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
             context_length: lengths.context,
             batch_tokens: spec.max_num_batched_tokens,
             max_sequences: lengths.sequences(),
-            width: score.map_or(width.get(), |_| 1) as u32,
+            width: width.get() as u32,
             pooling,
         },
         width,
-        score,
+        head: head(&weights.model),
         info,
         batch: Vec::new(),
     };
@@ -334,41 +331,12 @@ fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
     )
 }
 
-/// How the output of a head that ranks becomes a score from 0 to 1.
-#[derive(Clone, Copy, Debug)]
-enum Score {
-    /// One logit.
-    Logit,
-    /// The logits of "does not answer" and "answers".
-    Logits,
-    /// A probability for "answers", then others.
-    Probability,
-}
-
-impl Score {
-    fn of(spec: &EmbeddingSpec, model: &Model, width: usize) -> Result<Self, LoadError> {
+/// Describes the head of a model.
+fn head(model: &Model) -> Head {
+    Head {
+        labels: model.class_labels().into(),
         // llama.cpp ends the heads of these with a softmax.
-        let is_probability = matches!(model.architecture().as_str(), "qwen3" | "qwen3vl");
-        match width {
-            _ if is_probability => Ok(Self::Probability),
-            1 => Ok(Self::Logit),
-            2 => Ok(Self::Logits),
-            _ => Err(LoadError::Model {
-                path: spec.model.clone(),
-                message: format!(
-                    "its head tells {width} classes apart, and one that ranks tells two"
-                ),
-            }),
-        }
-    }
-
-    fn from(self, numbers: &[f32]) -> f32 {
-        let sigmoid = |logit: f32| 1.0 / (1.0 + (-logit).exp());
-        match self {
-            Self::Logit => sigmoid(numbers[0]),
-            Self::Logits => sigmoid(numbers[1] - numbers[0]),
-            Self::Probability => numbers[0],
-        }
+        is_probability: matches!(model.architecture().as_str(), "qwen3" | "qwen3vl"),
     }
 }
 
@@ -377,8 +345,7 @@ struct LlamaEmbedding<'a> {
     context: Context<'a>,
     capacity: EmbeddingCapacity,
     width: SequenceWidth,
-    /// Of a model that ranks.
-    score: Option<Score>,
+    head: Head,
     info: BackendInfo,
     batch: Vec<BatchToken>,
 }
@@ -390,6 +357,10 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
 
     fn info(&self) -> BackendInfo {
         self.info.clone()
+    }
+
+    fn head(&self) -> Head {
+        self.head.clone()
     }
 
     fn compute(&mut self, texts: &[&[Token]], out: &mut Vec<f32>) -> Result<(), String> {
@@ -409,11 +380,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
         if computed.is_ok() {
             for sequence in 0..texts.len() as u32 {
                 let numbers = self.context.sequence_output(sequence, self.width);
-                match (self.score, numbers) {
-                    (None, numbers) => out.extend_from_slice(numbers.unwrap_or_default()),
-                    (Some(score), Some(numbers)) => out.push(score.from(numbers)),
-                    (Some(_), None) => {}
-                }
+                out.extend_from_slice(numbers.unwrap_or_default());
             }
         }
         self.context.forget();
