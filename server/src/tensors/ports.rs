@@ -107,6 +107,12 @@ pub(crate) fn max_batch_size(plan: &Plan) -> u32 {
     declared.map_or(0, |declared| declared.max_batch_size)
 }
 
+/// Returns the names of the classes of an output, as far as they are declared.
+pub(crate) fn labels<'a>(plan: &'a Plan, output: &str) -> &'a [String] {
+    let declared = plan.attached::<Declared>();
+    declared.map_or(&[], |declared| declared.labels(output))
+}
+
 /// The inputs of a graph.
 pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
     let declared = plan.attached::<Declared>();
@@ -166,6 +172,11 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
         if let Some(name) = declared.formatted_output() {
             return Err(format!(
                 "TensorOptions has a `format` of the output `{name}`, and only inputs have one"
+            ));
+        }
+        if let Some(name) = declared.labeled_input() {
+            return Err(format!(
+                "TensorOptions has a `label` of the input `{name}`, and only outputs have some"
             ));
         }
         let unknown = inputs.find(|name| !plan.graph_inputs().any(|input| input == *name));

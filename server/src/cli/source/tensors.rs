@@ -22,6 +22,8 @@ pub(super) struct Port {
     pub(super) shape: Vec<i64>,
     /// The order of its dimensions, where it is an image.
     pub(super) format: Option<&'static str>,
+    /// The names of its classes.
+    pub(super) labels: Vec<String>,
 }
 
 /// Names of streams, which are narrower than those of tensors.
@@ -83,6 +85,9 @@ pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) ->
             }
             if let Some(format) = port.format {
                 let _ = write!(declared, " format: {format}");
+            }
+            for label in &port.labels {
+                let _ = write!(declared, " label: {}", quoted(label));
             }
             declared.push_str(" }\n");
         }

@@ -97,8 +97,11 @@ pub(super) struct TensorConfig {
     /// The shape without the batch dimension, -1 for any length.
     pub(super) dims: Vec<i64>,
     pub(super) format: Format,
-    /// Names of the classes, a line each, beside `config.pbtxt`.
+    /// A file beside `config.pbtxt` with the names of an output's classes, a line each.
     pub(super) label_filename: String,
+    /// The lines of that file.
+    #[serde(skip)]
+    pub(super) labels: Vec<String>,
 }
 
 /// The meaning of an input's dimensions, which is for clients.
