@@ -1,5 +1,6 @@
-//! Flags of `OpenVINO` Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that mean nothing here: a line each in the log, and the command
-//! line works. Those that would have to change what is served are refused.
+//! Flags of `OpenVINO` Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, vLLM, LMDeploy
+//! and LightLLM that mean nothing here: a line each in the log, and the command line works. Those that
+//! would have to change what is served are refused.
 
 use std::sync::LazyLock;
 
@@ -30,6 +31,8 @@ const NO_CONVERSION: &str = "models are not converted: `--quantization 4bit` or 
 const NO_MACHINE: &str = "metrics of the machine are left to the programs that are for it";
 const CONFIGURED: &str = "docs/guide/triton.md says what a config.pbtxt has to have";
 const BACKENDS: &str = "ONNX models and GGUF models have their backends in this program";
+const ADAPTERS: &str =
+    "graphs name adapters (lora_adapters), and --runtime_lora a folder to load others from";
 const POOLS: &str = "there are no pools of memory to size";
 
 /// Flags without effect, and why they have none.
@@ -156,6 +159,10 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         Alone,
         "the model's file says what it is for: --task says otherwise",
     ),
+    // Of vLLM.
+    ("enable_lora", Alone, ADAPTERS),
+    ("max_loras", WithValue, ADAPTERS),
+    ("max_lora_rank", WithValue, ADAPTERS),
     // Of Triton.
     ("allow_http", WithValue, "REST is always served"),
     ("allow_grpc", WithValue, "gRPC is served with --port"),
@@ -270,7 +277,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, vLLM, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 
