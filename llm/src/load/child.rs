@@ -11,6 +11,7 @@ use crate::backend::{self, Adapter, Adapters, Backend, BatchToken, Piece, Projec
 use crate::backend::{Bitmap, Decoded, Sound, TILE_SECONDS};
 use crate::model::vocab::{TOOL_TEMPLATE, Vocab};
 use crate::protocol::{LoadError, Token};
+use crate::spec::Number;
 
 /// A text that a tokenizer has to find its way through: letters, numbers, spaces and what is rarely
 /// in a vocabulary as a whole.
@@ -67,8 +68,9 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
                 (None, _) => Ok(()),
             };
             let without = (Adapters::default(), &spec.model);
+            // A request may apply an adapter that the spec does not.
+            let scale = Number::ONE;
             let adapters = (0..).zip(&spec.adapters).map(|(number, adapter)| {
-                let scale = adapter.scale;
                 (Adapters::from(Adapter { number, scale }), &adapter.path)
             });
             for (adapters, file) in [without].into_iter().chain(adapters) {

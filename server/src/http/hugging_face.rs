@@ -133,7 +133,7 @@ fn head(head: &Head) -> Value {
     } else {
         "classifier"
     };
-    json!({ kind: { "id2label": names, "label2id": ids } })
+    json!({ (kind): { "id2label": names, "label2id": ids } })
 }
 
 /// Describes a model as TEI does.

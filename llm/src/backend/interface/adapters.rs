@@ -14,6 +14,12 @@ pub struct Adapter {
     pub scale: Number,
 }
 
+impl Adapter {
+    fn is_applied(self) -> bool {
+        self.scale.get() != 0.0
+    }
+}
+
 /// Adapters that change a model together, in the order of their numbers; none for the model as it
 /// is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +31,8 @@ impl Adapters {
     /// # Errors
     /// A message if there are more than [`MAX_ADAPTERS`], or two with the same number.
     pub fn new(adapters: impl IntoIterator<Item = Adapter>) -> Result<Self, String> {
-        let mut adapters: Vec<_> = adapters.into_iter().filter(changes).collect();
+        let adapters = adapters.into_iter().filter(|it| it.is_applied());
+        let mut adapters: Vec<_> = adapters.collect();
         adapters.sort_unstable();
         if adapters.windows(2).any(|it| it[0].number == it[1].number) {
             return Err("names an adapter twice".to_owned());
@@ -52,11 +59,7 @@ impl Adapters {
 impl From<Adapter> for Adapters {
     fn from(adapter: Adapter) -> Self {
         let mut places = [None; MAX_ADAPTERS];
-        places[0] = Some(adapter).filter(changes);
+        places[0] = Some(adapter).filter(|it| it.is_applied());
         Self(places)
     }
-}
-
-fn changes(adapter: &Adapter) -> bool {
-    adapter.scale.get() != 0.0
 }

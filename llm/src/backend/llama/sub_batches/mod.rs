@@ -11,7 +11,8 @@
 //! time in which the weights are read once.
 //!
 //! A pass is computed with the same adapters at the same scales, or with none. Where nothing else
-//! divides batches, adapters still do. Sequences that go back to states of their last tokens come last, see [`GoesBack`].
+//! divides batches, adapters still do. Sequences that go back to states of their last tokens come
+//! last, see [`GoesBack`].
 
 mod passes;
 #[cfg(test)]
