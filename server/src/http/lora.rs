@@ -91,7 +91,6 @@ async fn load(
         };
         return Err(wrong("lora_name", &format!("is served already{hint}")));
     }
-    let subject = format!("{}:{name}", graph.name());
     let put = move |adapters: &mut Vec<AdapterSpec>| match adapters
         .iter_mut()
         .find(|it| it.name == given.name)
@@ -99,9 +98,8 @@ async fn load(
         Some(before) => *before = given,
         None => adapters.push(given),
     };
-    let loaded = change(&who, graph, put).await;
+    let loaded = change(&who, graph, ("load adapter", &name), put).await;
     loaded.map_err(|failure| failure.of_field("lora_path"))?;
-    who.audit("load adapter", &subject, "done", None);
     Ok(format!(
         "Success: LoRA adapter '{name}' added successfully."
     ))
@@ -128,11 +126,9 @@ async fn unload(
         let message = format!("`lora_name` {why}");
         return Err(Failure::new(Cause::NotFound, message).of_field("lora_name"));
     };
-    let subject = format!("{}:{name}", graph.name());
     let taken = name.clone();
     let take = move |adapters: &mut Vec<AdapterSpec>| adapters.retain(|it| it.name != taken);
-    change(&who, Arc::clone(graph), take).await?;
-    who.audit("unload adapter", &subject, "done", None);
+    change(&who, Arc::clone(graph), ("unload adapter", &name), take).await?;
     Ok(format!(
         "Success: LoRA adapter '{name}' removed successfully."
     ))
@@ -191,15 +187,21 @@ async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable
     }
 }
 
-/// Serves a graph with other adapters than it was given so far.
+/// Serves a graph with other adapters than it was given so far; the audit log has the action and the
+/// name of the adapter.
 async fn change(
     who: &RequestContext,
     graph: Arc<Servable>,
+    (action, name): (&str, &str),
     change: impl FnOnce(&mut Vec<AdapterSpec>) + Send + 'static,
 ) -> Result<(), Failure> {
+    let subject = format!("{}:{name}", graph.name());
     let served = Arc::clone(&who.runner.served);
     let changing = spawn_blocking(move || served.change_adapters(&graph, change));
     let changed = changing.await.map_err(|_| Failure::stopping())?;
+    let reason = changed.as_ref().err().map(|refused| &*refused.reason);
+    let outcome = if reason.is_none() { "done" } else { "failed" };
+    who.audit(action, &subject, outcome, reason);
     changed.map(drop).map_err(|refused| {
         let message = format!("the adapters are not changed: {}", refused.reason);
         Failure::new(Cause::BadRequest, message)
