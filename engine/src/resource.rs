@@ -136,6 +136,29 @@ fn spec_of<R: Resource>(key: &ResourceKey) -> &R::Spec {
         .expect("a kind makes its own keys")
 }
 
+type Amend = dyn Fn(&ResourceKey) -> Option<ResourceKey> + Send + Sync;
+
+/// A change of the specs that nodes define for resources of one type.
+#[derive(Clone)]
+pub(crate) struct Amendment(Arc<Amend>);
+
+impl Amendment {
+    pub(crate) fn new<R: Resource>(amend: impl Fn(&mut R::Spec) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(move |key| {
+            (key.resource == TypeId::of::<R>()).then(|| {
+                let mut spec = spec_of::<R>(key).clone();
+                amend(&mut spec);
+                key_of::<R>(spec)
+            })
+        }))
+    }
+
+    /// Returns the key with the change, or the same one if it is of another type.
+    pub(crate) fn apply(&self, key: ResourceKey) -> ResourceKey {
+        (self.0)(&key).unwrap_or(key)
+    }
+}
+
 type Provide = dyn Fn(Option<&ResourceKey>, &dyn FileSource) -> Result<AnyResource> + Send + Sync;
 
 /// A resource that replaces one defined by a graph.

@@ -78,9 +78,9 @@ pub use model::weights;
 pub use model::{LoadStage, ModelKind, loading};
 pub use protocol::{
     DraftCounts, DraftSource, DryParams, ErrorKind, FinishReason, GenerationError, LoadError,
-    LogitBias, MirostatParams, MirostatVersion, OutOfMemory, RequestId, SamplingParams, SequenceId,
-    SpeculationParams, StepOutput, StepSink, SubmitError, Tenant, Token, TokenLogprob, TokenSet,
-    Tokens, Usage,
+    LogitBias, MirostatParams, MirostatVersion, NamedAdapter, OutOfMemory, RequestId,
+    SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Tenant,
+    Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 pub use sampler::{BadWords, Sampled, Sampler, Scratch};
 pub use spec::{

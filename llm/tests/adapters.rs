@@ -1,5 +1,5 @@
-//! Adapters with a scripted model, which moves each letter of a reply on by the adapter's number,
-//! and refuses cells that were computed with another adapter.
+//! Adapters with a scripted model, which moves each letter of a reply on by the adapter's number
+//! times its scale, and refuses cells that were computed with other adapters or at another scale.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use graphmill_llm::backend::scripted::{Reply, Script, ScriptedBackend};
 use graphmill_llm::{
-    AdapterSpec, FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, LoadError, Number,
-    PluginConfig, SequenceHandle, StepOutput, SubmitError, Usage,
+    AdapterSpec, FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, LoadError,
+    NamedAdapter, Number, PluginConfig, SequenceHandle, StepOutput, SubmitError, Usage,
 };
 
 /// Long enough to be worth sharing.
@@ -50,13 +50,26 @@ struct Answer {
 }
 
 fn ask(engine: &LlmEngine, adapter: Option<&str>) -> Result<Answer, SubmitError> {
+    ask_with(engine, NamedAdapter::list(adapter.map(Arc::from)))
+}
+
+/// Asks with adapters at scales of their own.
+fn ask_scaled(engine: &LlmEngine, adapters: &[(&str, f32)]) -> Result<Answer, SubmitError> {
+    let named = adapters.iter().map(|(name, scale)| NamedAdapter {
+        name: (*name).into(),
+        scale: Number::new(*scale),
+    });
+    ask_with(engine, named.collect())
+}
+
+fn ask_with(engine: &LlmEngine, adapters: Arc<[NamedAdapter]>) -> Result<Answer, SubmitError> {
     let text = format!("<|im_start|>user\n{QUESTION}<|im_end|>\n<|im_start|>assistant\n");
     let prompt = engine.vocab().tokenize(&text, true, true).expect("short");
     let (sender, outputs) = mpsc::channel();
     let mut request = GenerationRequest::new(prompt, move |output| {
         sender.send(output).ok(); // a test that fails drops the receiver
     });
-    request.adapter = adapter.map(Arc::from);
+    request.adapters = adapters;
     let handle = engine.submit(request)?;
     Ok(Answer {
         outputs,
@@ -116,6 +129,61 @@ fn prompts_are_shared_with_the_same_adapter_only() {
         for adapter in [None, Some("one"), Some("two")] {
             assert!(cached(adapter) > 64, "unified: {unified}");
         }
+    }
+}
+
+#[test]
+fn each_request_has_scales_of_its_own() {
+    const ASKED: [(&[(&str, f32)], &str); 6] = [
+        (&[("one", 1.0)], "bcd yza, Ibm."),
+        (&[("one", 2.0)], "cde zab, Jcn."),
+        (&[("one", -1.0)], "zab wxy, Gzk."),
+        (&[("one", 0.0)], "abc xyz, Hal."),
+        (&[("one", 1.0), ("two", 1.0)], "def abc, Kdo."),
+        (&[("two", 0.5), ("one", 0.0)], "bcd yza, Ibm."),
+    ];
+    for unified in [true, false] {
+        let engine = load(&["one", "two"], unified).expect("loads");
+        let answers = ASKED.map(|(adapters, _)| ask_scaled(&engine, adapters).expect("accepted"));
+        for (answer, (adapters, text)) in answers.into_iter().zip(ASKED) {
+            let (told, _) = answer.finish(&engine);
+            assert_eq!(told, text, "unified: {unified}, {adapters:?}");
+        }
+        // What was computed is reused at the same scale alone.
+        let cached = |scale: f32| {
+            let answer = ask_scaled(&engine, &[("one", scale)]).expect("accepted");
+            answer.finish(&engine).1.cached_tokens
+        };
+        assert!(cached(2.0) > 64, "unified: {unified}");
+        assert_eq!(cached(3.0), 0, "unified: {unified}");
+        // A scale of 0 is the model as it is.
+        let plain = ask(&engine, None).expect("accepted");
+        assert!(
+            plain.finish(&engine).1.cached_tokens > 64,
+            "unified: {unified}"
+        );
+    }
+}
+
+#[test]
+fn too_many_adapters_are_refused() {
+    let names = ["a", "b", "c", "d", "e"];
+    let engine = load(&names, true).expect("loads");
+    let all = names.map(|name| (name, 1.0));
+    assert!(ask_scaled(&engine, &all[..4]).is_ok());
+    for (adapters, problem) in [
+        (
+            &all[..],
+            "`adapters` names 5 adapters, but a text can have at most 4",
+        ),
+        (
+            &[("a", 1.0), ("a", 0.5)],
+            "`adapters` names an adapter twice",
+        ),
+    ] {
+        let refused = ask_scaled(&engine, adapters).map(|_| ());
+        let message = refused.expect_err("refused").to_string();
+        assert!(message.starts_with(problem), "{message}");
     }
 }
 

@@ -1,12 +1,13 @@
-//! Functions that the nodes share: they submit texts to an engine, and turn its refusals into
-//! errors for the client.
+//! Functions that the nodes share: they tokenize texts, submit them to an engine, and turn its
+//! refusals into errors for the client.
 
-use graphmill_engine::{Error, EventSender, Result, RunCx};
-use graphmill_llm::Token;
+use graphmill_engine::{CancelToken, Error, EventSender, Result, RunCx};
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest};
+use graphmill_llm::{Token, TokenizeError};
 
 use super::EmbeddingModel;
-use crate::payload::Account;
+use crate::llm::not_tokenized;
+use crate::payload::{Account, Prompt, TemplatedPrompt};
 
 /// Refuses a request for which the engine has no room, before anything is computed for it.
 pub(super) fn check_room(model: &EmbeddingModel) -> Result<()> {
@@ -28,6 +29,56 @@ pub(super) fn limit(model: &EmbeddingModel, most: Option<u32>) -> Result<usize> 
         }
         most => Ok(most.unwrap_or(context)),
     }
+}
+
+/// Tokenizes a text. `cut` has the maximum number of tokens, and true to cut a longer text at its
+/// beginning, false at its end. `None` cuts nothing.
+pub(super) fn tokenize(
+    model: &EmbeddingModel,
+    text: &Prompt,
+    cut: Option<(usize, bool)>,
+    cancel: &CancelToken,
+    field: impl Fn() -> String,
+) -> Result<Vec<Token>> {
+    let engine = model.engine();
+    let vocab = engine.vocab();
+    let goes_on = || !cancel.is_cancelled();
+    let read = |text: &str| vocab.tokenize_while(text, true, false, &goes_on);
+    let mut tokens = match text {
+        Prompt::Tokens(tokens) => tokens.clone(),
+        Prompt::Gap { .. } | Prompt::Vectors(_) => {
+            let message = "a text with a gap has no vector, nor have vectors";
+            return Err(Error::invalid(message).with_field(field()));
+        }
+        Prompt::Text(text)
+        | Prompt::Templated(TemplatedPrompt { text, .. })
+        | Prompt::Spelled { text, .. } => {
+            match read(text) {
+                // No text with a valid number of tokens is longer than this.
+                Err(TokenizeError::TooLarge { limit, .. }) if matches!(cut, Some((_, true))) => {
+                    read(&text[text.ceil_char_boundary(text.len().saturating_sub(limit))..])
+                }
+                Err(TokenizeError::TooLarge { limit, .. }) if cut.is_some() => {
+                    read(&text[..text.floor_char_boundary(limit)])
+                }
+                read => read,
+            }
+            .map_err(|error| not_tokenized(error, Some(field())))?
+        }
+    };
+    if let Some((limit, cuts_beginning)) = cut.filter(|(limit, _)| tokens.len() > *limit) {
+        // The tokens that begin and end every text are kept.
+        let ends = read("").map_err(|error| not_tokenized(error, Some(field())))?;
+        let (begin, end) = if cuts_beginning {
+            let kept = usize::from(!ends.is_empty() && tokens.first() == ends.first());
+            (kept, kept + tokens.len() - limit)
+        } else {
+            let kept = usize::from(!ends.is_empty() && tokens.last() == ends.last());
+            (limit - kept, tokens.len() - kept)
+        };
+        tokens.drain(begin..end);
+    }
+    Ok(tokens)
 }
 
 /// Submits texts to the engine, whose outcome comes as an event. `field` returns the request's

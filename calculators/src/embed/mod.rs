@@ -1,4 +1,5 @@
-//! Embeddings and reranking: models that read a text and output a vector or a score.
+//! Embeddings, reranking and classes: models that read a text and output a vector, a score or the
+//! probabilities of classes.
 //!
 //! ```text
 //! HttpRequestPayload ─► EmbeddingsRequest ─► Embeddings ─► HttpResponse

@@ -13,8 +13,8 @@ use crate::llm::unusable;
 /// Option that names the model.
 const MODEL: &str = "models_path";
 
-/// A loaded model that embeds or ranks. All sessions of all graphs with the same model and limits
-/// share one.
+/// A loaded model that embeds, ranks or classifies. All sessions of all graphs with the same model
+/// and limits share one.
 #[derive(Debug)]
 pub struct EmbeddingModel {
     engine: Supervised<EmbeddingEngine>,

@@ -1,4 +1,4 @@
-//! `RankCalculator`: scores documents by a query.
+//! `RankCalculator`: scores documents by a query, or classifies texts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use graphmill_engine::{
     Res, Result, Run, Timestamp, register,
 };
 use graphmill_llm::Token;
-use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
+use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, Head};
 
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
 use crate::llm::{self, claim_room, not_tokenized};
-use crate::payload::{Relevance, RerankRequest, Tally};
+use crate::payload::{Classes, Prompt, Relevance, RerankRequest, Tally};
 
-/// Scores how well each document of a request answers its query. Texts are batched with those of
-/// all other sessions of the same model.
+/// Scores how well each document of a request answers its query, or classifies texts. Texts are
+/// batched with those of all other sessions of the same model.
 ///
 /// Requests are served one after the other, and their scores come out at their timestamps. Waiting
 /// requests stay in the queue. A document that is too long for the model beside the query is cut
-/// into pieces, and gets the score of the best one. The node runs on the executor `cpu`, because
+/// into pieces, and gets the score of the best one. A text to classify is never cut into pieces.
+/// Models with more than two classes give no scores. The node runs on the executor `cpu`, because
 /// tokenizing many documents takes time.
 ///
 /// ```pbtxt
@@ -48,6 +49,8 @@ struct Running {
     /// Range of the submitted texts that each document was cut into.
     pieces: Vec<Range<usize>>,
     tokens: u32,
+    /// As [`RerankForm::asks_for_logits`](crate::payload::RerankForm::asks_for_logits).
+    logits: Option<bool>,
 }
 
 /// The texts to compute for a request.
@@ -68,7 +71,7 @@ pub struct RankPorts {
 
 impl Calculator for Rank {
     const NAME: &'static str = "RankCalculator";
-    const DOC: &'static str = "Scores how well documents answer a query, batched with those of all sessions of the same model.";
+    const DOC: &'static str = "Scores how well documents answer a query, or classifies texts, batched with those of all sessions of the same model.";
     const OPTION_NAMES: &'static [&'static str] = &[
         "mediapipe.RerankCalculatorOVOptions",
         "mediapipe.RerankCalculatorOptions",
@@ -104,31 +107,23 @@ impl Calculator for Rank {
                 return Ok(Flow::Continue);
             };
             let numbers = outcome.map_err(llm::failed)?;
-            let best = |pieces: &Range<usize>| {
-                let scores = numbers[pieces.clone()].iter().map(|score| score[0]);
-                scores.fold(f32::MIN, f32::max)
-            };
-            let scores: Vec<f32> = running.pieces.iter().map(best).collect();
-            if !scores.iter().all(|score| (0.0..=1.0).contains(score)) {
-                return Err(Error::internal(
-                    "the model computed a score that is not between 0 and 1",
-                ));
-            }
-            let tokens = running.tokens;
-            cx.emit_at(io.relevance, running.time, Relevance { scores, tokens });
+            let engine = self.model.engine();
+            let relevance = running.relevance(&numbers, engine.head())?;
+            cx.emit_at(io.relevance, running.time, relevance);
             cx.out().resume(io.request);
         }
         let known = cx.settled(io.request);
         if let Some(request) = cx.take(io.request) {
             cx.out().pause(io.request);
             engine::check_room(&self.model)?;
+            self.check_classes(&request)?;
             drop(claim_room(0)?);
             let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
             let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
-            let (_, texts) = request.form.field_names();
+            let count = request.documents.len();
             let field = |index| {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
-                format!("{texts}[{document}]")
+                request.form.field(document, count)
             };
             if let Some(tally) = Tally::of(cx.run()) {
                 tally.count(cx.node_name(), |counts| counts.prompt += tokens);
@@ -139,6 +134,7 @@ impl Calculator for Rank {
                 handle,
                 pieces,
                 tokens,
+                logits: request.form.asks_for_logits(),
             });
         }
         if self.running.is_none() && known >= Timestamp::MAX {
@@ -157,12 +153,81 @@ impl Calculator for Rank {
 }
 register!(Rank);
 
+impl Running {
+    /// Turns the numbers of its texts into scores or classes.
+    fn relevance(&self, numbers: &[Vec<f32>], head: &Head) -> Result<Relevance> {
+        let tokens = self.tokens;
+        if let Some(logits) = self.logits {
+            let of_piece = |piece: &Range<usize>| {
+                let numbers = &numbers[piece.start];
+                if logits {
+                    head.logits(numbers)
+                } else {
+                    head.probabilities(numbers)
+                }
+            };
+            let classes = Classes {
+                labels: Arc::clone(&head.labels),
+                numbers: self.pieces.iter().map(of_piece).collect(),
+            };
+            return Ok(Relevance {
+                scores: Vec::new(),
+                classes: Some(classes),
+                tokens,
+            });
+        }
+        let best = |pieces: &Range<usize>| {
+            let scores = numbers[pieces.clone()].iter().map(|it| head.score(it));
+            scores.fold(f32::MIN, f32::max)
+        };
+        let scores: Vec<f32> = self.pieces.iter().map(best).collect();
+        if !scores.iter().all(|score| (0.0..=1.0).contains(score)) {
+            return Err(Error::internal(
+                "the model computed a score that is not between 0 and 1",
+            ));
+        }
+        Ok(Relevance {
+            scores,
+            classes: None,
+            tokens,
+        })
+    }
+}
+
 impl Rank {
+    /// Refuses a request for scores if the model has more than two classes.
+    fn check_classes(&self, request: &RerankRequest) -> Result<()> {
+        let engine = self.model.engine();
+        let head = engine.head();
+        if request.form.asks_for_logits().is_some() || head.ranks() {
+            return Ok(());
+        }
+        let count = head.labels.len();
+        let message = format!(
+            "the model tells {count} classes of texts apart, and does not rank: ask for classes"
+        );
+        Err(Error::invalid(message)
+            .with_field("model")
+            .with_code("invalid_value"))
+    }
+
     /// Combines the query with each document, or with each piece of a long one.
     fn pairs(&self, request: &RerankRequest, cancel: &CancelToken) -> Result<Pairs> {
         let (query, texts) = request.form.field_names();
         self.check_chunks(texts, "before", request.documents.len())?;
         let engine = self.model.engine();
+        let limit = engine::limit(&self.model, request.most_tokens)?;
+        let of_document = |index| request.form.field(index, request.documents.len());
+        if request.queries.is_empty() {
+            let cut = request.truncates.then_some((limit, false));
+            let texts = request.documents.iter().enumerate().map(|(index, text)| {
+                let text = Prompt::Text(text.clone());
+                engine::tokenize(&self.model, &text, cut, cancel, || of_document(index))
+            });
+            let pairs = texts.collect::<Result<Vec<_>>>()?;
+            let pieces = (0..pairs.len()).map(|at| at..at + 1).collect();
+            return Ok(Pairs { pairs, pieces });
+        }
         let read = |text: &str, field: String| {
             let goes_on = || !cancel.is_cancelled();
             let read = engine.vocab().tokenize_while(text, false, false, &goes_on);
@@ -173,7 +238,6 @@ impl Rank {
             1 => query.to_owned(),
             _ => format!("{query}[{index}]"),
         };
-        let limit = engine::limit(&self.model, request.most_tokens)?;
         let mut queries = Vec::with_capacity(count);
         for (index, text) in request.queries.iter().enumerate() {
             let query = read(text, field(index))?;
@@ -195,16 +259,19 @@ impl Rank {
             request.max_chunks_per_doc
         };
         let most = pieces.map_or(usize::MAX, |most| most as usize);
+        // A pair to classify is never read in pieces. It is refused if it is too long.
+        let is_whole = request.form.asks_for_logits().is_some() && !request.truncates;
+        let whole = is_whole.then_some(usize::MAX);
         let (mut pairs, mut pieces) = (Vec::new(), Vec::new());
         // A single query applies to all documents.
         let documents = request.documents.iter().enumerate();
         for ((index, document), (query, around)) in documents.zip(queries.iter().cycle()) {
-            let tokens = read(document, format!("{texts}[{index}]"))?;
+            let tokens = read(document, of_document(index))?;
             let begin = pairs.len();
             if tokens.is_empty() {
                 pairs.push(engine.pairs().join(query, &[]));
             }
-            let chunks = tokens.chunks(limit - around).take(most);
+            let chunks = tokens.chunks(whole.unwrap_or(limit - around)).take(most);
             pairs.extend(chunks.map(|chunk| engine.pairs().join(query, chunk)));
             self.check_chunks(texts, "after", pairs.len())?;
             pieces.push(begin..pairs.len());

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, CancelToken, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy,
-    Res, Result, Run, Timestamp, register,
+    Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
+    Run, Timestamp, register,
 };
+use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
-use graphmill_llm::{Token, TokenizeError};
 
 use super::engine;
 use super::{EmbedOptions, EmbeddingModel, VectorOptions};
-use crate::llm::{self, claim_room, not_tokenized};
-use crate::payload::{Embeddings, EmbeddingsRequest, Prompt, Tally, TemplatedPrompt};
+use crate::llm::{self, claim_room};
+use crate::payload::{Embeddings, EmbeddingsRequest, Tally};
 
 /// Computes a vector for each text of a request. Texts are batched with those of all other sessions
 /// of the same model.
@@ -123,7 +123,10 @@ impl Calculator for Embed {
                 .input
                 .iter()
                 .enumerate()
-                .map(|(index, text)| self.tokenize(text, cut, &cx.run().cancel, || field(index)))
+                .map(|(index, text)| {
+                    let cancel = &cx.run().cancel;
+                    engine::tokenize(&self.model, text, cut, cancel, || field(index))
+                })
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
             if let Some(tally) = Tally::of(cx.run()) {
@@ -171,58 +174,6 @@ impl Embed {
         Err(Error::invalid(message)
             .with_field(field)
             .with_code("invalid_value"))
-    }
-
-    /// Tokenizes a text. `cut` has the maximum number of tokens, and true to cut a longer text at
-    /// its beginning, false at its end. `None` cuts nothing.
-    fn tokenize(
-        &self,
-        text: &Prompt,
-        cut: Option<(usize, bool)>,
-        cancel: &CancelToken,
-        field: impl Fn() -> String,
-    ) -> Result<Vec<Token>> {
-        let engine = self.model.engine();
-        let vocab = engine.vocab();
-        let goes_on = || !cancel.is_cancelled();
-        let read = |text: &str| vocab.tokenize_while(text, true, false, &goes_on);
-        let mut tokens = match text {
-            Prompt::Tokens(tokens) => tokens.clone(),
-            Prompt::Gap { .. } | Prompt::Vectors(_) => {
-                let message = "a text with a gap has no vector, nor have vectors";
-                return Err(Error::invalid(message).with_field(field()));
-            }
-            Prompt::Text(text)
-            | Prompt::Templated(TemplatedPrompt { text, .. })
-            | Prompt::Spelled { text, .. } => {
-                match read(text) {
-                    // No text with a valid number of tokens is longer than this.
-                    Err(TokenizeError::TooLarge { limit, .. })
-                        if matches!(cut, Some((_, true))) =>
-                    {
-                        read(&text[text.ceil_char_boundary(text.len().saturating_sub(limit))..])
-                    }
-                    Err(TokenizeError::TooLarge { limit, .. }) if cut.is_some() => {
-                        read(&text[..text.floor_char_boundary(limit)])
-                    }
-                    read => read,
-                }
-                .map_err(|error| not_tokenized(error, Some(field())))?
-            }
-        };
-        if let Some((limit, cuts_beginning)) = cut.filter(|(limit, _)| tokens.len() > *limit) {
-            // The tokens that begin and end every text are kept.
-            let ends = read("").map_err(|error| not_tokenized(error, Some(field())))?;
-            let (begin, end) = if cuts_beginning {
-                let kept = usize::from(!ends.is_empty() && tokens.first() == ends.first());
-                (kept, kept + tokens.len() - limit)
-            } else {
-                let kept = usize::from(!ends.is_empty() && tokens.last() == ends.last());
-                (limit - kept, tokens.len() - kept)
-            };
-            tokens.drain(begin..end);
-        }
-        Ok(tokens)
     }
 }
 

@@ -1,5 +1,5 @@
 //! `RerankRequestCalculator` and `RerankResponseCalculator`: the rerank endpoint of Cohere and
-//! Jina, and its forms in TEI and vLLM.
+//! Jina, its forms in TEI and vLLM, and their endpoints that classify texts.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankForm, RerankRequest as Request,
 };
 
-/// Reads the body of `rerank`. Errors name the wrong field.
+/// Reads the body of `rerank`, or of a request for classes. Errors name the wrong field.
 ///
 /// Emits the request at the payload's timestamp.
 ///
@@ -43,7 +43,8 @@ pub struct RerankRequest;
 
 impl Calculator for RerankRequest {
     const NAME: &'static str = "RerankRequestCalculator";
-    const DOC: &'static str = "Reads and checks a request of the rerank endpoint.";
+    const DOC: &'static str =
+        "Reads and checks a request of the rerank endpoint, or of one that classifies texts.";
     type Options = NoOptions;
     type Ports = (In<HttpRequestPayload>, Out<Request>);
 
@@ -138,8 +139,8 @@ fn documents(list: Vec<Document>) -> Result<Arc<[String]>> {
     texts.collect()
 }
 
-/// Writes the answer of `rerank`: indices and scores of the documents, the best first. There is
-/// only one answer: a second request is an error.
+/// Writes the answer of `rerank`: indices and scores of the documents, the best first. A request for
+/// classes gets those of its texts. There is only one answer: a second request is an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"
@@ -159,7 +160,7 @@ pub struct RerankResponse {
 
 impl Calculator for RerankResponse {
     const NAME: &'static str = "RerankResponseCalculator";
-    const DOC: &'static str = "Writes the answer of the rerank endpoint, the best document first.";
+    const DOC: &'static str = "Writes the answer of the rerank endpoint, the best document first, or of one that classifies texts.";
     type Options = NoOptions;
     type Ports = (In<Request>, In<Relevance>, Out<HttpResponse>);
 
@@ -210,6 +211,8 @@ fn answer(request: &Request, relevance: &Relevance) -> Value {
         RerankForm::Cohere(id) => id,
         RerankForm::Score(id) => return vllm::scores(id, request, relevance),
         RerankForm::Tei { .. } => return ranks.into_iter().map(tei::rank(request)).collect(),
+        RerankForm::Classes { id, .. } => return vllm::classes(id, request, relevance),
+        RerankForm::Prediction { is_one, .. } => return tei::prediction(*is_one, relevance),
     };
     let tokens = relevance.tokens;
     json!({

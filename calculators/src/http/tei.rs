@@ -1,17 +1,19 @@
-//! Hugging Face's Text Embeddings Inference (TEI): lists of vectors, cosines and scores. Nodes of
-//! similar dialects read its requests and write its answers.
+//! Hugging Face's Text Embeddings Inference (TEI): lists of vectors, cosines, scores and classes.
+//! Nodes of similar dialects read its requests and write its answers.
 
-use graphmill_dialects::bodies::{SIMILARITY, TEI_EMBED, TEI_RERANK, Text, hugging_face};
+use graphmill_dialects::bodies::{PREDICT, SIMILARITY, TEI_EMBED, TEI_RERANK, Text, hugging_face};
 use graphmill_engine::Result;
 use serde_json::{Value, json};
 
 use super::{
     dialect::{Dialect, Failure, Family, Place, Purpose, Route},
-    fields::{self, missing},
+    fields::{self, invalid, missing},
     hugging_face as errors,
     wire::number,
 };
-use crate::payload::{EmbeddingsRequest, JsonBody, Prompt, RerankForm, RerankRequest, VectorForm};
+use crate::payload::{
+    EmbeddingsRequest, JsonBody, Prompt, Relevance, RerankForm, RerankRequest, VectorForm,
+};
 
 /// A dialect of TEI's, for one path.
 #[derive(Debug)]
@@ -47,6 +49,13 @@ impl Tei {
         routes: &[],
         family: Family::Scores(read_ranking),
         is_meant: |body| body.has("texts"),
+    };
+    /// The dialect of `predict`: classes of texts.
+    pub(super) const PREDICT: Self = Self {
+        endpoint: PREDICT,
+        routes: &[route("predict", "Classifies texts, as TEI does")],
+        family: Family::Scores(read_prediction),
+        is_meant: |_| true,
     };
 }
 
@@ -154,6 +163,74 @@ fn read_ranking(body: &JsonBody, _: &str) -> Result<RerankRequest> {
         most_tokens: None,
         ignored: fields.unknown.into(),
     })
+}
+
+fn read_prediction(body: &JsonBody, _: &str) -> Result<RerankRequest> {
+    let mut fields = fields::read(PREDICT, body)?;
+    let own: hugging_face::Predict = fields.take()?;
+    // A list of texts is a single text or a pair.
+    let (inputs, is_one) = match own.inputs.ok_or_else(|| missing("inputs"))? {
+        Text::Whole(text) => (vec![vec![text]], true),
+        Text::Parts(parts) => {
+            let is_one = parts.iter().all(|part| matches!(part, Text::Whole(_)));
+            let lists = parts.into_iter().map(|part| match part {
+                Text::Whole(text) => vec![text],
+                Text::Parts(texts) => texts,
+            });
+            let lists = if is_one {
+                vec![lists.flatten().collect()]
+            } else {
+                lists.collect()
+            };
+            (lists, is_one)
+        }
+    };
+    let length = inputs.first().map_or(0, Vec::len);
+    let (mut queries, mut documents) = (Vec::new(), Vec::new());
+    for (index, mut texts) in inputs.into_iter().enumerate() {
+        if !(1..=2).contains(&texts.len()) || texts.len() != length {
+            let field = if is_one {
+                "inputs".to_owned()
+            } else {
+                format!("inputs[{index}]")
+            };
+            let why = "must be a text, or a pair of texts, and the same for all inputs";
+            return Err(invalid(field, why));
+        }
+        documents.extend(texts.pop());
+        queries.extend(texts.pop());
+    }
+    Ok(RerankRequest {
+        form: RerankForm::Prediction {
+            logits: own.raw_scores,
+            is_one,
+        },
+        model: own.model.unwrap_or_default().into(),
+        queries: queries.into(),
+        documents: documents.into(),
+        top_n: None,
+        return_documents: false,
+        max_chunks_per_doc: None,
+        truncates: own.truncate,
+        most_tokens: None,
+        ignored: fields.unknown.into(),
+    })
+}
+
+/// Writes the answer of `predict`: the classes of each text, the most likely one first.
+pub(super) fn prediction(is_one: bool, relevance: &Relevance) -> Value {
+    let mut lists = relevance.classes.iter().flat_map(|it| {
+        it.numbers.iter().map(move |numbers| {
+            let mut classes: Vec<_> = numbers.iter().zip(it.labels.iter()).collect();
+            classes.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+            let class = |(score, label): (&f32, &String)| json!({ "score": number(*score), "label": label });
+            classes.into_iter().map(class).collect::<Value>()
+        })
+    });
+    if is_one {
+        return lists.next().unwrap_or_default();
+    }
+    lists.collect()
 }
 
 /// Returns the cosine of the first vector with each other one. All have length 1.

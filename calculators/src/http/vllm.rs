@@ -1,9 +1,9 @@
-//! vLLM's endpoints for vectors and scores. Nodes of similar dialects read their requests and write
-//! their answers.
+//! vLLM's endpoints for vectors, scores and classes. Nodes of similar dialects read their requests
+//! and write their answers.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use graphmill_dialects::bodies::{POOLING, SCORE, Text, vectors};
+use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, Text, vectors};
 use graphmill_engine::Result;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,6 +25,30 @@ pub(super) struct Score;
 /// The dialect of vLLM's `pooling`.
 #[derive(Debug)]
 pub(super) struct Pooling;
+
+/// The dialect of vLLM's `classify`.
+#[derive(Debug)]
+pub(super) struct Classify;
+
+impl Dialect for Classify {
+    fn routes(&self) -> &'static [Route] {
+        &[Route {
+            path: CLASSIFY,
+            purpose: Purpose::Answer,
+            summary: "Classifies each text",
+            required: &["model", "input"],
+            answer: &["id", "object", "created", "model", "data", "usage"],
+        }]
+    }
+
+    fn place(&self) -> Place {
+        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
+    }
+
+    fn family(&'static self) -> Family {
+        Family::Scores(read_classify)
+    }
+}
 
 impl Dialect for Score {
     fn routes(&self) -> &'static [Route] {
@@ -75,6 +99,32 @@ fn read_pooling(body: &JsonBody, id: &str) -> Result<EmbeddingsRequest> {
     Ok(EmbeddingsRequest {
         form: VectorForm::Pooling { id, base64 },
         ..request
+    })
+}
+
+fn read_classify(body: &JsonBody, id: &str) -> Result<RerankRequest> {
+    let mut fields = fields::read(CLASSIFY, body)?;
+    let own: vectors::Classify = fields.take()?;
+    let texts = match own.input.ok_or_else(|| missing("input"))? {
+        Text::Whole(text) => vec![text],
+        Text::Parts(texts) => texts,
+    };
+    Ok(RerankRequest {
+        form: RerankForm::Classes {
+            id: format!("classify-{id}").into(),
+            logits: own.use_activation == Some(false),
+        },
+        model: own.model.ok_or_else(|| missing("model"))?.into(),
+        queries: [].into(),
+        documents: texts.into(),
+        top_n: None,
+        return_documents: false,
+        max_chunks_per_doc: None,
+        truncates: own.truncate_prompt_tokens.is_some(),
+        most_tokens: own
+            .truncate_prompt_tokens
+            .and_then(|most| most.try_into().ok()),
+        ignored: fields.unknown.into(),
     })
 }
 
@@ -141,4 +191,32 @@ pub(super) fn scores(id: &str, request: &RerankRequest, relevance: &Relevance) -
     let entry = |(index, score): (usize, &f32)| json!({ "index": index, "object": "score", "score": number(*score) });
     let scores = scores.map(entry).collect();
     json!(List::new(id, &request.model, scores, relevance.tokens))
+}
+
+/// Writes the answer of `classify`: the most likely class of each text, and the numbers of all
+/// classes.
+pub(super) fn classes(id: &str, request: &RerankRequest, relevance: &Relevance) -> Value {
+    let classes = relevance.classes.iter().flat_map(|it| {
+        let rows = it.numbers.iter().enumerate();
+        rows.map(move |(index, numbers)| {
+            let likeliest = (0..numbers.len()).max_by(|one, other| {
+                // Among equal numbers, the first one wins.
+                let order = numbers[*one].total_cmp(&numbers[*other]);
+                order.then(other.cmp(one))
+            });
+            let probs: Vec<Value> = numbers.iter().map(|it| number(*it)).collect();
+            json!({
+                "index": index,
+                "label": likeliest.and_then(|class| it.labels.get(class)),
+                "probs": probs,
+                "num_classes": numbers.len(),
+            })
+        })
+    });
+    json!(List::new(
+        id,
+        &request.model,
+        classes.collect(),
+        relevance.tokens
+    ))
 }

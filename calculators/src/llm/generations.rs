@@ -216,7 +216,7 @@ impl Generations {
         request.bad_words = self.bad_words.clone();
         request.speculation = self.speculation;
         request.cache_salt = Arc::clone(&params.cache_salt);
-        request.adapter.clone_from(&params.adapter);
+        request.adapters.clone_from(&params.adapters);
         request.priority = params.priority;
         request.tenant = params.tenant;
         request.constraint.clone_from(&self.constraint);

@@ -10,7 +10,7 @@ use graphmill_dialects::{
     schema::{self, Endpoint},
 };
 use graphmill_engine::{Result, RunCx};
-use graphmill_llm::{AdapterSpec, Usage};
+use graphmill_llm::{AdapterSpec, NamedAdapter, Usage};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -109,13 +109,12 @@ pub trait Dialect: Debug + Sync {
         Ok(None)
     }
 
-    /// Returns the index of the adapter that a request names beside `model`, among those of the
-    /// graph's model.
+    /// Returns the adapters that a request names beside `model`, of those of the graph's model.
     ///
     /// # Errors
     /// The error names the wrong field.
-    fn adapter(&self, _: &JsonBody, _: &[AdapterSpec]) -> Result<Option<usize>> {
-        Ok(None)
+    fn adapters(&self, _: &JsonBody, _: &[AdapterSpec]) -> Result<Vec<NamedAdapter>> {
+        Ok(Vec::new())
     }
 
     /// Returns the name of its error schema in `/openapi.json`.
@@ -211,7 +210,8 @@ pub enum Family {
     Text(&'static dyn TextDialect),
     /// Vectors: `EmbeddingsRequestCalculator`. The function reads a body, with the request's id.
     Vectors(fn(&JsonBody, &str) -> Result<EmbeddingsRequest>),
-    /// Scores: `RerankRequestCalculator`. The function reads a body, with the request's id.
+    /// Scores and classes: `RerankRequestCalculator`. The function reads a body, with the request's
+    /// id.
     Scores(fn(&JsonBody, &str) -> Result<RerankRequest>),
 }
 

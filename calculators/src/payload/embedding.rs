@@ -104,7 +104,7 @@ pub struct Embeddings {
     pub tokens: u32,
 }
 
-/// The form of an answer with scores.
+/// The form of an answer with scores or classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RerankForm {
     /// Cohere's and Jina's form: an object with this id.
@@ -116,6 +116,20 @@ pub enum RerankForm {
         /// True for log odds, false for probabilities.
         raw_scores: bool,
     },
+    /// vLLM's form of classes: an object.
+    Classes {
+        /// Id of the answer.
+        id: Arc<str>,
+        /// True for logits of classes, false for probabilities.
+        logits: bool,
+    },
+    /// TEI's form of classes: a list for each text, the most likely class first.
+    Prediction {
+        /// True for logits of classes, false for probabilities.
+        logits: bool,
+        /// True if the answer is the list of one text, without a list around it.
+        is_one: bool,
+    },
 }
 
 impl RerankForm {
@@ -125,6 +139,25 @@ impl RerankForm {
             Self::Cohere(_) => ("query", "documents"),
             Self::Score(_) => ("text_1", "text_2"),
             Self::Tei { .. } => ("query", "texts"),
+            Self::Classes { .. } => ("input", "input"),
+            Self::Prediction { .. } => ("inputs", "inputs"),
+        }
+    }
+
+    /// Returns the field of a text in a request with `count` texts.
+    pub fn field(&self, index: usize, count: usize) -> String {
+        let (_, texts) = self.field_names();
+        match self.asks_for_logits() {
+            Some(_) if count == 1 => texts.to_owned(),
+            _ => format!("{texts}[{index}]"),
+        }
+    }
+
+    /// Returns true for logits of classes, false for probabilities of classes, and `None` for scores.
+    pub fn asks_for_logits(&self) -> Option<bool> {
+        match self {
+            Self::Cohere(_) | Self::Score(_) | Self::Tei { .. } => None,
+            Self::Classes { logits, .. } | Self::Prediction { logits, .. } => Some(*logits),
         }
     }
 }
@@ -136,7 +169,8 @@ pub struct RerankRequest {
     pub form: RerankForm,
     /// The model as the request names it.
     pub model: Arc<str>,
-    /// The question that the documents should answer, or one question for each of them.
+    /// The question that the documents should answer, or one question for each of them. Empty if
+    /// each document is read by itself.
     pub queries: Arc<[String]>,
     /// Texts to rank, in order.
     pub documents: Arc<[String]>,
@@ -155,11 +189,23 @@ pub struct RerankRequest {
     pub ignored: Arc<[String]>,
 }
 
-/// Scores of the documents of a request: how well each answers its query.
+/// Scores of the documents of a request: how well each answers its query. Or the classes of texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Relevance {
-    /// One score from 0 to 1 for each document, in their order.
+    /// One score from 0 to 1 for each document, in their order. Empty if the request asks for
+    /// classes.
     pub scores: Vec<f32>,
+    /// The classes of the documents; `None` if the request asks for scores.
+    pub classes: Option<Classes>,
     /// Tokens that the model read.
     pub tokens: u32,
+}
+
+/// The classes of the documents of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Classes {
+    /// Names of the classes.
+    pub labels: Arc<[String]>,
+    /// The logits or probabilities of the classes for each document, in the order of the names.
+    pub numbers: Vec<Vec<f32>>,
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{
-    CompiledConstraint, Constraint, QueuePlace, ReasoningLimit, SamplingParams, Tenant, TokenSet,
+    CompiledConstraint, Constraint, NamedAdapter, QueuePlace, ReasoningLimit, SamplingParams,
+    Tenant, TokenSet,
 };
 
 /// Treatment of special tokens, such as the marks around a tool call, in text.
@@ -54,8 +55,8 @@ pub struct GenerationParams {
     /// Salt: computed prompts are shared only with requests that have the same one. Empty if there
     /// is none.
     pub cache_salt: Arc<str>,
-    /// Name of the adapter that changes the model for this request.
-    pub adapter: Option<Arc<str>>,
+    /// Adapters that change the model for this request.
+    pub adapters: Arc<[NamedAdapter]>,
     /// Priority: higher ones go first when not all requests can run.
     pub priority: i32,
     /// Tenant that it is scheduled for; `None` if tenants are not told apart.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{
-    JsonBody,
+    JsonBody, NamedAdapter,
     dialect::{Family, Purpose, Target},
 };
 
@@ -24,8 +24,8 @@ pub struct HttpRequestPayload {
     pub body: Bytes,
     /// The fields of the body, if it is a JSON object.
     pub json: Option<Arc<JsonBody>>,
-    /// The adapter that the request names beside the graph, or instead of it.
-    pub adapter: Option<Arc<str>>,
+    /// The adapters that the request names beside the graph, or instead of it.
+    pub adapters: Arc<[NamedAdapter]>,
 }
 
 impl HttpRequestPayload {

@@ -24,8 +24,9 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, LazyLock};
 
 pub use graphmill_llm::{
-    CompiledConstraint, Constraint, NamedText, PlacedTile, QueuePlace, ReasoningLimit,
-    ReasoningMarks, SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens, Usage,
+    CompiledConstraint, Constraint, NamedAdapter, NamedText, PlacedTile, QueuePlace,
+    ReasoningLimit, ReasoningMarks, SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens,
+    Usage,
 };
 use serde_json::{Map, Value};
 
@@ -35,7 +36,7 @@ pub(crate) use account::batch_priority_of;
 pub use account::{Account, Need, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
 pub use embedding::{
-    Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
+    Classes, Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 pub use generation::{GenerationParams, SpecialTokens, TextConstraint, Truncation};
 pub(crate) use graphmill_dialects::json;
@@ -187,14 +188,14 @@ pub fn media_marker() -> &'static str {
     &MARKER
 }
 
-/// The partner in a conversation: the model's adapter and the clients that share its prompts. Only
+/// The partner in a conversation: the model's adapters and the clients that share its prompts. Only
 /// conversations with the same partner find replies again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partner {
     /// Salt of the request, as [`GenerationParams::cache_salt`].
     pub salt: Arc<str>,
-    /// Adapter of the request, as [`GenerationParams::adapter`].
-    pub adapter: Option<Arc<str>>,
+    /// Adapters of the request, as [`GenerationParams::adapters`].
+    pub adapters: Arc<[NamedAdapter]>,
 }
 
 /// The tools that a model has to call.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::read;
-use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
+use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody, NamedAdapter};
 
 /// Converts bytes to the JSON that they contain, or else to text.
 fn bytes_to_json(bytes: &[u8]) -> Value {
@@ -60,7 +60,7 @@ pub(super) fn request_from_json(value: &Value) -> Result<HttpRequestPayload, Str
         headers: request.headers.into_iter().collect(),
         body,
         json,
-        adapter: request.adapter.map(Into::into),
+        adapters: NamedAdapter::list(request.adapter.map(Into::into)),
         ..HttpRequestPayload::new(request.uri, None)
     })
 }

@@ -191,6 +191,39 @@ pub const RERANK: &[Plain] = &plain! {
     "truncation_direction": Idle("string"),
 };
 
+/// Fields of TEI's `predict`, which classifies texts.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Predict {
+    /// Name of the graph that answers. Optional if only one graph ranks.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// Text or pair of texts to classify, or an array of such arrays.
+    #[schemars(schema_with = "predicted")]
+    pub inputs: Option<Text<Text<String>>>,
+    /// Cuts the end of a text that is too long, or of the second text of a pair. Without it, such texts are refused.
+    pub truncate: bool,
+    /// Returns logits instead of probabilities.
+    pub raw_scores: bool,
+}
+
+/// Fields of `predict` that need no reading.
+pub const PREDICT: &[Plain] = &plain! {
+    /// Texts are cut at their end.
+    "truncation_direction": Only(&[r#""right""#, r#""Right""#]),
+};
+
+fn predicted(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    let pair = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": 2 });
+    let each = json!({ "anyOf": [text, pair] });
+    let all = json!({ "type": "array", "items": each, "minItems": 1, "maxItems": MAX_DOCUMENTS, "x-entries": "inputs" });
+    json_schema!({
+        "x-words": format!("a string, an array of one or two strings, or an array of at most {MAX_DOCUMENTS} such arrays"),
+        "x-kind": "a string or an array", "anyOf": [text, all],
+    })
+}
+
 fn inputs(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_TEXTS, "x-entries": "texts" });

@@ -52,8 +52,8 @@ pub const GENERATION: &[Plain] = &plain! {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adapters {
-    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`: that of the graph, or 0. At most one adapter may have a scale other than 0.
-    /// `model` can name it instead: `graph:adapter`.
+    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`. At most four adapters may have a scale other than 0.
+    /// `model` can name one instead, at the scale of the graph: `graph:adapter`.
     #[schemars(length(max = 64))]
     pub lora: Vec<Adapter>,
 }

@@ -80,10 +80,14 @@ pub const TEI_EMBED: &str = "/embed";
 pub const SIMILARITY: &str = "/similarity";
 /// TEI's fields at the endpoint of [`RERANK`].
 pub const TEI_RERANK: &str = "/rerank";
+/// TEI's endpoint that classifies texts.
+pub const PREDICT: &str = "/predict";
 /// vLLM's endpoint for vectors of texts.
 pub const POOLING: &str = "pooling";
 /// vLLM's endpoint for the comparison of texts.
 pub const SCORE: &str = "score";
+/// vLLM's endpoint that classifies texts.
+pub const CLASSIFY: &str = "classify";
 /// Ollama's endpoint for conversations of messages.
 pub const OLLAMA_CHAT: &str = "api/chat";
 /// Ollama's endpoint for the continuation of prompts.
@@ -257,10 +261,16 @@ pub(crate) fn all() -> Vec<Endpoint> {
         Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
         rerank.with::<vectors::Rerank>().and(vectors::RERANK),
         tei_rerank.and(hugging_face::RERANK),
+        Endpoint::new(PREDICT)
+            .with::<hugging_face::Predict>()
+            .and(hugging_face::PREDICT),
         pooling.and(vectors::POOLING),
         Endpoint::new(SCORE)
             .with::<vectors::Score>()
             .and(vectors::SCORE),
+        Endpoint::new(CLASSIFY)
+            .with::<vectors::Classify>()
+            .and(vectors::CLASSIFY),
         ollama_chat,
         ollama_generate,
         Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),

@@ -85,6 +85,37 @@ pub const SCORE: &[Plain] = &plain! {
     "use_activation": Only(&["true"]),
 };
 
+/// Fields of vLLM's `classify`, which classifies texts.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Classify {
+    /// Name of the graph that answers.
+    #[schemars(length(min = 1))]
+    pub model: Option<String>,
+    /// Texts to classify. A text that is too long for the model is refused with its number of tokens.
+    #[schemars(schema_with = "compared")]
+    pub input: Option<Text<String>>,
+    /// Number of tokens that each text keeps, as in `rerank`.
+    #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
+    pub truncate_prompt_tokens: Option<i64>,
+    /// Returns probabilities, which is the default; with `false`, logits.
+    pub use_activation: Option<bool>,
+}
+
+/// Fields of `classify` that need no reading.
+pub const CLASSIFY: &[Plain] = &plain! {
+    /// Alternative name of `use_activation`, the choice of probabilities.
+    "activation": Alias("use_activation"),
+    /// Alternative name of `use_activation`, the choice of probabilities.
+    "softmax": Alias("use_activation"),
+    /// Texts are cut at their end.
+    "truncation_side": Only(&[r#""right""#]),
+    /// Only texts can be classified: put them in `input`.
+    "messages": Only(&[]),
+    /// Has no effect; accepted for compatibility.
+    "user": Idle("string"),
+};
+
 /// Makes the schema of the texts of a comparison.
 fn compared(_: &mut SchemaGenerator) -> Schema {
     let text = json!({ "type": "string" });

@@ -250,10 +250,13 @@ pub(super) fn load(draft: &mut Draft<'_>) {
         let (resources, files) = (&environment.resources, &*environment.files);
         let defined = resource.defined.and_then(|defined| {
             let need = definition(draft, defined).0;
-            Some((&need.kind, need.key.as_ref()?))
+            Some((&need.kind, environment.amended(need.key.as_ref()?)))
         });
-        let found = match (environment.provided.get(&side.name), defined) {
-            (Some(provided), _) => provided.load(resource.of, defined.map(|it| it.1), files),
+        let found = match (environment.provided.get(&side.name), &defined) {
+            (Some(provided), _) => {
+                let key = defined.as_ref().map(|(_, key)| key);
+                provided.load(resource.of, key, files)
+            }
             (None, Some((kind, key))) if environment.loading == Loading::All => {
                 resources.get(kind, key, files)
             }
@@ -316,7 +319,7 @@ pub(super) fn look(draft: &mut Draft<'_>) {
         };
         let (need, _) = definition(draft, defined);
         let key = need.key.as_ref().expect("a definition has a key");
-        let there = need.kind.look(key, files);
+        let there = need.kind.look(&environment.amended(key), files);
         found.extend(
             there
                 .err()

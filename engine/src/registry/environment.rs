@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     file_source::{FileSource, Files},
     lanes::Executors,
-    resource::{Provided, Resource, ResourceCache},
+    resource::{Amendment, Provided, Resource, ResourceCache, ResourceKey},
 };
 
 use super::Registry;
@@ -20,6 +20,7 @@ pub struct Environment {
     pub(crate) resources: Arc<ResourceCache>,
     pub(crate) executors: Arc<Executors>,
     pub(crate) provided: HashMap<String, Provided>,
+    amendments: Vec<Amendment>,
     pub(crate) loading: Loading,
 }
 
@@ -46,6 +47,7 @@ impl Environment {
             resources: Arc::default(),
             executors: Arc::default(),
             provided: HashMap::new(),
+            amendments: Vec::new(),
             loading: Loading::All,
         }
     }
@@ -102,6 +104,22 @@ impl Environment {
     ) -> Self {
         self.provided.insert(name.into(), Provided::new(load));
         self
+    }
+
+    /// Changes each spec that a node defines for a resource of this type, before it is resolved.
+    #[must_use]
+    pub fn with_amended<R: Resource>(
+        mut self,
+        amend: impl Fn(&mut R::Spec) + Send + Sync + 'static,
+    ) -> Self {
+        self.amendments.push(Amendment::new::<R>(amend));
+        self
+    }
+
+    /// Returns the key of what a node defines, with all changes.
+    pub(crate) fn amended(&self, key: &ResourceKey) -> ResourceKey {
+        let amendments = self.amendments.iter();
+        amendments.fold(key.clone(), |key, amendment| amendment.apply(key))
     }
 
     /// Compiles graphs without loading resources. Sessions of such a plan are refused if a node

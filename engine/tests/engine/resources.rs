@@ -306,6 +306,18 @@ fn a_provided_resource_can_follow_what_a_node_defines() {
     assert!(refused.contains("has type `Other`"), "{refused}");
 }
 
+#[test]
+fn what_nodes_define_can_be_changed() {
+    let environment = environment()
+        .with_amended::<Table>(|path| {
+            path.set_extension("txt");
+        })
+        .with_amended::<Other>(|()| unreachable!("no node defines one"));
+    let mut h = Harness::new(&define("t", "table.old", "a"), environment);
+    h.push("in", 0, 1_i64)
+        .expect("a", [(0, "content".to_owned())]);
+}
+
 /// A resource of another type.
 struct Other;
 

@@ -17,9 +17,9 @@ pub(crate) mod llama;
 pub mod scripted;
 
 pub use interface::{
-    Adapter, Backend, BatchImage, BatchToken, Bitmap, Capacity, Checkpoint, DecodeError, Decoded,
-    DraftSupport, EmbeddingBackend, EmbeddingCapacity, KvLayout, Piece, PreparedTile, Projector,
-    Reuse, SaveError, SavedCells, SavedPart, Slot, Sound, TileShape,
+    Adapter, Adapters, Backend, BatchImage, BatchToken, Bitmap, Capacity, Checkpoint, DecodeError,
+    Decoded, DraftSupport, EmbeddingBackend, EmbeddingCapacity, KvLayout, MAX_ADAPTERS, Piece,
+    PreparedTile, Projector, Reuse, SaveError, SavedCells, SavedPart, Slot, Sound, TileShape,
 };
 pub(crate) use interface::{Loaded, Serve, TILE_SECONDS};
 #[cfg(feature = "llama")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::Adapter;
+use crate::backend::Adapters;
 
 mod cells;
 mod checkpoints;
@@ -21,8 +21,8 @@ pub(crate) use tree::{Found, PrefixTree, Progress};
 /// A group of sequences that may share cells with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ShareGroup {
-    /// LoRA adapter. Different weights make different cells for the same tokens.
-    pub(crate) adapter: Option<Adapter>,
+    /// LoRA adapters. Different weights make different cells for the same tokens.
+    pub(crate) adapters: Adapters,
     /// Separates clients that must not learn the requests of others.
     pub(crate) salt: Arc<str>,
 }

@@ -15,10 +15,10 @@ use crate::backend::interface::{
     EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
 };
 use crate::load;
-use crate::model::PairForm;
 use crate::model::files::ModelFiles;
 use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
+use crate::model::{Head, PairForm};
 use crate::protocol::LoadError;
 use crate::spec::EmbeddingSpec;
 use crate::worker::{Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped, whole_seconds};
@@ -30,6 +30,7 @@ pub struct EmbeddingEngine {
     files: ModelFiles,
     vocab: Arc<dyn Vocab>,
     pairs: PairForm,
+    head: Head,
     capacity: EmbeddingCapacity,
     info: EmbeddingInfo,
     shared: Arc<Shared>,
@@ -127,13 +128,14 @@ impl EmbeddingEngine {
                     vocab,
                     pairs,
                 } = loaded;
-                ready.is((vocab, pairs, backend.capacity(), backend.info()));
+                let head = backend.head();
+                ready.is((vocab, pairs, head, backend.capacity(), backend.info()));
                 inbox.serve(&mut Core::new(backend, Arc::clone(&to_publish)));
             })
         };
         let pulse = Arc::clone(&shared.pulse);
         let (worker, opened) = Worker::start(format!("embed {name}"), pulse, serve)?;
-        let (vocab, pairs, capacity, backend) = opened;
+        let (vocab, pairs, head, capacity, backend) = opened;
         let info = EmbeddingInfo {
             model: vocab.model_name().to_owned(),
             path: spec.model.clone(),
@@ -150,6 +152,7 @@ impl EmbeddingEngine {
             files,
             vocab,
             pairs,
+            head,
             capacity,
             info,
             shared,
@@ -284,6 +287,11 @@ impl EmbeddingEngine {
     /// Form in which a ranking model receives a query and a document as one text.
     pub fn pairs(&self) -> &PairForm {
         &self.pairs
+    }
+
+    /// Returns the classes of the head of a model that ranks.
+    pub fn head(&self) -> &Head {
+        &self.head
     }
 
     /// Maximum number of tokens of a text.

@@ -21,7 +21,7 @@ pub struct EmbeddingInfo {
     pub context_length: u32,
     /// Maximum number of tokens in a step of several texts.
     pub max_num_batched_tokens: u32,
-    /// Length of a vector, or number of scores of a pair.
+    /// Length of a vector, or number of outputs of a ranking head.
     pub dimensions: u32,
     /// Rule that makes one vector from the vectors of all tokens.
     pub pooling: Pooling,

@@ -13,7 +13,7 @@ mod request;
 mod step;
 
 pub use crate::backend::{EmbeddingBackend, EmbeddingCapacity};
-pub use crate::model::PairForm;
+pub use crate::model::{Head, PairForm};
 pub use crate::spec::{EmbeddingSpec, EmbeddingTask, Pooling};
 pub use engine::{EmbeddingEngine, EmbeddingHandle, EmbeddingStatus};
 pub use info::{EmbeddingInfo, EmbeddingMeasurements};

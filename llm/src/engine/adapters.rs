@@ -5,10 +5,10 @@ use crate::spec::AdapterSpec;
 
 /// Returns a bit for each adapter of the sequences; adapters behind the 64th are omitted.
 pub(super) fn bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) -> u64 {
-    let adapters = sequences.filter_map(|sequence| sequence.group.adapter);
+    let adapters = sequences.flat_map(|sequence| sequence.group.adapters.iter());
     adapters
-        .filter(|adapter| adapter.0 < u64::BITS)
-        .fold(0, |bits, adapter| bits | 1 << adapter.0)
+        .filter(|adapter| adapter.number < u64::BITS)
+        .fold(0, |bits, adapter| bits | 1 << adapter.number)
 }
 
 /// Returns the names of the adapters whose bits are set.

@@ -2,7 +2,7 @@
 
 use super::sequence::Sequence;
 use super::slots::Slots;
-use crate::backend::{Adapter, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
+use crate::backend::{Adapters, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
 use crate::protocol::SequenceId;
 use crate::schedule::{Plan, Work};
 use crate::speculate::Drafting;
@@ -33,7 +33,7 @@ struct ImageWork {
     positions: u32,
     slot: Slot,
     logits: bool,
-    adapter: Option<Adapter>,
+    adapters: Adapters,
 }
 
 impl Batch {
@@ -97,12 +97,12 @@ impl Batch {
                     positions: work.tokens,
                     slot,
                     logits: sequence.wants_row(computed + work.tokens - 1),
-                    adapter: sequence.group.adapter,
+                    adapters: sequence.group.adapters,
                 });
                 continue;
             }
             let known = &sequence.tokens[computed as usize..][..work.tokens as usize];
-            let adapter = sequence.group.adapter;
+            let adapters = sequence.group.adapters;
             let tokens = known.iter().chain(sequence.drafts());
             let hidden = |position: &u32| wants_hidden && sequence.wants_hidden(*position);
             let positions = computed..computed + work.tokens + work.drafts;
@@ -120,7 +120,7 @@ impl Batch {
                         slot,
                         logits: sequence.wants_row(position),
                         hidden: hidden(&position),
-                        adapter,
+                        adapters,
                     }),
             );
         }
@@ -178,7 +178,7 @@ impl Batch {
                 offset: work.first - work.tile.at(),
                 slot: work.slot,
                 logits: work.logits,
-                adapter: work.adapter,
+                adapters: work.adapters,
             }
         });
         let images: Vec<_> = images.collect();

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::constrain::{CompiledConstraint, ReasoningLimit};
-use crate::protocol::SpeculationParams;
-use crate::protocol::{RequestId, SamplingParams, StepSink, Tenant, Token, TokenSet};
+use crate::protocol::{
+    NamedAdapter, RequestId, SamplingParams, SpeculationParams, StepSink, Tenant, Token, TokenSet,
+};
 use crate::sampler::BadWords;
 use crate::vision::PlacedTile;
 use crate::worker::QueuePlace;
@@ -75,9 +76,8 @@ pub struct GenerationRequest {
     /// client that must not learn other clients' prompts from the time to the first token gets its
     /// own salt. Empty by default.
     pub cache_salt: Arc<str>,
-    /// LoRA adapter by its name in the spec, applied to the model's weights for this generation;
-    /// `None` for the plain model.
-    pub adapter: Option<Arc<str>>,
+    /// LoRA adapters applied to the model's weights for this generation; none for the plain model.
+    pub adapters: Arc<[NamedAdapter]>,
     /// Priority in the queue: higher goes first. Each point is worth `priority_aging_ms` of
     /// waiting, so no request waits forever. Allowed are `min_priority` to `max_priority` of the
     /// spec.
@@ -110,7 +110,7 @@ impl GenerationRequest {
             reasoning_limit: None,
             speculation: None,
             cache_salt: Arc::from(""),
-            adapter: None,
+            adapters: Arc::default(),
             priority: 0,
             constraint: None,
             sink: Box::new(sink),

@@ -45,7 +45,7 @@ pub(crate) struct Sequence {
     /// Number of tokens before the last turn of the prompt, if known.
     last_turn: Option<u32>,
     pub(crate) cells: KvCells,
-    /// Shares cells with sequences of the same group only, and computes with its adapter.
+    /// Shares cells with sequences of the same group only, and computes with its adapters.
     pub(crate) group: ShareGroup,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,

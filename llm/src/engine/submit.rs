@@ -9,11 +9,13 @@ use super::request::{Entry, GenerationRequest};
 use super::sequence::Sequence;
 use super::standing::Standing;
 use super::status::Shared;
-use crate::backend::Adapter;
+use crate::backend::{Adapter, Adapters};
 use crate::cache::ShareGroup;
 use crate::constrain::{self, CompileError, CompiledConstraint, Compiling, Constraint};
 use crate::measure::SlotWait;
-use crate::protocol::{DraftSource, GenerationError, SequenceId, SubmitError, Tenant, Token};
+use crate::protocol::{
+    DraftSource, GenerationError, NamedAdapter, SequenceId, SubmitError, Tenant, Token,
+};
 use crate::room;
 use crate::vision::{self, PlacedTile};
 use crate::worker::{Ticket, Waiter};
@@ -59,7 +61,7 @@ impl LlmEngine {
     /// [`SubmitError`] for a request that can never run, or if too many wait now.
     pub fn submit(&self, request: GenerationRequest) -> Result<SequenceHandle, SubmitError> {
         self.check(&request)?;
-        let group = self.group(request.adapter.as_deref(), &request.cache_salt)?;
+        let group = self.group(&request.adapters, &request.cache_salt)?;
         // Generations that follow were counted with the first.
         if !matches!(request.entry, Entry::Follows) {
             let constraint = request.constraint.as_ref();
@@ -206,26 +208,35 @@ impl LlmEngine {
         }
     }
 
-    /// Returns the group of requests with this adapter, if any, and this salt.
+    /// Returns the group of requests with these adapters and this salt.
     pub(super) fn group(
         &self,
-        adapter: Option<&str>,
+        adapters: &[NamedAdapter],
         salt: &Arc<str>,
     ) -> Result<ShareGroup, SubmitError> {
-        let adapter = adapter.map(|name| self.adapter(name)).transpose()?;
+        let found = adapters.iter().map(|named| self.adapter(named));
+        let found = found.collect::<Result<Vec<_>, _>>()?;
+        let adapters = Adapters::new(found).map_err(|message| SubmitError::InvalidParameter {
+            field: "adapters",
+            message,
+        })?;
         Ok(ShareGroup {
-            adapter,
+            adapters,
             salt: Arc::clone(salt),
         })
     }
 
-    fn adapter(&self, name: &str) -> Result<Adapter, SubmitError> {
+    fn adapter(&self, named: &NamedAdapter) -> Result<Adapter, SubmitError> {
         let adapters = &self.spec.adapters;
-        let found = adapters.iter().position(|adapter| adapter.name == name);
+        let mut numbered = (0..).zip(adapters);
+        let found = numbered.find(|(_, adapter)| *adapter.name == *named.name);
         found
-            .map(|index| Adapter(index as u32))
+            .map(|(number, adapter)| Adapter {
+                number,
+                scale: named.scale.unwrap_or(adapter.scale),
+            })
             .ok_or_else(|| SubmitError::UnknownAdapter {
-                name: name.to_owned(),
+                name: named.name.to_string(),
                 known: adapters
                     .iter()
                     .map(|adapter| adapter.name.clone())
@@ -233,7 +244,7 @@ impl LlmEngine {
             })
     }
 
-    /// Estimates the cost of a prompt with these tiles, cache salt and adapter if it were admitted
+    /// Estimates the cost of a prompt with these tiles, cache salt and adapters if it were admitted
     /// now. `answer` is called on the engine's thread, between two steps. If the engine fails
     /// first, it is called with an error, on any thread.
     ///
@@ -244,11 +255,11 @@ impl LlmEngine {
         prompt: Vec<Token>,
         tiles: &[PlacedTile],
         salt: &Arc<str>,
-        adapter: Option<&str>,
+        adapters: &[NamedAdapter],
         answer: impl FnOnce(Result<PromptPreview, GenerationError>) + Send + 'static,
     ) -> Result<(), SubmitError> {
         self.check_prompt(&prompt, tiles, None)?;
-        let group = self.group(adapter, salt)?;
+        let group = self.group(adapters, salt)?;
         let answer = Arc::new(Waiter::new(Box::new(answer)));
         let waiting = Waiting::Question(Arc::clone(&answer));
         let seat = self.worker.seat(self.worker.number(), waiting);

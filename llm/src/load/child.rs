@@ -7,10 +7,11 @@ use std::thread;
 
 use super::open;
 use super::trial::{Knowledge, Order, Task, VERDICT, Verdict};
-use crate::backend::{self, Adapter, Backend, BatchToken, Piece, Projector, Slot};
+use crate::backend::{self, Adapter, Adapters, Backend, BatchToken, Piece, Projector, Slot};
 use crate::backend::{Bitmap, Decoded, Sound, TILE_SECONDS};
 use crate::model::vocab::{TOOL_TEMPLATE, Vocab};
 use crate::protocol::{LoadError, Token};
+use crate::spec::Number;
 
 /// Text for the tokenizer: letters, numbers, spaces and characters that are rarely in a vocabulary.
 const SAMPLE: &str = "Hello world 12\t\u{0}\u{7f}\r\n  Größe, 你好 \u{1f600}\u{200d}\u{fffd}";
@@ -57,17 +58,23 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
             try_templates(&*loaded.vocab, knowledge.try_template);
             let tokens = tokens(&*loaded.vocab);
             stepped = match (loaded.draft, &spec.draft) {
-                (Some(backend), Some(draft)) => of(&draft.model, step(backend, &tokens, None)),
-                (Some(backend), None) => of(&spec.model, step(backend, &tokens, None)),
+                (Some(backend), Some(draft)) => {
+                    of(&draft.model, step(backend, &tokens, Adapters::default()))
+                }
+                (Some(backend), None) => {
+                    of(&spec.model, step(backend, &tokens, Adapters::default()))
+                }
                 (None, _) => Ok(()),
             };
-            let adapters = (0..).map(Adapter).take(spec.adapters.len()).map(Some);
-            for adapter in [None].into_iter().chain(adapters) {
+            let without = (Adapters::default(), &spec.model);
+            // A request may apply an adapter whose scale is 0 in the spec.
+            let scale = Number::ONE;
+            let adapters = (0..).zip(&spec.adapters).map(|(number, adapter)| {
+                (Adapters::from(Adapter { number, scale }), &adapter.path)
+            });
+            for (adapters, file) in [without].into_iter().chain(adapters) {
                 if stepped.is_ok() {
-                    let file = adapter.map_or(&spec.model, |adapter| {
-                        &spec.adapters[adapter.0 as usize].path
-                    });
-                    stepped = of(file, step(&mut *loaded.backend, &tokens, adapter));
+                    stepped = of(file, step(&mut *loaded.backend, &tokens, adapters));
                 }
             }
             if let (Ok(()), Some(projector), Some(vision)) =
@@ -123,11 +130,7 @@ fn tokens(vocab: &dyn Vocab) -> Vec<Token> {
 }
 
 /// Computes a prompt and one more token, and checks that the results are finite.
-fn step(
-    backend: &mut dyn Backend,
-    tokens: &[Token],
-    adapter: Option<Adapter>,
-) -> Result<(), String> {
+fn step(backend: &mut dyn Backend, tokens: &[Token], adapters: Adapters) -> Result<(), String> {
     let mut batch: Vec<BatchToken> = (0..)
         .zip(tokens.iter().chain(tokens.last()))
         .map(|(position, token)| BatchToken {
@@ -136,7 +139,7 @@ fn step(
             slot: Slot(0),
             logits: false,
             hidden: false,
-            adapter,
+            adapters,
         })
         .collect();
     for token in batch.iter_mut().rev().take(2) {

@@ -2,12 +2,14 @@
 //! its effective values.
 
 pub(crate) mod files;
+mod head;
 pub mod info;
 mod pair;
 pub(crate) mod progress;
 pub(crate) mod vocab;
 pub mod weights;
 
+pub use head::Head;
 pub use pair::PairForm;
 pub use progress::{LoadStage, loading};
 
@@ -18,6 +20,6 @@ pub enum ModelKind {
     Generates,
     /// The model makes vectors of texts.
     Embeds,
-    /// The model scores documents for a query.
+    /// The model scores documents for a query, or classifies texts.
     Ranks,
 }

@@ -1,6 +1,7 @@
 //! Messages between the engine thread and the rest of the program: requests, step outputs, and
 //! errors of both directions.
 
+mod adapters;
 mod errors;
 mod ids;
 mod output;
@@ -8,6 +9,7 @@ mod sampling;
 mod speculation;
 mod tokens;
 
+pub use adapters::NamedAdapter;
 pub use errors::{ErrorKind, GenerationError, LoadError, OutOfMemory, SubmitError};
 pub use ids::{RequestId, SequenceId, Tenant, Token, Tokens};
 pub use output::{DraftCounts, FinishReason, StepOutput, StepSink, TokenLogprob, Usage};

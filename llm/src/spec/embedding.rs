@@ -106,7 +106,7 @@ impl EmbeddingSpec {
 pub enum EmbeddingTask {
     /// A vector for a text. Without a pooling, that of the file is used.
     Embed(Option<Pooling>),
-    /// A score from 0 to 1 for a query and a document.
+    /// A score for a query and a document, or a number for each class of a text.
     Rank,
 }
 

@@ -1,5 +1,6 @@
 //! Types of the options of llama.cpp.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -11,6 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Number(f32);
 
 impl Number {
+    /// The number 1.
+    pub const ONE: Self = Self(1.0);
+
     /// Creates a number; `None` if it is not finite.
     pub fn new(value: f32) -> Option<Self> {
         // Adding zero turns negative zero into positive zero.
@@ -30,6 +34,18 @@ impl PartialEq for Number {
 }
 
 impl Eq for Number {}
+
+impl PartialOrd for Number {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Number {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
 
 impl std::hash::Hash for Number {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {

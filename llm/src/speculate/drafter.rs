@@ -29,7 +29,7 @@ use super::learned::Confidence;
 use super::trials::Trials;
 use super::turns::Turn;
 use super::worth::Steps;
-use crate::backend::{Backend, BatchToken, Capacity, DecodeError, Slot};
+use crate::backend::{Adapters, Backend, BatchToken, Capacity, DecodeError, Slot};
 use crate::protocol::SequenceId;
 use crate::sampler;
 use crate::schedule::cost::{CostModel, StepSize};
@@ -228,7 +228,7 @@ impl<'a> Drafter<'a> {
                     slot: turn.slot,
                     logits: turn.drafts && position == last,
                     hidden: self.hidden.is_some() && turn.drafts && position == last,
-                    adapter: None,
+                    adapters: Adapters::default(),
                 }));
             if let Some(hidden) = &self.hidden {
                 for next in (state.next()..).take(turn.tokens as usize) {

@@ -66,7 +66,7 @@ fn a_thread_that_was_given_up_is_not_heard_any_more_and_keeps_nobody() {
     let late = GenerationRequest::new(chat(&old, "hello"), |_: StepOutput| {});
     assert!(matches!(old.submit(late), Err(SubmitError::Failed(_))));
     let told = mpsc::channel();
-    let asked = old.preview(chat(&old, "hello"), &[], &"".into(), None, move |answer| {
+    let asked = old.preview(chat(&old, "hello"), &[], &"".into(), &[], move |answer| {
         told.0.send(answer).ok();
     });
     assert!(matches!(asked, Err(SubmitError::Failed(_))));

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use graphmill_llm::{AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, Number, PluginConfig};
+use graphmill_llm::{
+    AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, NamedAdapter, Number, PluginConfig,
+};
 
 use crate::llama::support::{Generation, chat, demo, model};
 
@@ -44,7 +46,20 @@ fn load(adapters: Vec<AdapterSpec>, config: &str) -> Result<LlmEngine, LoadError
 fn ask(engine: &LlmEngine, question: &str, adapter: Option<&str>) -> Generation {
     Generation::start(engine, chat(engine, question), |request| {
         request.max_tokens = Some(24);
-        request.adapter = adapter.map(Arc::from);
+        request.adapters = NamedAdapter::list(adapter.map(Arc::from));
+    })
+}
+
+/// Asks with the adapters at these scales.
+fn ask_scaled(engine: &LlmEngine, question: &str, adapters: &[(&str, f32)]) -> Generation {
+    let named = adapters.iter().map(|(name, scale)| NamedAdapter {
+        name: (*name).into(),
+        scale: Number::new(*scale),
+    });
+    let adapters: Arc<[NamedAdapter]> = named.collect();
+    Generation::start(engine, chat(engine, question), |request| {
+        request.max_tokens = Some(24);
+        request.adapters = adapters;
     })
 }
 
@@ -82,6 +97,35 @@ fn adapters_compute_side_by_side_as_they_do_alone() {
                 assert_eq!(*text, without, "{config} {question} {name:?}");
             }
         }
+    }
+}
+
+#[test]
+fn scales_of_requests_are_those_of_adapters_with_such_scales() {
+    let ahoy = demo("tiny_chat/adapters/ahoy.gguf");
+    for config in LAYOUTS {
+        let engine = load(vec![adapter("ahoy", ahoy.clone(), 1.0)], config).expect("it loads");
+        let scales = [0.0, 0.5, 1.0];
+        let asked = QUESTIONS
+            .map(|question| scales.map(|scale| ask_scaled(&engine, question, &[("ahoy", scale)])));
+        let told = asked.map(|texts| texts.map(|asked| asked.finish().text(&engine)));
+        for (at, scale) in scales.into_iter().enumerate() {
+            let fixed = adapter("fixed", ahoy.clone(), scale);
+            let fixed = load(vec![fixed], config).expect("it loads");
+            for (question, texts) in QUESTIONS.into_iter().zip(&told) {
+                let alone = ask(&fixed, question, Some("fixed")).finish().text(&fixed);
+                assert_eq!(texts[at], alone, "{config} {question} {scale}");
+            }
+        }
+        // Half of a change, twice, is all of it.
+        let halves = vec![
+            adapter("one", ahoy.clone(), 0.5),
+            adapter("other", ahoy.clone(), 1.0),
+        ];
+        let halves = load(halves, config).expect("it loads");
+        let both = ask_scaled(&halves, QUESTIONS[0], &[("one", 0.5), ("other", 0.5)]);
+        assert_eq!(both.finish().text(&halves), told[0][2], "{config}");
+        assert_ne!(told[0][0], told[0][2], "{config}");
     }
 }
 

@@ -12,7 +12,8 @@ use graphmill_llm::embed::{
 };
 use graphmill_llm::info::KernelsInfo;
 use graphmill_llm::{
-    AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, Number, PluginConfig, Token, TokenLogprob,
+    AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, NamedAdapter, Number, PluginConfig, Token,
+    TokenLogprob,
 };
 
 use crate::llama::support::{self, Generation, MESSAGES, chat};
@@ -258,7 +259,7 @@ fn adapters_are_added_to_packed_weights() {
         let answers = MESSAGES.map(|message| {
             let generation = Generation::start(&engine, chat(&engine, message), |request| {
                 request.max_tokens = Some(24);
-                request.adapter = Some("ahoy".into());
+                request.adapters = NamedAdapter::list(Some("ahoy".into()));
             });
             generation.finish()
         });

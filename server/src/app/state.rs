@@ -99,6 +99,8 @@ pub struct Options {
     pub trust_request_chat_template: bool,
     /// Folder whose subfolders operators may register as graphs; `None` forbids it.
     pub registration: Option<PathBuf>,
+    /// Folder from which operators may load adapters while the server runs; `None` forbids it.
+    pub runtime_lora: Option<PathBuf>,
     /// True to load graphs whose model is missing as soon as it is there.
     pub wait_for_models: bool,
     /// Maximum time that a request waits for its graph to be loaded.

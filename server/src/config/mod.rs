@@ -42,6 +42,7 @@ use graphmill_grammar::{
     diag::{Diagnostic, has_errors},
     span::{SourceMap, Span},
 };
+use graphmill_llm::AdapterSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,17 @@ impl Config {
         let subgraphs = self.subgraphs.iter().cloned();
         subgraphs.fold(registry, Registry::with_subgraph)
     }
+
+    /// Copies the adapters that graphs were given at run time from another configuration, to the
+    /// graphs of the same names.
+    pub(crate) fn keep_adapters(&mut self, before: &Self) {
+        for entry in &mut self.graphs {
+            let id = entry.id();
+            if let Some(before) = before.graphs.iter().find(|it| it.id() == id) {
+                entry.adapters.clone_from(&before.adapters);
+            }
+        }
+    }
 }
 
 /// One graph of the configuration, or one version of it.
@@ -106,6 +118,8 @@ pub struct GraphEntry {
     /// Subgraphs stored with the last good configuration; `None` reads them from the graph's
     /// folder.
     pub beside: Option<Arc<[Subgraph]>>,
+    /// Adapters that it was given at run time, behind those of its file.
+    pub adapters: Vec<AdapterSpec>,
     /// Settings for loading, readiness, timeouts and answers.
     pub serving: Serving,
 }
@@ -163,6 +177,7 @@ impl GraphEntry {
             text: None,
             maker: None,
             beside: None,
+            adapters: Vec::new(),
             serving: Serving::default(),
         }
     }

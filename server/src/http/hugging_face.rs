@@ -12,8 +12,8 @@ use graphmill_dialects::{
     bodies::{TEI_EMBED, TEI_RERANK, TGI},
     limits::{MAX_STOPS, MAX_TEXTS},
 };
-use graphmill_llm::embed::Pooling;
-use serde_json::{Value, json};
+use graphmill_llm::embed::{Head, Pooling};
+use serde_json::{Map, Value, json};
 
 use super::{
     operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter},
@@ -28,10 +28,6 @@ use crate::{
 
 /// Paths of TEI for unsupported kinds of models, with the reason.
 const REFUSED: &[(&str, &str)] = &[
-    (
-        "/predict",
-        "classification models are not supported; `/rerank` scores texts",
-    ),
     (
         "/embed_all",
         "models return one vector per text: use `/embed`",
@@ -125,19 +121,34 @@ fn generates(model: &LanguageModel) -> Value {
     })
 }
 
+/// Describes a model by its classes.
+fn head(head: &Head) -> Value {
+    let labels = || head.labels.iter().enumerate();
+    let names: Map<String, Value> = labels()
+        .map(|(id, label)| (id.to_string(), label.as_str().into()))
+        .collect();
+    let ids: Map<String, Value> = labels()
+        .map(|(id, label)| (label.clone(), id.into()))
+        .collect();
+    let is_reranker = head.is_probability || head.labels.len() == 1;
+    let kind = if is_reranker {
+        "reranker"
+    } else {
+        "classifier"
+    };
+    json!({ (kind): { "id2label": names, "label2id": ids } })
+}
+
 /// Describes a model as TEI does.
 fn embeds(model: &EmbeddingModel) -> Value {
     let engine = model.engine();
     let info = engine.info();
-    let pooling = match info.pooling {
-        Pooling::Mean => "mean",
-        Pooling::Cls => "cls",
-        Pooling::Last => "last_token",
-        Pooling::Rank => "",
-    };
+    let embeds = |pooling| json!({ "embedding": { "pooling": pooling } });
     let kind = match info.pooling {
-        Pooling::Rank => json!({ "reranker": {} }),
-        _ => json!({ "embedding": { "pooling": pooling } }),
+        Pooling::Mean => embeds("mean"),
+        Pooling::Cls => embeds("cls"),
+        Pooling::Last => embeds("last_token"),
+        Pooling::Rank => head(engine.head()),
     };
     json!({
         "model_sha": null,

@@ -46,7 +46,7 @@ pub(super) fn operations() -> Vec<Operation> {
         change("/slots/{id}", "the cache is not saved to files, and all slots share it"),
         Operation::get("/lora-adapters", adapters).about(Models, "The adapters of a model").asks(const { &[MODEL] })
             .answers(Answer::List).refuses(OF_GRAPHS),
-        change("/lora-adapters", "each request names the adapter that it is for, and the graph says its scale"),
+        change("/lora-adapters", "each request names its adapters and their scales in `lora`"),
     ];
     operations.map(|operation| operation.listed(false)).into()
 }

@@ -12,6 +12,7 @@ mod graph;
 mod hugging_face;
 pub(crate) mod kserve;
 mod llama_server;
+mod lora;
 pub(crate) mod media;
 mod observe;
 mod ollama;
@@ -87,6 +88,7 @@ fn operations(web: bool) -> Vec<Operation> {
         residence::operations(),
         openllm::operations(),
         vllm::operations(),
+        lora::operations(),
         observe::operations(),
         api::operations(),
     ];

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Causes of failures of loading or unloading a graph.
-const OF_A_GRAPH: &[Cause] = &[
+pub(super) const OF_A_GRAPH: &[Cause] = &[
     Cause::BadRequest,
     Cause::UnknownModel,
     Cause::NotFound,

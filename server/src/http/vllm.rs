@@ -15,21 +15,11 @@ use crate::{
     run::RequestContext,
 };
 
-const ADAPTERS: &str = "adapters are loaded with their model: list them in the graph (`lora_adapters`), which is reloaded";
-
 /// Paths of vLLM for what is not done, and why.
-const REFUSED: &[(&str, &str)] = &[
-    (
-        "/classify",
-        "no model classifies texts; `/score` compares them",
-    ),
-    (
-        "/generative_scoring",
-        "use `logprobs` with `allowed_token_ids` of completions",
-    ),
-    ("/v1/load_lora_adapter", ADAPTERS),
-    ("/v1/unload_lora_adapter", ADAPTERS),
-];
+const REFUSED: &[(&str, &str)] = &[(
+    "/generative_scoring",
+    "use `logprobs` with `allowed_token_ids` of completions",
+)];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {

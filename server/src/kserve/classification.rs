@@ -1,5 +1,5 @@
 //! The classification extension, which returns the classes with the highest values of an output, as
-//! strings `<value>:<class>`.
+//! strings `<value>:<class>`, or `<value>:<class>:<label>` if the class has a label.
 
 use graphmill_calculators::tensor::{Datatype, Tensor};
 
@@ -39,18 +39,19 @@ impl WantedOutput {
         })
     }
 
-    /// Returns the tensor, or its classes if they are wanted.
-    pub(crate) fn take(&self, tensor: &Tensor) -> Result<Tensor, Failure> {
+    /// Returns the tensor, or its classes if they are wanted. `labels` names the classes.
+    pub(crate) fn take(&self, tensor: &Tensor, labels: &[String]) -> Result<Tensor, Failure> {
         if self.classes == 0 {
             return Ok(tensor.clone());
         }
-        classify(tensor, self.classes).map_err(|why| wrong(format!("outputs.{}", self.name), why))
+        classify(tensor, self.classes, labels)
+            .map_err(|why| wrong(format!("outputs.{}", self.name), why))
     }
 }
 
 /// Returns the classes with the highest values of each row, highest first. A tensor of one
 /// dimension is one row; otherwise dimension 0 counts the rows.
-fn classify(tensor: &Tensor, classes: usize) -> Result<Tensor, String> {
+fn classify(tensor: &Tensor, classes: usize, labels: &[String]) -> Result<Tensor, String> {
     let values = values(tensor)?;
     let rows = match tensor.shape() {
         [rows, _, ..] => *rows,
@@ -67,7 +68,10 @@ fn classify(tensor: &Tensor, classes: usize) -> Result<Tensor, String> {
             a.is_nan().cmp(&b.is_nan()).then(b.total_cmp(&a))
         });
         let best = order.into_iter().take(count);
-        texts.extend(best.map(|class| format!("{}:{class}", row[class].1)));
+        texts.extend(best.map(|class| match labels.get(class) {
+            Some(label) => format!("{}:{class}:{label}", row[class].1),
+            None => format!("{}:{class}", row[class].1),
+        }));
     }
     let mut data = Vec::new();
     for text in &texts {

@@ -108,7 +108,7 @@ pub(crate) async fn run(
             who.entry.answers();
             return Ok(Outcome {
                 label,
-                tensors: choose(tensors, &request.outputs)?,
+                tensors: choose(&plan, tensors, &request.outputs)?,
                 summary: None,
             });
         }
@@ -134,7 +134,7 @@ pub(crate) async fn run(
     who.entry.answers();
     Ok(Outcome {
         label,
-        tensors: choose(tensors, &request.outputs)?,
+        tensors: choose(&plan, tensors, &request.outputs)?,
         summary: run.summary().cloned(),
     })
 }
@@ -212,6 +212,7 @@ async fn part_of_sequence(
     let tensors = who.guard(within).wait(fed).await?;
     who.entry.answers();
     let label = sequence.label.clone();
+    let plan = Arc::clone(&sequence.run.plan);
     if part.ends || sequence.run.has_ended() {
         hold.done();
     } else {
@@ -219,7 +220,7 @@ async fn part_of_sequence(
     }
     Ok(Outcome {
         label,
-        tensors: choose(tensors, &request.outputs)?,
+        tensors: choose(&plan, tensors, &request.outputs)?,
         summary: None,
     })
 }
@@ -264,7 +265,7 @@ fn check_outputs(wanted: &[WantedOutput], plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Returns the wanted tensors, in the order of the request.
-fn choose(tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure> {
+fn choose(plan: &Plan, tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure> {
     if wanted.is_empty() {
         return Ok(tensors);
     }
@@ -275,7 +276,8 @@ fn choose(tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure>
             let why = format!("the graph sent no packet to its output `{name}`");
             Failure::new(Cause::NoAnswer, why)
         })?;
-        Ok((name.clone(), output.take(tensor)?))
+        let labels = tensors::labels(plan, name);
+        Ok((name.clone(), output.take(tensor, labels)?))
     };
     wanted.iter().map(choose).collect()
 }

@@ -264,6 +264,7 @@ impl SavedGraph {
             text: self.text,
             maker: None,
             beside: Some(subgraphs(self.beside)?.into()),
+            adapters: Vec::new(),
         })
     }
 }

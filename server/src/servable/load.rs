@@ -2,7 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use graphmill_calculators::http::{dialect::Dialect, dialect_table};
+use graphmill_calculators::{
+    http::{dialect::Dialect, dialect_table},
+    llm::LanguageModel,
+};
 use graphmill_engine::{
     Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
 };
@@ -126,9 +129,19 @@ pub(super) fn compile_in_place(
         &entry.file,
         text,
         &entry.base,
-        environment,
+        &with_adapters(entry, environment),
         &Named::default(),
     )
+}
+
+/// Returns the environment of a graph whose language model also gets the adapters that the graph was
+/// given at run time.
+fn with_adapters(entry: &GraphEntry, environment: &Environment) -> Environment {
+    let adapters = entry.adapters.clone();
+    let environment = environment.clone();
+    environment.with_amended::<LanguageModel>(move |spec| {
+        spec.engine.adapters.extend_from_slice(&adapters);
+    })
 }
 
 fn compile_with(
@@ -200,6 +213,7 @@ pub(super) fn compile_entry(
     environment: &Environment,
 ) -> Result<Compiled, String> {
     let (file, base, named) = (&entry.file, &entry.base, Named::default());
+    let environment = &with_adapters(entry, environment);
     let text = match (&entry.text, &entry.maker) {
         (Some(text), _) => Arc::clone(text),
         (None, Some(maker)) => maker.graph()?,

@@ -1,7 +1,7 @@
 //! The models of a graph: their media, context lengths and adapters. A request names an adapter
 //! after its graph, `graph:adapter`, or by its own name.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use graphmill_calculators::{
     embed::EmbeddingModel,
@@ -20,6 +20,9 @@ use super::{Choice, Servable, Servables};
 
 /// Endpoint of graphs that take tensors.
 pub(crate) const INFER: &str = "infer";
+
+/// Endpoints of models that rank. Models with more than two classes do not have them.
+const OF_RANKS: [&str; 3] = [bodies::RERANK, bodies::TEI_RERANK, bodies::SCORE];
 
 /// Tag that Ollama's clients append to names of models: `graph:latest` is the graph.
 pub(crate) const LATEST: &str = "latest";
@@ -88,6 +91,22 @@ impl Servable {
         models.iter().flat_map(names).collect()
     }
 
+    /// Returns true if it was given an adapter of this name at run time.
+    pub(crate) fn was_given(&self, adapter: &str) -> bool {
+        self.entry().adapters.iter().any(|it| it.name == adapter)
+    }
+
+    /// Returns the file of an adapter of its models, if it is loaded.
+    pub(crate) fn adapter_file(&self, adapter: &str) -> Option<PathBuf> {
+        let models = self.resources::<LanguageModel>();
+        models.iter().find_map(|model| {
+            let engine = model.engine();
+            let mut adapters = engine.spec().adapters.iter();
+            let found = adapters.find(|it| it.name == adapter);
+            found.map(|it| it.path.clone())
+        })
+    }
+
     /// Returns the media that each of its language models reads besides text, once they are loaded:
     /// `image`, `audio`.
     pub(crate) fn reads(&self) -> Vec<&'static str> {
@@ -123,6 +142,8 @@ impl Servable {
         }
         let hears = self.reads().contains(&"audio");
         let chats = self.chat_refused().is_none();
+        let models = self.resources::<EmbeddingModel>();
+        let ranks = models.iter().all(|model| model.engine().head().ranks());
         let read = dialect_table::all().filter(|dialect| made.reads(dialect.endpoint()));
         let answered = read.filter(|dialect| {
             let mut routes = dialect.routes().iter();
@@ -134,6 +155,7 @@ impl Servable {
                 // A file field is for sounds.
                 && (hears || dialect.file_field().is_none())
                 && (chats || !is_chat)
+                && (ranks || !OF_RANKS.contains(&dialect.endpoint()))
         });
         let mut all: Vec<_> = answered.map(Dialect::endpoint).collect();
         all.dedup();

@@ -41,6 +41,9 @@ struct ToLoad {
     now: bool,
     /// True if it was not served before, so that it may fail again without blocking the reload.
     may_fail: bool,
+    /// True if its adapters change. If it cannot be loaded, the reload fails, because the new adapters
+    /// are wrong.
+    changes_adapters: bool,
 }
 
 impl<'a> Reload<'a> {
@@ -78,14 +81,19 @@ impl<'a> Reload<'a> {
                 servable.keep_out(BY_OPERATOR);
             }
             let is_independent = servable.is_independent();
+            let changes_adapters = state == Some(StateName::Available)
+                && before.is_some_and(|it| it.entry().adapters != entry.adapters);
             to_load.push(ToLoad {
                 now: match state {
+                    _ if changes_adapters => true,
                     _ if is_independent || stays_out => false,
                     Some(StateName::Available) => true,
                     Some(StateName::Unloaded) => !servable.loads_on_demand(),
                     Some(_) | None => !servable.starts_unloaded(),
                 },
-                may_fail: is_independent || before.is_some_and(|before| !before.stays()),
+                may_fail: !changes_adapters
+                    && (is_independent || before.is_some_and(|before| !before.stays())),
+                changes_adapters,
                 entry,
             });
             match before {
@@ -131,7 +139,10 @@ impl<'a> Reload<'a> {
 
     fn load_all(&self, seen: &mut FileStamps) -> Result<(), Refused> {
         for ToLoad {
-            entry, may_fail, ..
+            entry,
+            may_fail,
+            changes_adapters,
+            ..
         } in self.to_load.iter().filter(|it| it.now)
         {
             let loaded = self.new.load_one(entry);
@@ -139,7 +150,7 @@ impl<'a> Reload<'a> {
             seen.extend(&servable.made().seen);
             if let Err(failed) = loaded
                 && !may_fail
-                && servable.state_name() != StateName::Waiting
+                && (*changes_adapters || servable.state_name() != StateName::Waiting)
             {
                 return Err(Refused {
                     unreadable: false,
@@ -224,6 +235,7 @@ impl<'a> Reload<'a> {
             entry,
             now,
             may_fail,
+            ..
         } in &self.to_load
         {
             let (made, failed) = self.new.check(entry);

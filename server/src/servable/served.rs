@@ -18,10 +18,11 @@ use std::{
 use arc_swap::ArcSwap;
 use graphmill_engine::{FileStamps, Registry};
 use graphmill_grammar::render::{self, Color};
+use graphmill_llm::AdapterSpec;
 use tokio::sync::Notify;
 
 use super::{
-    Keeper, Servables, Settings,
+    Keeper, Servable, Servables, Settings,
     reload::{Reload, ReloadPolicy},
     state::Changed,
 };
@@ -197,11 +198,28 @@ impl Served {
             diagnostics: Vec::new(),
         })?;
         self.reload_with(Some(name), |mut config| {
+            let before = config.clone();
             let graphs = &mut config.graphs;
             let at = graphs.iter().position(|graph| graph.name == name);
             let at = at.unwrap_or(graphs.len());
             graphs.retain(|graph| graph.name != name);
             graphs.splice(at..at, entries);
+            config.keep_adapters(&before);
+            config
+        })
+    }
+
+    /// Loads a graph again, after `change` has changed the adapters that it was given at run time.
+    pub(crate) fn change_adapters(
+        &self,
+        graph: &Servable,
+        change: impl FnOnce(&mut Vec<AdapterSpec>),
+    ) -> Result<Changes, Refused> {
+        self.reload_with(Some(graph.graph()), |mut config| {
+            let mut graphs = config.graphs.iter_mut();
+            if let Some(entry) = graphs.find(|entry| entry.id() == graph.name()) {
+                change(&mut entry.adapters);
+            }
             config
         })
     }
@@ -267,11 +285,12 @@ impl Served {
         only: Option<&str>,
         change: impl FnOnce(Config) -> Config,
     ) -> Result<(Arc<Servables>, Changes), Refused> {
-        let config = match (&self.config_path, &self.lister) {
+        let mut config = match (&self.config_path, &self.lister) {
             (Some(path), _) => read(path)?,
             (None, Some(lister)) => lister.list(),
             (None, None) => old.config.clone(),
         };
+        config.keep_adapters(&old.config);
         let config = change(config);
         config.places.iter().for_each(|place| seen.look(place));
         let (new, changes) = Reload::new(old, config, seen, only).load(seen, self.policy)?;

@@ -48,6 +48,9 @@ pub(crate) struct Described {
     /// Order of the dimensions of an image input, for clients.
     #[serde(default)]
     pub(crate) format: ImageFormat,
+    /// Names of the classes of an output that has a value for each class.
+    #[serde(default)]
+    label: Vec<String>,
 }
 
 /// The order of an image's dimensions.
@@ -100,6 +103,20 @@ impl Declared {
         let mut outputs = self.output.iter();
         let found = outputs.find(|it| it.format != ImageFormat::None);
         found.map(|it| it.name.as_str())
+    }
+
+    /// Returns the first input that has labels, which are for outputs.
+    pub(super) fn labeled_input(&self) -> Option<&str> {
+        let mut inputs = self.input.iter();
+        let found = inputs.find(|it| !it.label.is_empty());
+        found.map(|it| it.name.as_str())
+    }
+
+    /// Returns the names of the classes of the output of this name in requests.
+    pub(super) fn labels(&self, name: &str) -> &[String] {
+        let mut outputs = self.output.iter();
+        let found = outputs.find(|described| described.name == name);
+        found.map_or(&[], |described| described.label.as_slice())
     }
 
     /// Returns the declared input streams and output streams.

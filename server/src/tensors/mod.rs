@@ -9,7 +9,7 @@ pub(crate) use declared::Declared;
 use declared::Described;
 pub(crate) use declared::ImageFormat;
 pub(crate) use ports::{
-    Port, foreign_input, input_name, input_stream, inputs, is_served, max_batch_size, output_name,
-    outputs, response_cache, takes_tensors, to_packet, to_tensor,
+    Port, foreign_input, input_name, input_stream, inputs, is_served, labels, max_batch_size,
+    output_name, outputs, response_cache, takes_tensors, to_packet, to_tensor,
 };
 pub(crate) use response_cache::{CacheUse, Key, ResponseCache, key};

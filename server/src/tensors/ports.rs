@@ -107,6 +107,12 @@ pub(crate) fn max_batch_size(plan: &Plan) -> u32 {
     declared.map_or(0, |declared| declared.max_batch_size)
 }
 
+/// Returns the declared names of the classes of an output; they can be fewer than the classes.
+pub(crate) fn labels<'a>(plan: &'a Plan, output: &str) -> &'a [String] {
+    let declared = plan.attached::<Declared>();
+    declared.map_or(&[], |declared| declared.labels(output))
+}
+
 /// Returns the inputs of a graph with their tensors.
 pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
     let declared = plan.attached::<Declared>();
@@ -166,6 +172,11 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
         if let Some(name) = declared.formatted_output() {
             return Err(format!(
                 "TensorOptions has a `format` for the output `{name}`, but only inputs can have one"
+            ));
+        }
+        if let Some(name) = declared.labeled_input() {
+            return Err(format!(
+                "TensorOptions has a `label` of the input `{name}`, but only outputs can have labels"
             ));
         }
         let unknown = inputs.find(|name| !plan.graph_inputs().any(|input| input == *name));

@@ -10,7 +10,7 @@ use graphmill_calculators::{
         Completions,
         dialect::{Purpose, Target},
     },
-    payload::{HttpRequestPayload, HttpResponse, JsonBody},
+    payload::{HttpRequestPayload, HttpResponse, JsonBody, NamedAdapter},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -89,7 +89,7 @@ pub(super) async fn complete(
     let payload = HttpRequestPayload {
         body,
         json: Some(Arc::new(json)),
-        adapter: ready.adapter.clone(),
+        adapters: NamedAdapter::list(ready.adapter.clone()),
         ..HttpRequestPayload::new(who.entry.path.clone(), target)
     };
     // Before the answer's end is sent: the next request may follow at once.

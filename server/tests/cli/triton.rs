@@ -45,6 +45,18 @@ backend: "llamacpp"
 parameters { key: "max_num_seqs" value { string_value: "3" } }
 "#;
 
+/// Names of the first classes of digits.
+const LABELS: [&str; 8] = [
+    "none",
+    "one",
+    "a \"pair\"",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+];
+
 /// The configuration that tutorials show.
 const TORCH: &str = r#"name: "my_llm_model"
 platform: "pytorch_libtorch" # Specify the backend
@@ -87,12 +99,18 @@ fn infer(server: &Server, model: &str, input: &str, rows: usize) -> Value {
 
 #[test]
 fn models_and_ensembles_of_a_repository_are_served() {
+    let digits = DIGITS.replace(
+        "dims: [ 10 ]",
+        "dims: [ 10 ] label_filename: \"labels.txt\"",
+    );
     let root = repository(&[
-        ("digits", DIGITS),
+        ("digits", &digits),
         ("both", ENSEMBLE),
         ("text", TEXT),
         ("torch", TORCH),
     ]);
+    let labels = root.path().join("digits/labels.txt");
+    fs::write(labels, LABELS.join("\n")).expect("writable");
     let mut server = Server::start(&["--model-repository", path(root.path())], |_| ());
     let log = server.says("ready after");
     assert!(log.contains("`optimization` has no effect"), "{log}");
@@ -134,9 +152,11 @@ fn models_and_ensembles_of_a_repository_are_served() {
     assert_eq!(classes["shape"], json!([2, 3]), "{classes}");
     let mut best: Vec<usize> = (0..10).collect();
     best.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-    let best = best[..3]
-        .iter()
-        .map(|class| json!(format!("{:.6}:{class}", scores[*class] as f32)));
+    let best = best[..3].iter().map(|class| {
+        let label = LABELS.get(*class).map(|label| format!(":{label}"));
+        let (score, label) = (scores[*class] as f32, label.unwrap_or_default());
+        json!(format!("{score:.6}:{class}{label}"))
+    });
     let best: Vec<Value> = best.collect();
     assert_eq!(classes["data"].as_array().expect("a list")[..3], best);
     body["outputs"][0]["parameters"] = json!({"classification": "3"});
@@ -603,6 +623,18 @@ fn what_a_configuration_cannot_say_is_refused_at_its_place() {
         (
             DIGITS.replace("dims: [ 10 ]", "dims: [ 0 ]"),
             "neither -1 nor above 0",
+        ),
+        (
+            DIGITS.replace("dims: [ 10 ]", "dims: 10 label_filename: \"none.txt\""),
+            "`label_filename` of `scores` cannot be read",
+        ),
+        (
+            DIGITS.replace("dims: [ 10 ]", "dims: 10 label_filename: \"../x\""),
+            "leads out of the folder",
+        ),
+        (
+            DIGITS.replace("format: FORMAT_NCHW", "label_filename: \"config.pbtxt\""),
+            "`label_filename` is for outputs",
         ),
         (
             ENSEMBLE.replace(lost, ""),

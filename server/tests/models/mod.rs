@@ -3,7 +3,7 @@
 mod changed;
 mod damaged;
 mod fuzz;
-mod gguf;
+pub(crate) mod gguf;
 #[cfg(target_os = "linux")]
 mod resident;
 mod server;

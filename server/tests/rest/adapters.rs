@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::rest::support::{CHAT, Setup, TestServer, engine_numbers, question, streamed};
 
 /// The published graph with two adapters of a scripted model, which moves letters on by the
-/// adapter's number.
+/// adapter's number times its scale.
 async fn server() -> TestServer {
     let options = "max_num_seqs: 4 \
-        lora_adapters { name: \"one\" path: \"one.gguf\" } lora_adapters { path: \"adapters/two.gguf\" scale: 0.5 }";
+        lora_adapters { name: \"one\" path: \"one.gguf\" } lora_adapters { path: \"adapters/two.gguf\" scale: 1.5 }";
     let graph = CHAT.replace("max_num_seqs: 4", options);
     let script = json!({ "name": "scripted", "replies": [{ "text": "abc" }] });
     let setup = Setup::new().graph("chat", &graph).script(&script);
@@ -29,8 +29,8 @@ async fn requests_choose_an_adapter_by_their_model() {
         ("chat", "abc"),
         ("chat:one", "bcd"),
         ("one", "bcd"),
-        ("chat:two", "cde"),
-        ("two", "cde"),
+        ("chat:two", "def"),
+        ("two", "def"),
     ] {
         let answer = answer(&server, model).await;
         assert_eq!(answer["choices"][0]["message"]["content"], text, "{answer}");

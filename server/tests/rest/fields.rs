@@ -7,11 +7,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use graphmill_dialects::{
     bodies::{
-        CHAT, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, ENCODE, GENERATE,
+        CHAT, CLASSIFY, COMPACT, COMPLETIONS, DETOKENIZE, EMBED, EMBEDDINGS, ENCODE, GENERATE,
         GENERATE_STREAM, INTERACTIVE, LLAMA_COMPLETION, LLAMA_EMBEDDING, LLAMA_INFILL, MESSAGES,
         OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_EMBEDDINGS, OLLAMA_GENERATE, OPENLLM, OPENLLM_STREAM,
-        POOLING, RERANK, RESPONSES, SCORE, SIMILARITY, TEI_EMBED, TEI_RERANK, TGI, TGI_EITHER,
-        TGI_STREAM, TOKENIZE, TRANSCRIPTIONS,
+        POOLING, PREDICT, RERANK, RESPONSES, SCORE, SIMILARITY, TEI_EMBED, TEI_RERANK, TGI,
+        TGI_EITHER, TGI_STREAM, TOKENIZE, TRANSCRIPTIONS,
     },
     schema,
 };
@@ -55,7 +55,7 @@ pub(crate) async fn server() -> TestServer {
 }
 
 /// A graph with one of the shipped models that embed and rank.
-fn shipped(graph: &str) -> String {
+pub(crate) fn shipped(graph: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let text = std::fs::read_to_string(format!("{root}/graphs/{graph}/graph.pbtxt"));
     text.expect("a graph")
@@ -94,6 +94,8 @@ pub(crate) fn good(endpoint: &str) -> Value {
         DETOKENIZE => json!({ "model": "chat", "tokens": [72, 105] }),
         EMBEDDINGS | POOLING | OLLAMA_EMBED => json!({ "model": "embed", "input": "Hi" }),
         EMBED => json!({ "model": "embed", "texts": ["Hi"] }),
+        CLASSIFY => json!({ "model": "rank", "input": "Hi" }),
+        PREDICT => json!({ "model": "rank", "inputs": "Hi" }),
         SCORE => json!({ "model": "rank", "text_1": "Hi", "text_2": ["Hello!", "Bye!"] }),
         RERANK => json!({ "model": "rank", "query": "Hi", "documents": ["Hello!", "Bye!"] }),
         TGI | TGI_STREAM | TGI_EITHER => {
@@ -160,6 +162,8 @@ async fn what_is_refused_is_named() {
         RERANK,
         POOLING,
         SCORE,
+        CLASSIFY,
+        PREDICT,
         TGI,
         TGI_STREAM,
         TGI_EITHER,

@@ -320,9 +320,9 @@ async fn what_is_refused_is_told_as_hugging_face_tells_it() {
         (
             "/predict",
             json!({ "inputs": "a" }),
-            501,
-            "unsupported",
-            "classification",
+            404,
+            "invalid_request_error",
+            "answers at `/predict`",
         ),
         (
             "/embed_sparse",

@@ -442,8 +442,8 @@ async fn a_request_names_adapters_by_their_numbers() {
         let body = json!({ "model": model, "prompt": "<|im_start|>assistant\n", "n_predict": 3, "lora": lora });
         post(&server, "/completion", body).await
     };
-    // The scripted model moves letters on by the adapter's number.
-    let (usual, two) = ("abc", "cde");
+    // The scripted model moves letters on by the adapter's number times its scale.
+    let (usual, one, two) = ("abc", "bcd", "cde");
     for (model, lora, text) in [
         (
             "chat",
@@ -452,11 +452,20 @@ async fn a_request_names_adapters_by_their_numbers() {
         ),
         (
             "chat",
-            json!([{ "id": 0, "scale": 0 }, { "id": 1, "scale": 0.5 }]),
+            json!([{ "id": 0, "scale": 0 }, { "id": 1, "scale": 1 }]),
             two,
         ),
-        ("chat:two", json!([{ "id": 1, "scale": 0.5 }]), two),
-        ("chat:two", json!([]), two),
+        (
+            "chat",
+            json!([{ "id": 0, "scale": 1 }, { "id": 1, "scale": 0.5 }]),
+            two,
+        ),
+        ("chat", json!([{ "id": 0, "scale": 2 }]), two),
+        ("chat", json!([{ "id": 1, "scale": -0.5 }]), "zab"),
+        ("chat:two", json!([{ "id": 1, "scale": 1 }]), two),
+        ("chat:two", json!([{ "id": 1, "scale": 0 }]), usual),
+        ("chat:two", json!([{ "id": 0, "scale": 0 }]), one),
+        ("chat:two", json!([]), one),
     ] {
         let answer = ask(model, lora.clone()).await.json();
         assert_eq!(answer["content"], text, "{lora}");
@@ -464,10 +473,10 @@ async fn a_request_names_adapters_by_their_numbers() {
     for (model, lora, param) in [
         ("chat", json!([{ "id": 2, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": -1, "scale": 1 }]), "lora[0].id"),
-        ("chat", json!([{ "id": 1, "scale": 1 }]), "lora[0].scale"),
+        ("chat", json!([{ "id": 1, "scale": 1e39 }]), "lora[0].scale"),
         (
             "chat",
-            json!([{ "id": 0, "scale": 1 }, { "id": 1, "scale": 0.5 }]),
+            json!([{ "id": 0, "scale": 1 }, { "id": 0, "scale": 0.5 }]),
             "lora[1].id",
         ),
         (

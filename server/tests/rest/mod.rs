@@ -9,6 +9,8 @@ mod bodies;
 mod cancel;
 mod chains;
 mod chat;
+#[cfg(all(unix, feature = "llama"))]
+mod classes;
 mod collector;
 mod command_line;
 mod connections;
@@ -37,6 +39,8 @@ mod llama_server;
 mod lmdeploy;
 mod loading;
 mod logging;
+#[cfg(all(unix, feature = "llama"))]
+mod lora;
 #[cfg(feature = "vision")]
 mod media;
 #[cfg(feature = "vision")]

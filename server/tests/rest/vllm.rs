@@ -124,20 +124,9 @@ async fn the_server_tells_its_load_and_its_version() {
         server.get("/server_info").await.json()["version"],
         version["version"]
     );
-    for (path, why) in [
-        ("/classify", "no model classifies"),
-        ("/v1/load_lora_adapter", "`lora_adapters`"),
-        ("/v1/unload_lora_adapter", "`lora_adapters`"),
-    ] {
-        let reply = post(
-            &server,
-            path,
-            &json!({ "lora_name": "a", "lora_path": "b" }),
-        )
-        .await;
-        assert_eq!(reply.status, 501, "{path}: {}", reply.text);
-        assert!(reply.text.contains(why), "{path}: {}", reply.text);
-    }
+    let reply = post(&server, "/generative_scoring", &json!({})).await;
+    assert_eq!(reply.status, 501, "{}", reply.text);
+    assert!(reply.text.contains("`logprobs`"), "{}", reply.text);
 }
 
 /// A server with one script.

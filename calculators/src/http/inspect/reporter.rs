@@ -146,7 +146,7 @@ impl PromptReporter {
                 let engine = self.model.engine();
                 explain::check(&engine, &effective.params)?;
                 let rendered = tokens::rendered(&self.model, &prompts, &tokens)?;
-                let (salt, adapter) = (&effective.params.cache_salt, &effective.params.adapter);
+                let (salt, adapters) = (&effective.params.cache_salt, &effective.params.adapters);
                 for (index, prompt) in tokens.0.into_iter().enumerate() {
                     let sender = cx.sender(io.previews);
                     let answer = move |preview| {
@@ -154,13 +154,7 @@ impl PromptReporter {
                         sender.send((index, preview)).ok();
                     };
                     engine
-                        .preview(
-                            prompt.tokens,
-                            &prompt.tiles,
-                            salt,
-                            adapter.as_deref(),
-                            answer,
-                        )
+                        .preview(prompt.tokens, &prompt.tiles, salt, adapters, answer)
                         .map_err(llm::refused)?;
                 }
                 let explanation = Explanation {

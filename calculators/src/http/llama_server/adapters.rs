@@ -2,21 +2,20 @@
 
 use graphmill_dialects::bodies::{LLAMA_COMPLETION, llama_server::Adapters};
 use graphmill_engine::Result;
-use graphmill_llm::{AdapterSpec, Number};
+use graphmill_llm::{AdapterSpec, NamedAdapter, Number, backend::MAX_ADAPTERS};
 use serde_json::json;
 
 use crate::http::fields::{self, invalid};
 use crate::payload::JsonBody;
 
-/// Returns the number of the adapter that a request asks for, if it asks for one. An adapter has
-/// one scale, because llama.cpp computes all sequences of an adapter together.
-pub(super) fn asked(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Option<usize>> {
+/// Reads the adapters that a request lists, each with its scale, which may be 0.
+pub(super) fn read(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Vec<NamedAdapter>> {
     let Some(lora) = body.get("lora")? else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let alone = JsonBody::of_value(&json!({ "lora": lora }))?;
     let Adapters { lora } = fields::read(LLAMA_COMPLETION, &alone)?.take()?;
-    let mut asked = None;
+    let (mut read, mut applied) = (Vec::new(), 0);
     for (index, wanted) in lora.iter().enumerate() {
         let place = |field: &str| format!("lora[{index}].{field}");
         let adapter = adapters.get(wanted.id as usize).ok_or_else(|| {
@@ -26,21 +25,21 @@ pub(super) fn asked(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Option<
             );
             invalid(place("id"), why)
         })?;
-        let scale = adapter.scale.get();
-        if wanted.scale == 0.0 {
-            continue;
+        if lora[..index].iter().any(|other| other.id == wanted.id) {
+            return Err(invalid(place("id"), "names an adapter for the second time"));
         }
-        if Number::new(wanted.scale) != Some(adapter.scale) {
-            let why = format!("must be {scale}, as in the graph, or 0");
-            return Err(invalid(place("scale"), why));
+        let scale = Number::new(wanted.scale)
+            .ok_or_else(|| invalid(place("scale"), "must be a finite number"))?;
+        applied += usize::from(scale.get() != 0.0);
+        if applied > MAX_ADAPTERS {
+            let why =
+                format!("names one too many: a text can have at most {MAX_ADAPTERS} adapters");
+            return Err(invalid(place("id"), why));
         }
-        if asked.is_some_and(|other| other != wanted.id) {
-            return Err(invalid(
-                place("id"),
-                "names a second adapter, but a text can have only one",
-            ));
-        }
-        asked = Some(wanted.id);
+        read.push(NamedAdapter {
+            name: adapter.name.as_str().into(),
+            scale: Some(scale),
+        });
     }
-    Ok(asked.map(|id| id as usize))
+    Ok(read)
 }

@@ -13,7 +13,7 @@ use graphmill_dialects::{
     bodies::{LLAMA_COMPLETION, LLAMA_EMBEDDING, LLAMA_INFILL},
 };
 use graphmill_engine::Result;
-use graphmill_llm::AdapterSpec;
+use graphmill_llm::{AdapterSpec, NamedAdapter};
 use serde_json::{Map, Value};
 
 use super::{
@@ -92,11 +92,11 @@ impl Dialect for LlamaServer {
         Place::Bare
     }
 
-    fn adapter(&self, body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Option<usize>> {
+    fn adapters(&self, body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Vec<NamedAdapter>> {
         if self.endpoint == LLAMA_EMBEDDING {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        adapters::asked(body, adapters)
+        adapters::read(body, adapters)
     }
 }
 

@@ -227,7 +227,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     let tells = told::read(dialect, &mut fields, stream)?;
     let mut repeated = std::mem::take(&mut own.repeated);
     let mut params = params::read(&mut fields, own, &settings, defaults, &json.allowance())?;
-    params.adapter.clone_from(&payload.adapter);
+    params.adapters.clone_from(&payload.adapters);
     params.token_ids = tells.return_token_ids;
     params.prompt_logprobs = tells.prompt_logprobs;
     told::check(&params)?;
@@ -247,7 +247,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         }
         chat.partner = Some(Partner {
             salt: params.cache_salt.clone(),
-            adapter: params.adapter.clone(),
+            adapters: params.adapters.clone(),
         });
         params.demands_call = chat.tool_choice != ToolChoice::Auto;
     }

@@ -212,9 +212,9 @@ impl Kept {
 
 /// Returns the bytes that an entry takes.
 fn size(partner: &Partner, text: &str, known: &Known) -> usize {
-    let adapter = partner.adapter.as_deref().map_or(0, str::len);
+    let adapters: usize = partner.adapters.iter().map(|it| it.name.len()).sum();
     let (tokens, specials) = (size_of_val(&*known.tokens), size_of_val(&*known.specials));
-    OVERHEAD + partner.salt.len() + adapter + text.len() + tokens + specials
+    OVERHEAD + partner.salt.len() + adapters + text.len() + tokens + specials
 }
 
 /// Returns the common beginning of two texts.

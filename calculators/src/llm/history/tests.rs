@@ -83,7 +83,7 @@ fn fresh(text: &str) -> Vec<Token> {
 fn partner(salt: &str) -> Partner {
     Partner {
         salt: salt.into(),
-        adapter: None,
+        adapters: Arc::default(),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::model::PairForm;
 use crate::model::info::BackendInfo;
 use crate::model::vocab::Vocab;
+use crate::model::{Head, PairForm};
 use crate::protocol::Token;
 use crate::spec::Pooling;
 
@@ -32,6 +32,11 @@ pub trait EmbeddingBackend {
     /// Devices, kernels and effective values, for display.
     fn info(&self) -> BackendInfo {
         BackendInfo::default()
+    }
+
+    /// Returns the classes of the head of a model that ranks. They do not change.
+    fn head(&self) -> Head {
+        Head::default()
     }
 
     /// Computes the texts and appends the numbers of each to `out`, in the order of the texts.

@@ -3,7 +3,7 @@
 
 use std::num::NonZero;
 
-use super::{Adapter, Decoded, Slot};
+use super::{Adapters, Decoded, Slot};
 use crate::protocol::Token;
 
 /// Longest sound that a projector may have to encode at once, in seconds. For projectors that do
@@ -91,6 +91,6 @@ pub struct BatchImage<'a> {
     pub slot: Slot,
     /// True if the logits after the last of these positions are read.
     pub logits: bool,
-    /// LoRA adapter, as in [`BatchToken::adapter`](super::BatchToken::adapter).
-    pub adapter: Option<Adapter>,
+    /// LoRA adapters, as in [`BatchToken::adapters`](super::BatchToken::adapters).
+    pub adapters: Adapters,
 }

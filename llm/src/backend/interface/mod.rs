@@ -7,11 +7,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+mod adapters;
 mod decoded;
 mod embedding;
 mod images;
 mod saved;
 
+pub use adapters::{Adapter, Adapters, MAX_ADAPTERS};
 pub use decoded::{Bitmap, Decoded, Sound};
 pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
 pub(crate) use embedding::{LoadedEmbedding, ServeEmbedding};
@@ -26,10 +28,6 @@ use crate::protocol::Token;
 /// A place for one sequence in the backend's KV cache, numbered from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
-
-/// An adapter of the spec, numbered from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Adapter(pub u32);
 
 /// Limits of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,8 +92,8 @@ pub struct BatchToken {
     /// True if the hidden state after this token will be read. MTP layers and EAGLE3 models draft
     /// from it.
     pub hidden: bool,
-    /// LoRA adapter applied to the weights; the same for all tokens of a slot.
-    pub adapter: Option<Adapter>,
+    /// LoRA adapters applied to the weights; the same for all tokens of a slot.
+    pub adapters: Adapters,
 }
 
 /// Drafted tokens that a batch may hold behind a sequence's last token. Their cells are removed

@@ -33,8 +33,7 @@ pub(super) fn load<'a>(
         let file = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| refused("the path has a NUL character".to_owned()))?;
         let changing = &weights.layout.creating;
-        let scale = adapter.scale.get();
-        let (loaded, heard) = ffi::listen(|| Adapter::load(&weights.model, changing, &file, scale));
+        let (loaded, heard) = ffi::listen(|| Adapter::load(&weights.model, changing, &file));
         loaded.ok_or_else(|| {
             let complaint = heard.complaint();
             refused(complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned()))

@@ -11,11 +11,12 @@ use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
 use super::{device_memory, devices, log_lines, plan, weights_info};
 use crate::backend::interface::{
-    BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding, Slot,
+    Adapters, BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
+    Slot,
 };
-use crate::model::PairForm;
 use crate::model::info::{BackendInfo, ComputeInfo, Mebibytes};
 use crate::model::vocab::Vocab as _;
+use crate::model::{Head, PairForm};
 use crate::protocol::{LoadError, Token};
 use crate::room;
 use crate::spec::{Device, EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
@@ -54,9 +55,6 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
         path: spec.model.clone(),
         message: "llama.cpp does not pool its output".to_owned(),
     })?;
-    let score = (pooling == Pooling::Rank)
-        .then(|| Score::of(spec, &weights.model, width.get()))
-        .transpose()?;
     let mut buffers = weights.layout.buffers.clone();
     buffers.extend(log_lines::buffers(&heard.lines));
     let info = BackendInfo {
@@ -88,11 +86,11 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
             context_length: lengths.context,
             batch_tokens: spec.max_num_batched_tokens,
             max_sequences: lengths.sequences(),
-            width: score.map_or(width.get(), |_| 1) as u32,
+            width: width.get() as u32,
             pooling,
         },
         width,
-        score,
+        head: head(&weights.model),
         info,
         batch: Vec::new(),
     };
@@ -283,11 +281,19 @@ fn create<'a>(
     };
     let pool = ThreadPool::new(&threads.pool)
         .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
-    let mappings = &weights.layout.mappings;
-    let creating = weights.layout.lock();
-    let (context, heard) =
-        ffi::listen(|| Context::new(&weights.model, params, None, pool, Vec::new(), mappings));
-    drop(creating);
+    let layout = &weights.layout;
+    let (context, heard) = ffi::listen(|| {
+        let (mappings, creating) = (&layout.mappings, &layout.creating);
+        Context::new(
+            &weights.model,
+            params,
+            None,
+            pool,
+            Vec::new(),
+            mappings,
+            creating,
+        )
+    });
     match context {
         Some(context) => Ok((context, heard)),
         None => Err(refused(heard.complaint().unwrap_or_else(|| {
@@ -325,39 +331,12 @@ fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
     )
 }
 
-/// Rules that turn the output of a ranking head into a score from 0 to 1.
-#[derive(Clone, Copy, Debug)]
-enum Score {
-    /// One logit; the score is its sigmoid.
-    Logit,
-    /// The logits of "does not answer" and "answers"; the score is the sigmoid of their difference.
-    Logits,
-    /// A probability of "answers", followed by others.
-    Probability,
-}
-
-impl Score {
-    fn of(spec: &EmbeddingSpec, model: &Model, width: usize) -> Result<Self, LoadError> {
+/// Returns the classes of a model's head.
+fn head(model: &Model) -> Head {
+    Head {
+        labels: model.class_labels().into(),
         // llama.cpp ends the heads of these with a softmax.
-        let is_probability = matches!(model.architecture().as_str(), "qwen3" | "qwen3vl");
-        match width {
-            _ if is_probability => Ok(Self::Probability),
-            1 => Ok(Self::Logit),
-            2 => Ok(Self::Logits),
-            _ => Err(LoadError::Model {
-                path: spec.model.clone(),
-                message: format!("its head has {width} classes, and a ranking head has one or two"),
-            }),
-        }
-    }
-
-    fn from(self, numbers: &[f32]) -> f32 {
-        let sigmoid = |logit: f32| 1.0 / (1.0 + (-logit).exp());
-        match self {
-            Self::Logit => sigmoid(numbers[0]),
-            Self::Logits => sigmoid(numbers[1] - numbers[0]),
-            Self::Probability => numbers[0],
-        }
+        is_probability: matches!(model.architecture().as_str(), "qwen3" | "qwen3vl"),
     }
 }
 
@@ -366,8 +345,7 @@ struct LlamaEmbedding<'a> {
     context: Context<'a>,
     capacity: EmbeddingCapacity,
     width: SequenceWidth,
-    /// Set for a model that ranks.
-    score: Option<Score>,
+    head: Head,
     info: BackendInfo,
     batch: Vec<BatchToken>,
 }
@@ -381,6 +359,10 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
         self.info.clone()
     }
 
+    fn head(&self) -> Head {
+        self.head.clone()
+    }
+
     fn compute(&mut self, texts: &[&[Token]], out: &mut Vec<f32>) -> Result<(), String> {
         self.batch.clear();
         for (slot, text) in (0..).map(Slot).zip(texts) {
@@ -390,7 +372,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
                 slot,
                 logits: true,
                 hidden: false,
-                adapter: None,
+                adapters: Adapters::default(),
             });
             self.batch.extend(tokens);
         }
@@ -398,11 +380,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
         if computed.is_ok() {
             for sequence in 0..texts.len() as u32 {
                 let numbers = self.context.sequence_output(sequence, self.width);
-                match (self.score, numbers) {
-                    (None, numbers) => out.extend_from_slice(numbers.unwrap_or_default()),
-                    (Some(score), Some(numbers)) => out.push(score.from(numbers)),
-                    (Some(_), None) => {}
-                }
+                out.extend_from_slice(numbers.unwrap_or_default());
             }
         }
         self.context.forget();

@@ -286,15 +286,15 @@ impl Backend for LlamaCpp<'_> {
         images: &[BatchImage<'_>],
         rows: &mut Vec<f32>,
     ) -> Result<(), DecodeError> {
-        // A pass is computed with one adapter, and a tile that looks ahead needs a pass of its own.
-        // If a pass fails, the caller frees the cells of the passes before it.
+        // A pass is computed with the same adapters, and a tile that looks ahead needs a pass of its
+        // own. If a pass fails, the caller frees the cells of the passes before it.
         let apart = self.apart;
         let together = |one: &BatchImage<'_>, next: &BatchImage<'_>| {
             let is_whole = one.tile.looks_ahead || next.tile.looks_ahead;
-            one.adapter == next.adapter && !is_whole && !apart
+            one.adapters == next.adapters && !is_whole && !apart
         };
         for images in images.chunk_by(together) {
-            self.context.use_adapter(images[0].adapter);
+            self.context.use_adapters(images[0].adapters);
             self.context.decode_images(images)?;
             if images.iter().any(|image| image.logits) {
                 rows.extend_from_slice(self.context.logits());

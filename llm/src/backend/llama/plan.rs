@@ -222,8 +222,7 @@ impl<'a> ContextPlan<'a> {
             .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
         let params = self.params(spec);
         let adapters = adapters::load(spec, weights)?;
-        let mappings = &weights.layout.mappings;
-        let creating = weights.layout.lock();
+        let layout = &weights.layout;
         let (context, heard) = ffi::listen(|| {
             Context::new(
                 &weights.model,
@@ -231,10 +230,10 @@ impl<'a> ContextPlan<'a> {
                 self.drafts_for.clone(),
                 threads,
                 adapters,
-                mappings,
+                &layout.mappings,
+                &layout.creating,
             )
         });
-        drop(creating);
         match context {
             Some(mut context) => {
                 if let Some(hidden) = &self.hidden {

@@ -13,7 +13,7 @@
 //! occurs in the text before that turn. Without such a reply it repeats the last user message if
 //! that is in `ChatML`, and fails otherwise. Outside of a turn it counts: the next byte is the last
 //! one plus one. With the first adapter of its spec it goes one letter further in the alphabet for
-//! each letter of a reply, with the second two, and so on.
+//! each letter of a reply, with the second two, and so on, each times its scale.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ pub use script::{Reply, Script, Then};
 use vocab::ByteVocab;
 
 use super::{
-    Adapter, Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout, Reuse,
-    SaveError, SavedCells, SavedPart, Slot,
+    Adapters, Backend, BatchToken, Capacity, Checkpoint, DecodeError, DraftSupport, KvLayout,
+    Reuse, SaveError, SavedCells, SavedPart, Slot,
 };
 use crate::model::files::FileState;
 use crate::model::info::BackendInfo;
@@ -60,6 +60,8 @@ pub struct ScriptedBackend {
     slots: Vec<Held>,
     cells: Vec<Cell>,
     free_cells: Vec<usize>,
+    /// Sets of adapters that cells were computed with. Saved cells have an index into this list.
+    adapters: Vec<Adapters>,
     steps: u64,
     logits: Vec<f32>,
     /// True if the next call panics, too.
@@ -80,12 +82,12 @@ struct Held {
 struct Cell {
     token: Token,
     position: u32,
-    adapter: Option<Adapter>,
+    /// Index into [`ScriptedBackend::adapters`].
+    adapters: usize,
     slots: u32,
 }
 
-/// Bytes of a saved cell in each plane: its token, its position, and its adapter's number. Adapters
-/// count from 1 here, and 0 is no adapter.
+/// Bytes of a saved cell in each plane: its token, its position, and the index of its adapters.
 const SAVED_ROWS: [u32; 3] = [4, 4, 4];
 /// Default budget for saved cells, in bytes of host memory.
 const HOST_CACHE_BYTES: u64 = 1 << 20;
@@ -137,6 +139,7 @@ impl ScriptedBackend {
             slots: vec![Held::default(); capacity.max_sequences as usize],
             cells: Vec::new(),
             free_cells: Vec::new(),
+            adapters: Vec::new(),
             steps: 0,
             logits: Vec::new(),
             dies: AtomicBool::new(false),
@@ -178,11 +181,16 @@ impl ScriptedBackend {
     }
 
     /// Puts a token at a position of a slot that has none there.
-    fn fill(&mut self, slot: Slot, position: u32, token: Token, adapter: Option<Adapter>) {
+    fn fill(&mut self, slot: Slot, position: u32, token: Token, adapters: Adapters) {
+        let known = self.adapters.iter().position(|it| *it == adapters);
+        let adapters = known.unwrap_or_else(|| {
+            self.adapters.push(adapters);
+            self.adapters.len() - 1
+        });
         let cell = Cell {
             token,
             position,
-            adapter,
+            adapters,
             slots: 1,
         };
         let index = if let Some(index) = self.free_cells.pop() {
@@ -228,14 +236,14 @@ impl ScriptedBackend {
         tokens.flat_map(|token| token.to_le_bytes()).collect()
     }
 
-    /// Returns all tokens of a slot. Each must have a cell that was computed with this adapter.
-    fn history(&self, slot: Slot, adapter: Option<Adapter>) -> &[Token] {
+    /// Returns all tokens of a slot. Each must have a cell that was computed with these adapters.
+    fn history(&self, slot: Slot, adapters: Adapters) -> &[Token] {
         let held = &self.slots[slot.0 as usize];
         for cell in &held.cells {
             let cell = cell.expect("a token needs the cells of all tokens before it");
             assert_eq!(
-                self.cells[cell].adapter, adapter,
-                "cells of one adapter are of no use to another"
+                self.adapters[self.cells[cell].adapters], adapters,
+                "cells of some adapters are of no use to others"
             );
         }
         &held.tokens
@@ -288,10 +296,10 @@ impl Backend for ScriptedBackend {
                 entry.position as usize,
                 "a token must follow its slot's last cell"
             );
-            self.fill(entry.slot, entry.position, entry.token, entry.adapter);
+            self.fill(entry.slot, entry.position, entry.token, entry.adapters);
             if entry.logits {
-                let history = self.history(entry.slot, entry.adapter);
-                let token = self.next_token(history, entry.adapter)?;
+                let history = self.history(entry.slot, entry.adapters);
+                let token = self.next_token(history, entry.adapters)?;
                 let row = self.logits.len();
                 self.logits.resize(row + self.vocab.n_vocab(), 0.0);
                 self.logits[row + token as usize] = 20.0;
@@ -350,10 +358,9 @@ impl Backend for ScriptedBackend {
                 .collect();
             let tokens = cells.iter().flat_map(|cell| cell.token.to_le_bytes());
             let positions = cells.iter().flat_map(|cell| cell.position.to_le_bytes());
-            let adapters = cells.iter().flat_map(|cell| {
-                let number = cell.adapter.map_or(0, |adapter| adapter.0 + 1);
-                number.to_le_bytes()
-            });
+            let adapters = cells
+                .iter()
+                .flat_map(|cell| (cell.adapters as u32).to_le_bytes());
             let bytes = tokens.chain(positions).chain(adapters).collect();
             SavedCells::new(Arc::from(SAVED_ROWS), piece.len() as u32, bytes)
         };
@@ -385,10 +392,10 @@ impl Backend for ScriptedBackend {
                     .collect()
             };
             let cells = numbers(planes[0]).into_iter().zip(numbers(planes[1]));
-            for ((token, saved_at), adapter) in cells.zip(numbers(planes[2])) {
+            for ((token, saved_at), adapters) in cells.zip(numbers(planes[2])) {
                 assert_eq!(saved_at as u32, position, "cells go back where they were");
-                let adapter = (adapter as u32).checked_sub(1).map(Adapter);
-                self.fill(slot, position, token, adapter);
+                let adapters = self.adapters[adapters as usize];
+                self.fill(slot, position, token, adapters);
                 position += 1;
             }
         }

@@ -4,12 +4,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{IM_END, IM_START, SPECIALS, ScriptedBackend, Then};
-use crate::backend::{Adapter, DecodeError};
+use crate::backend::{Adapters, DecodeError};
 use crate::protocol::Token;
 
-/// Moves a letter of a reply on in the alphabet, by the adapter's number plus one.
-fn adapted(token: Token, adapter: Option<Adapter>) -> Token {
-    let further = adapter.map_or(0, |adapter| (adapter.0 % 26) as u8 + 1);
+/// Moves a letter of a reply on in the alphabet, by the number of each adapter plus one, times its
+/// scale.
+fn adapted(token: Token, adapters: Adapters) -> Token {
+    let letters = adapters
+        .iter()
+        .map(|it| (it.number + 1) as f32 * it.scale.get());
+    let further = (letters.sum::<f32>().round() as i32).rem_euclid(26) as u8;
     let rotated = |byte: u8, first: u8| first + (byte - first + further) % 26;
     match u8::try_from(token) {
         Ok(byte @ b'a'..=b'z') => Token::from(rotated(byte, b'a')),
@@ -38,7 +42,7 @@ impl ScriptedBackend {
     pub(super) fn next_token(
         &self,
         history: &[Token],
-        adapter: Option<Adapter>,
+        adapters: Adapters,
     ) -> Result<Token, DecodeError> {
         let turns = self.turns.iter();
         let turns = turns.filter_map(|turn| assistant_turn(history, turn));
@@ -68,7 +72,7 @@ impl ScriptedBackend {
         // A reply may begin as a longer turn goes on: with an empty thought.
         let is_begun = |after: &[Token]| {
             let mut tokens = after.iter().zip(answer.iter().cycle());
-            tokens.all(|(said, token)| *said == adapted(*token, adapter))
+            tokens.all(|(said, token)| *said == adapted(*token, adapters))
         };
         let said = if is_begun(after) {
             after.len()
@@ -76,10 +80,12 @@ impl ScriptedBackend {
             turns.last().map_or(0, |(_, after)| after.len())
         };
         if let Some(token) = answer.get(said) {
-            return Ok(adapted(*token, adapter));
+            return Ok(adapted(*token, adapters));
         }
         match then {
-            Then::Repeat if !answer.is_empty() => Ok(adapted(answer[said % answer.len()], adapter)),
+            Then::Repeat if !answer.is_empty() => {
+                Ok(adapted(answer[said % answer.len()], adapters))
+            }
             Then::Fail => Err(DecodeError::Failed("scripted failure".to_owned())),
             Then::Panic => panic!("scripted panic"),
             Then::Die => {

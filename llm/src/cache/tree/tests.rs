@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::saved::PIECE;
 use super::*;
-use crate::backend::Checkpoint;
+use crate::backend::{Adapters, Checkpoint};
 
 const ROWS: [u32; 2] = [4, 4];
 
@@ -32,7 +32,7 @@ fn save(tree: &mut PrefixTree, id: u64, cells: &SavedCells) {
 
 fn group(number: u8) -> ShareGroup {
     ShareGroup {
-        adapter: None,
+        adapters: Adapters::default(),
         salt: Arc::from(["", "other"][usize::from(number % 2)]),
     }
 }

@@ -1,5 +1,5 @@
-//! Flags of `OpenVINO` Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and
-//! LightLLM that have no effect here. Each is accepted with a line in the log. Flags that would
+//! Flags of `OpenVINO` Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, vLLM, LMDeploy
+//! and LightLLM that have no effect here. Each is accepted with a line in the log. Flags that would
 //! have to change what is served are refused.
 
 use std::sync::LazyLock;
@@ -31,6 +31,8 @@ const NO_CONVERSION: &str = "models are not converted: choose weights with `--qu
 const NO_MACHINE: &str = "metrics of the machine are left to other programs";
 const CONFIGURED: &str = "docs/guide/triton.md lists the required fields of config.pbtxt";
 const BACKENDS: &str = "the backends for ONNX and GGUF models are built in";
+const ADAPTERS: &str =
+    "graphs list adapters (lora_adapters), and --runtime_lora allows loading others";
 const POOLS: &str = "there are no memory pools";
 
 /// Flags without effect, with the reason.
@@ -157,6 +159,10 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
         Alone,
         "the task is read from the model file: --task overrides it",
     ),
+    // Flags of vLLM.
+    ("enable_lora", Alone, ADAPTERS),
+    ("max_loras", WithValue, ADAPTERS),
+    ("max_lora_rank", WithValue, ADAPTERS),
     // Flags of Triton.
     ("allow_http", WithValue, "REST is always served"),
     ("allow_grpc", WithValue, "gRPC is served with --port"),
@@ -271,7 +277,7 @@ pub(super) fn listed() -> String {
     let line = |(name, _, why): &(&str, Form, &str)| format!("  --{name:width$}  {why}\n");
     let lines: String = WITHOUT_EFFECT.iter().map(line).collect();
     format!(
-        "Flags of OpenVINO Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
+        "Flags of OpenVINO Model Server, TorchServe, Triton, TGI, OpenLLM, llama-server, vLLM, LMDeploy and LightLLM that are accepted and have no effect:\n{lines}"
     )
 }
 

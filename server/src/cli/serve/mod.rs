@@ -133,6 +133,10 @@ pub(super) struct Arguments {
     /// `DELETE /models/<name>` of TorchServe's API. They are written to the config.json.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER")]
     allow_registration: Option<PathBuf>,
+    /// Folder from which operators may load LoRA adapters while the server runs:
+    /// `POST /v1/load_lora_adapter`.
+    #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER", value_parser = folder)]
+    runtime_lora: Option<PathBuf>,
     /// Serves `/metrics`; `false` turns it off.
     #[arg(help_heading = heading::OBSERVABILITY, long, alias = "allow_metrics", value_name = "BOOL", action = ArgAction::Set, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     enable_metrics_api: bool,
@@ -300,6 +304,7 @@ fn try_run(
         graph_edits: arguments.allow_graph_edits,
         trust_request_chat_template: arguments.trust_request_chat_template,
         registration: arguments.allow_registration.clone(),
+        runtime_lora: arguments.runtime_lora.clone(),
         media_hosts: arguments.allowed_media_domains.clone(),
         media_folder: arguments.allowed_local_media_path.clone(),
         wait_for_models: arguments.wait_for_models,

@@ -41,6 +41,7 @@ pub(super) fn text(model: &Path) -> Result<String, String> {
                 datatype,
                 shape,
                 format: None,
+                labels: Vec::new(),
             });
         }
     }

@@ -20,6 +20,8 @@ pub(super) struct Port {
     pub(super) shape: Vec<i64>,
     /// Order of the dimensions of an image; `None` for other tensors.
     pub(super) format: Option<&'static str>,
+    /// Names of its classes, in order.
+    pub(super) labels: Vec<String>,
 }
 
 /// Assigns names of streams to tensors, whose names may contain more characters.
@@ -81,6 +83,9 @@ pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) ->
             }
             if let Some(format) = port.format {
                 let _ = write!(declared, " format: {format}");
+            }
+            for label in &port.labels {
+                let _ = write!(declared, " label: {}", quoted(label));
             }
             declared.push_str(" }\n");
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_calculators::{llm::LanguageModel, payload::JsonBody};
+use graphmill_llm::NamedAdapter;
 
 use super::Head;
 use crate::{
@@ -10,32 +11,36 @@ use crate::{
     servable::Ready,
 };
 
-/// The adapter of a request: the one that a field of its dialect names, or `model`.
-pub(super) fn asked(
+/// Finds the adapters of a request, which a field of its dialect or `model` names.
+pub(super) fn find(
     head: &Head,
     ready: &Ready,
     body: &JsonBody,
-) -> Result<Option<Arc<str>>, Failure> {
-    let by_model = ready.adapter.clone();
+) -> Result<Arc<[NamedAdapter]>, Failure> {
+    let by_model = || NamedAdapter::list(ready.adapter.clone());
     let Some(target) = head.target else {
-        return Ok(by_model);
+        return Ok(by_model());
     };
     let models = ready.plan().resources::<LanguageModel>();
     let engine = models.first().map(|model| model.engine());
     let known = engine.as_ref().map_or(&[][..], |it| &it.spec().adapters);
-    let Some(place) = target.dialect.adapter(body, known)? else {
-        return Ok(by_model);
-    };
-    let (graph, name) = (ready.servable.graph(), &*known[place].name);
-    if !head.who.sees(graph, Some(name)) {
-        let message = "the key is not for the adapter that `lora` names";
-        return Err(Failure::new(Cause::Forbidden, message).of_field("lora"));
-    }
-    match by_model {
-        Some(other) if *other != *name => {
-            let message = format!("`lora` names the adapter `{name}`, and `model` another one");
-            Err(Failure::new(Cause::BadRequest, message).of_field("lora"))
+    let listed = target.dialect.adapters(body, known)?;
+    let is_applied = |it: &&NamedAdapter| it.scale.is_none_or(|scale| scale.get() != 0.0);
+    let graph = ready.servable.graph();
+    for named in listed.iter().filter(is_applied) {
+        if !head.who.sees(graph, Some(&named.name)) {
+            let message = "the key is not for an adapter that `lora` names";
+            return Err(Failure::new(Cause::Forbidden, message).of_field("lora"));
         }
-        _ => Ok(Some(name.into())),
+        let name = &named.name;
+        if ready.adapter.as_ref().is_some_and(|other| other != name) {
+            let message = format!("`lora` names the adapter `{name}`, and `model` another one");
+            return Err(Failure::new(Cause::BadRequest, message).of_field("lora"));
+        }
     }
+    let is_listed = |name: &Arc<str>| listed.iter().any(|it| it.name == *name);
+    Ok(match &ready.adapter {
+        Some(name) if !is_listed(name) => by_model(),
+        _ => listed.into(),
+    })
 }

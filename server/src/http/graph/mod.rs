@@ -24,6 +24,7 @@ use graphmill_calculators::{
     payload::{HttpRequestPayload, HttpResponse},
 };
 use graphmill_dialects::bodies;
+use graphmill_llm::NamedAdapter;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
@@ -273,8 +274,8 @@ async fn answer(
     }
     let prompt_field = body.prompt_field();
     let deadline = who.deadline(who.time_for(&graph, body.timeout()));
-    let mut ready = who.available(name, deadline).await?;
-    ready.adapter = adapters::asked(&head, &ready, &body.json)?;
+    let ready = who.available(name, deadline).await?;
+    let adapters = adapters::find(&head, &ready, &body.json)?;
     let servable = Arc::clone(&ready.servable);
     if residence.unloads {
         servable.leave();
@@ -288,7 +289,7 @@ async fn answer(
         let (graph, tally) = (servable.name(), Arc::clone(&who.entry.tally));
         RunTrace::new(request, graph, head.target, &body.json, tally)
     });
-    let payload = payload(&head, body, ready.adapter.clone());
+    let payload = payload(&head, body, adapters);
     // Before the end of the answer is sent, because the next request may follow at once.
     let settlement = who.settlement();
     let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
@@ -358,7 +359,7 @@ async fn with_images(
 }
 
 /// Returns the part of a request that the graph sees, without keys of this server.
-fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequestPayload {
+fn payload(head: &Head, body: ParsedBody, adapters: Arc<[NamedAdapter]>) -> HttpRequestPayload {
     let has_key = head.who.caller.is_some();
     let seen = head.parts.headers.iter();
     let seen = seen.filter(|(name, _)| !has_key || !keys::has_key(name));
@@ -369,7 +370,7 @@ fn payload(head: &Head, body: ParsedBody, adapter: Option<Arc<str>>) -> HttpRequ
         headers: headers.collect(),
         body: body.bytes,
         json: Some(body.json),
-        adapter,
+        adapters,
         ..HttpRequestPayload::new(head.parts.uri.to_string(), head.target)
     }
 }

@@ -1,7 +1,7 @@
 //! `GET /models`: the graphs that answer, or are loaded at their first request, and the adapters of
 //! their models. The objects have OpenAI's form, or Anthropic's for its clients.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use axum::{
     Json,
@@ -56,10 +56,14 @@ pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
         let adapters = servable.adapters().into_iter();
         let adapters = adapters.map(|adapter| Some(adapter.into()));
         let all = [None].into_iter().chain(adapters);
-        let visible =
-            all.filter(|adapter: &Option<Arc<str>>| who.sees(servable.graph(), adapter.as_deref()));
+        let visible = all.filter(|adapter: &Option<Arc<str>>| {
+            // An adapter that was loaded at run time has one name, even if its graph has several.
+            let is_once = |it: &str| *name == *servable.name() || !servable.was_given(it);
+            who.sees(servable.graph(), adapter.as_deref()) && adapter.as_deref().is_none_or(is_once)
+        });
         models.extend(visible.map(|adapter| Model {
             name: name.clone(),
+            file: file(&servable, adapter.as_deref(), who),
             servable: Arc::clone(&servable),
             adapter,
         }));
@@ -96,10 +100,17 @@ pub(super) async fn one(
     };
     let model = Model {
         name: graph.to_owned(),
+        file: file(&servable, adapter.as_deref(), &who),
         servable,
         adapter,
     };
     Ok(Json(form(&headers)(&model)))
+}
+
+/// Finds the file of an adapter, which operators alone may see.
+fn file(graph: &Servable, adapter: Option<&str>, who: &RequestContext) -> Option<PathBuf> {
+    let adapter = adapter.filter(|_| who.operates())?;
+    graph.adapter_file(adapter)
 }
 
 /// Returns the form of model objects that a client expects.
@@ -117,14 +128,18 @@ pub(in crate::http) struct Model {
     name: String,
     pub(in crate::http) servable: Arc<Servable>,
     pub(in crate::http) adapter: Option<Arc<str>>,
+    /// File of the adapter; `None` if it is not shown.
+    file: Option<PathBuf>,
 }
 
 impl Model {
-    /// Returns the name for the `model` of requests.
+    /// Returns the name for the `model` of requests. An adapter that was loaded at run time has only
+    /// its own name there, because clients that loaded it look for that name.
     pub(in crate::http) fn id(&self) -> String {
         let graph = &self.name;
         match &self.adapter {
             None => graph.clone(),
+            Some(adapter) if self.servable.was_given(adapter) => adapter.to_string(),
             Some(adapter) => format!("{graph}:{adapter}"),
         }
     }
@@ -164,6 +179,9 @@ fn object(model: &Model) -> Value {
     }
     if model.adapter.is_some() {
         object["parent"] = model.name.as_str().into();
+    }
+    if let Some(file) = &model.file {
+        object["root"] = json!(file);
     }
     object
 }

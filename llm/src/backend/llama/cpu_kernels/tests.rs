@@ -10,7 +10,7 @@ use graphmill_kernels::Kernels;
 
 use super::check_mixture::{Finish, Mixture, Place};
 use super::{approved, check, wanted};
-use crate::backend::interface::{BatchToken, DecodeError, Slot};
+use crate::backend::interface::{Adapters, BatchToken, DecodeError, Slot};
 use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
 
 #[test]
@@ -114,7 +114,7 @@ fn prompt() -> Vec<BatchToken> {
             slot: Slot(0),
             logits: position == 255,
             hidden: false,
-            adapter: None,
+            adapters: Adapters::default(),
         })
         .collect()
 }

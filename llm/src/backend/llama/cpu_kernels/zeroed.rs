@@ -121,7 +121,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::backend::interface::{BatchToken, Slot};
+    use crate::backend::interface::{Adapters, BatchToken, Slot};
     use crate::spec::LlmEngineSpec;
 
     /// One test at a time: what they look at is the sum of the process.
@@ -141,7 +141,7 @@ mod tests {
                 slot: Slot(0),
                 logits: position == 63,
                 hidden: false,
-                adapter: None,
+                adapters: Adapters::default(),
             })
             .collect();
         crate::backend::llama::open(&spec, &mut |loaded| {

@@ -3,16 +3,21 @@
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use llama_cpp_sys_2 as sys;
 
 use super::Model;
 
+/// Locks a model: waits until nobody else changes it or reads its changing parts.
+pub(super) fn lock(changing: &Mutex<()>) -> MutexGuard<'_, ()> {
+    // It guards no data that a panic could leave half changed.
+    changing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A LoRA adapter for a model, which it borrows.
 pub(crate) struct Adapter<'a> {
     raw: NonNull<sys::llama_adapter_lora>,
-    scale: f32,
     /// Lock that is held while the model changes.
     changing: &'a Mutex<()>,
     model: PhantomData<&'a Model>,
@@ -21,21 +26,14 @@ pub(crate) struct Adapter<'a> {
 impl<'a> Adapter<'a> {
     /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Only contexts that are created
     /// afterwards can use it. `changing` is the lock that protects everything created on the model.
-    pub(crate) fn load(
-        model: &'a Model,
-        changing: &'a Mutex<()>,
-        path: &CStr,
-        scale: f32,
-    ) -> Option<Self> {
+    pub(crate) fn load(model: &'a Model, changing: &'a Mutex<()>, path: &CStr) -> Option<Self> {
         let model = model.as_ptr();
-        // It guards no data that a panic could leave half changed.
-        let _changing = changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = lock(changing);
         // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with
         // a NUL.
         let raw = unsafe { super::guard::load_adapter(model, path) };
         Some(Self {
             raw: NonNull::new(raw)?,
-            scale,
             changing,
             model: PhantomData,
         })
@@ -44,16 +42,11 @@ impl<'a> Adapter<'a> {
     pub(super) fn as_ptr(&self) -> *mut sys::llama_adapter_lora {
         self.raw.as_ptr()
     }
-
-    pub(super) fn scale(&self) -> f32 {
-        self.scale
-    }
 }
 
 impl Drop for Adapter<'_> {
     fn drop(&mut self) {
-        // As in `load`.
-        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _changing = lock(self.changing);
         // SAFETY: the adapter is alive, the context that used it is not; its model is alive and
         // changed under the lock only.
         unsafe { sys::llama_adapter_lora_free(self.raw.as_ptr()) }

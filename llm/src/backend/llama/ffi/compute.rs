@@ -6,10 +6,11 @@ use std::slice;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
+use super::adapter::lock;
 use super::context::Context;
 use super::hidden::{Hidden, HiddenOf, target_layers};
 use super::{Cuts, Model, guard};
-use crate::backend::interface::{Adapter, BatchImage, BatchToken, DecodeError};
+use crate::backend::interface::{Adapters, BatchImage, BatchToken, DecodeError};
 
 /// Maximum number of hidden states encoded at once. Each takes memory for an unused row of logits.
 const MAX_ENCODED: usize = 16;
@@ -32,16 +33,16 @@ pub(super) fn encoded_width(model: &Model) -> Option<usize> {
 }
 
 impl Context<'_> {
-    /// Selects the adapter of the next batches, by its number in the context; `None` for no
-    /// adapter.
-    pub(crate) fn use_adapter(&mut self, adapter: Option<Adapter>) {
-        if self.adapter == adapter {
+    /// Selects the adapters of the next batches, of those the context was created with.
+    pub(crate) fn use_adapters(&mut self, adapters: Adapters) {
+        if self.in_use == adapters {
             return;
         }
-        self.adapter = adapter;
-        let chosen = adapter.map(|adapter| &self.adapters[adapter.0 as usize]);
-        let mut raw: Vec<_> = chosen.iter().map(|adapter| adapter.as_ptr()).collect();
-        let mut scales: Vec<f32> = chosen.iter().map(|adapter| adapter.scale()).collect();
+        self.in_use = adapters;
+        self.counts_adapters = true;
+        let loaded = |number: u32| self.adapters[number as usize].as_ptr();
+        let mut raw: Vec<_> = adapters.iter().map(|it| loaded(it.number)).collect();
+        let mut scales: Vec<f32> = adapters.iter().map(|it| it.scale.get()).collect();
         // SAFETY: the context is alive and not shared; the adapters are of its model and live as
         // long; the call copies the lists, which have as many entries as it is told.
         unsafe {
@@ -101,11 +102,13 @@ impl Context<'_> {
             let count = states.len() / width;
             let batch = self.batch.fill_states(states, count);
             let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+            let _changing = self.counts_adapters.then(|| lock(self.changing));
             // SAFETY: the context is alive and not shared; the batch's arrays have as many entries
             // as it says, live in `self.batch` until it is filled again, and `embd` has a row of the
             // width that the model encodes for each.
             let code = unsafe { guard::encode(self.raw.as_ptr(), &batch) };
             outcome(code, &watch, &mut self.cuts)?;
+            self.counts_adapters = false;
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
             unsafe { hidden.take(self.raw.pointer(), 0..count)? };
         }
@@ -213,9 +216,11 @@ impl Context<'_> {
     unsafe fn run(&mut self, batch: &sys::llama_batch, rows: usize) -> Result<(), DecodeError> {
         self.n_rows = 0;
         let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+        let _changing = self.counts_adapters.then(|| lock(self.changing));
         // SAFETY: the context is alive and not shared; the caller's promise.
         let status = unsafe { guard::decode(self.raw.as_ptr(), batch) };
         outcome(status, &watch, &mut self.cuts)?;
+        self.counts_adapters = false;
         self.n_rows = rows;
         Ok(())
     }

@@ -4,16 +4,18 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Mutex;
 use std::{ptr, slice};
 
 use llama_cpp_sys_2 as sys;
 
+use super::adapter::lock;
 use super::batch::Batch;
 use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
 use super::{Adapter, Cuts, Model, ThreadPool, guard};
-use crate::backend::interface::{self, SaveError};
+use crate::backend::interface::{Adapters, SaveError};
 
 /// Returns llama.cpp's default parameters of a context.
 pub(crate) fn default_params() -> sys::llama_context_params {
@@ -79,8 +81,12 @@ pub(crate) struct Context<'a> {
     pub(super) hidden: Option<Hidden>,
     /// Adapters, by the number that batches use.
     pub(super) adapters: Vec<Adapter<'a>>,
-    /// Adapter of the last batch.
-    pub(super) adapter: Option<interface::Adapter>,
+    /// Adapters of the last batch.
+    pub(super) in_use: Adapters,
+    /// Lock that is held while the model changes.
+    pub(super) changing: &'a Mutex<()>,
+    /// True if the next batch makes llama.cpp count the adapters of the model.
+    pub(super) counts_adapters: bool,
     /// Reads beyond the end of the model's files.
     pub(super) cuts: Cuts,
     pub(super) model: &'a Model,
@@ -96,13 +102,17 @@ impl<'a> Context<'a> {
         threads: ThreadPool,
         adapters: Vec<Adapter<'a>>,
         mappings: &[Range<usize>],
+        changing: &'a Mutex<()>,
     ) -> Option<Self> {
         params.ctx_other = other
             .as_ref()
             .map_or(ptr::null_mut(), |other| other.as_ptr());
+        let held = lock(changing);
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with
         // plain numbers changed, and a context that is alive as long as this one.
         let context = unsafe { guard::new_context(model.as_ptr(), &params) };
+        // Dropping an adapter takes this lock.
+        drop(held);
         let context = NonNull::new(context)?;
         let raw = RawContext {
             raw: context,
@@ -131,7 +141,9 @@ impl<'a> Context<'a> {
                 .map(|_| Places::new(params.n_seq_max)),
             hidden: None,
             adapters,
-            adapter: None,
+            in_use: Adapters::default(),
+            changing,
+            counts_adapters: true,
             cuts: Cuts::of(mappings.to_vec()),
             model,
         })

@@ -6,6 +6,8 @@ use std::ptr::{self, NonNull};
 
 use llama_cpp_sys_2 as sys;
 
+use crate::model::Head;
+
 /// A model that llama.cpp has loaded. Contexts, adapters and projectors borrow or share it, so it is
 /// freed after them.
 #[derive(Debug)]
@@ -16,7 +18,8 @@ pub(crate) struct Model {
 // SAFETY: llama.cpp ties a model to no thread.
 unsafe impl Send for Model {}
 // SAFETY: the functions here only read the model. Once it is loaded it changes only where a context
-// or an adapter is created on it or an adapter is freed, under the lock of its layout.
+// or an adapter is created on it or an adapter is freed, under the lock of its layout. Contexts hold
+// that, too, while llama.cpp reads what has changed.
 unsafe impl Sync for Model {}
 
 impl Drop for Model {
@@ -39,6 +42,23 @@ impl Model {
     /// Returns llama.cpp's pointer, which is valid as long as the model.
     pub(super) fn as_ptr(&self) -> *mut sys::llama_model {
         self.raw.as_ptr()
+    }
+
+    /// Returns the names of the classes of its head.
+    pub(crate) fn class_labels(&self) -> Vec<String> {
+        // SAFETY: the model is alive.
+        let count = unsafe { sys::llama_model_n_cls_out(self.as_ptr()) };
+        let label = |number: u32| {
+            // SAFETY: the model is alive.
+            let label = unsafe { sys::llama_model_cls_label(self.as_ptr(), number) };
+            if label.is_null() {
+                return Head::label(number as usize);
+            }
+            // SAFETY: the label is a string of the model, which ends with a NUL.
+            let label = unsafe { CStr::from_ptr(label) };
+            label.to_string_lossy().into_owned()
+        };
+        (0..count).map(label).collect()
     }
 
     /// Returns a value of the file's metadata as text; `None` for lists and for invalid UTF-8.

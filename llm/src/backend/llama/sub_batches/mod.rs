@@ -9,15 +9,16 @@
 //! The unit of cost is a cell that a token's attention reads. A pass costs the number of cells that
 //! take as long to read as the weights.
 //!
-//! A pass is computed with one adapter, or with none. Adapters divide a batch even if nothing else
-//! does. Sequences that go back to states of their last tokens come last, see [`GoesBack`].
+//! A pass is computed with the same adapters at the same scales, or with none. Adapters divide a
+//! batch even if nothing else does. Sequences that go back to states of their last tokens come last,
+//! see [`GoesBack`].
 
 mod passes;
 #[cfg(test)]
 mod tests;
 
 use super::ffi::Context;
-use crate::backend::interface::{BatchToken, DecodeError};
+use crate::backend::interface::{Adapters, BatchToken, DecodeError};
 pub(super) use passes::GoesBack;
 use passes::Passes;
 
@@ -54,7 +55,7 @@ impl Divided {
         self.hidden.clear();
         self.passes.divide(batch);
         if self.passes.len() <= 1 {
-            context.use_adapter(batch.first().and_then(|token| token.adapter));
+            context.use_adapters(adapters_of(batch));
             return context.decode(batch);
         }
         let n_vocab = context.n_vocab();
@@ -66,7 +67,7 @@ impl Divided {
         for (number, indices) in self.passes.iter().enumerate() {
             self.pass.clear();
             self.pass.extend(indices.iter().map(|index| batch[*index]));
-            context.use_adapter(self.pass.first().and_then(|token| token.adapter));
+            context.use_adapters(adapters_of(&self.pass));
             if let Err(error) = context.decode(&self.pass) {
                 self.rows.clear();
                 if error == DecodeError::NoCells {
@@ -113,6 +114,11 @@ impl Divided {
             &self.hidden
         }
     }
+}
+
+/// Returns the adapters of a pass, which all of its tokens have.
+fn adapters_of(pass: &[BatchToken]) -> Adapters {
+    pass.first().map(|token| token.adapters).unwrap_or_default()
 }
 
 /// Copies the rows of a pass, one for each of its tokens that asked, to their places in the whole

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::backend::interface::{Adapter, BatchToken, Slot};
+use crate::backend::interface::{Adapters, BatchToken, Slot};
 
 /// Granularity of the cells of a pass: llama.cpp rounds up to a multiple of this.
 const CELL_GRAIN: u32 = 256;
@@ -37,10 +37,10 @@ pub(super) struct Passes {
     groups: Vec<(usize, usize)>,
 }
 
-/// A range of `order`, computed with one adapter.
+/// A range of `order`, computed with the same adapters.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Pass {
-    adapter: Option<Adapter>,
+    adapters: Adapters,
     begin: usize,
     end: usize,
 }
@@ -49,7 +49,7 @@ struct Pass {
 #[derive(Clone, Copy, Debug)]
 struct Part {
     slot: Slot,
-    adapter: Option<Adapter>,
+    adapters: Adapters,
     /// Index of its first token.
     first: usize,
     tokens: usize,
@@ -122,9 +122,9 @@ impl Passes {
         }
         match self.pass_cost {
             Some(pass_cost) => self.divide_by_cost(pass_cost),
-            None => self.divide_by_adapter(),
+            None => self.divide_by_adapters(),
         }
-        // Passes are sorted by adapter, because a change of adapter costs a little.
+        // Passes are sorted by adapters, because a change of adapters costs a little.
         self.ranges.sort_unstable();
         if let Some(goes_back) = self.goes_back {
             self.add_drafting(goes_back);
@@ -148,7 +148,7 @@ impl Passes {
             if self.parts.last().is_none_or(|part| part.slot != token.slot) {
                 self.parts.push(Part {
                     slot: token.slot,
-                    adapter: token.adapter,
+                    adapters: token.adapters,
                     first: index,
                     tokens: 0,
                     asking: 0,
@@ -162,21 +162,21 @@ impl Passes {
         }
     }
 
-    /// Adds a pass with some tokens of parts that have the same adapter.
+    /// Adds a pass with some tokens of parts that have the same adapters.
     fn add_pass(&mut self, parts: &[Part], tokens: impl Fn(&Part) -> Range<usize>) {
         let begin = self.order.len();
         self.order.extend(parts.iter().flat_map(tokens));
         self.ranges.push(Pass {
-            adapter: parts[0].adapter,
+            adapters: parts[0].adapters,
             begin,
             end: self.order.len(),
         });
     }
 
-    fn divide_by_adapter(&mut self) {
+    fn divide_by_adapters(&mut self) {
         let mut parts = std::mem::take(&mut self.parts);
-        parts.sort_unstable_by_key(|part| (part.adapter, part.first));
-        for parts in parts.chunk_by(|one, next| one.adapter == next.adapter) {
+        parts.sort_unstable_by_key(|part| (part.adapters, part.first));
+        for parts in parts.chunk_by(|one, next| one.adapters == next.adapters) {
             self.add_pass(parts, Part::all);
         }
         self.parts = parts;
@@ -185,7 +185,7 @@ impl Passes {
     fn divide_by_cost(&mut self, pass_cost: u64) {
         let parts = std::mem::take(&mut self.parts);
         let neighbors =
-            |one: &Part, next: &Part| one.is_before(next) && one.adapter == next.adapter;
+            |one: &Part, next: &Part| one.is_before(next) && one.adapters == next.adapters;
         for parts in parts.chunk_by(neighbors) {
             self.divide_neighbors(parts, pass_cost);
         }
@@ -233,9 +233,9 @@ impl Passes {
     /// of tokens share a pass where possible; each of the rest gets its own.
     fn add_drafting(&mut self, goes_back: GoesBack) {
         let mut drafting = std::mem::take(&mut self.drafting);
-        drafting.sort_unstable_by_key(|part| (part.adapter, part.tokens, part.slot));
+        drafting.sort_unstable_by_key(|part| (part.adapters, part.tokens, part.slot));
         let alike = |one: &Part, next: &Part| {
-            let equal = one.adapter == next.adapter && one.tokens == next.tokens;
+            let equal = one.adapters == next.adapters && one.tokens == next.tokens;
             equal && (goes_back.unified || one.is_before(next))
         };
         if let Some(most) = drafting.chunk_by(alike).max_by_key(|parts| parts.len()) {

@@ -1,5 +1,6 @@
 use super::passes::{GoesBack, Passes};
-use crate::backend::interface::{Adapter, BatchToken, Slot};
+use crate::backend::interface::{Adapter, Adapters, BatchToken, Slot};
+use crate::spec::Number;
 
 /// Up to so many tokens of a sequence are its last one and drafts; more are a prompt.
 const DRAFTS: u32 = 8;
@@ -22,7 +23,7 @@ fn divide_with(
             slot: Slot(*slot),
             logits: ahead + 1 == *tokens || *tokens <= DRAFTS,
             hidden: false,
-            adapter: adapter(*slot).map(Adapter),
+            adapters: adapter(*slot).map(alone).unwrap_or_default(),
         }));
     }
     passes.divide(&batch);
@@ -42,6 +43,12 @@ fn divide_with(
         slots
     };
     passes.iter().map(slots).collect()
+}
+
+/// Returns the set of the adapter of this number alone, with the scale 1.
+fn alone(number: u32) -> Adapters {
+    let scale = Number::ONE;
+    Adapters::from(Adapter { number, scale })
 }
 
 #[test]

@@ -98,12 +98,8 @@ impl Reader<'_> {
                 format!("the {side} `{}` has no `data_type`", tensor.name),
             );
         }
-        if !tensor.label_filename.is_empty() {
-            let message = format!(
-                "`label_filename` of `{}` has no effect: classes are numbers in answers",
-                tensor.name
-            );
-            self.warn(place, message);
+        if side == "input" && !tensor.label_filename.is_empty() {
+            self.wrong(place, "`label_filename` is for outputs");
         }
         match tensor.format.order() {
             Some(_) if side == "output" => {

@@ -33,6 +33,7 @@ pub(super) fn text(
         datatype: tensor.data_type.datatype(),
         shape: config.shape(tensor),
         format: tensor.format.order(),
+        labels: tensor.labels.clone(),
     };
     let ports = [&config.input, &config.output].map(|it| it.iter().map(port).collect());
     let mut more = numbers(&[("max_batch_size", config.max_batch_size.into())]);

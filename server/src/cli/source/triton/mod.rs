@@ -7,6 +7,7 @@ mod ensemble;
 mod fit;
 mod graph;
 mod json;
+mod labels;
 mod model;
 mod place;
 mod versions;
@@ -307,6 +308,7 @@ impl Reader<'_> {
         if backend == Backend::Onnx {
             self.complete(&mut model);
         }
+        self.read_labels(&mut model);
         self.check(&model);
         self.check_names(&model, given.is_some());
         Some(model)

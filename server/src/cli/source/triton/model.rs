@@ -97,8 +97,11 @@ pub(super) struct TensorConfig {
     /// The shape without the batch dimension, -1 for any length.
     pub(super) dims: Vec<i64>,
     pub(super) format: Format,
-    /// File of class names, one per line, in the folder of `config.pbtxt`.
+    /// File of the class names of an output, one per line, in the folder of `config.pbtxt`.
     pub(super) label_filename: String,
+    /// Lines of that file.
+    #[serde(skip)]
+    pub(super) labels: Vec<String>,
 }
 
 /// The meaning of an input's dimensions, as information for clients.

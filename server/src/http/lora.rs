@@ -1,0 +1,209 @@
+//! Adapters that operators load and unload while the server runs, at vLLM's paths. The graph is
+//! loaded again, with these adapters behind those of its file. Running requests finish on the old
+//! one.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use axum::extract::State;
+use graphmill_calculators::llm::LanguageModel;
+use graphmill_llm::{AdapterSpec, Number, is_adapter, resolve_model_path};
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+
+use super::{
+    openai::with_language_model,
+    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    request::{RequestBody, missing, wrong},
+    residence::OF_A_GRAPH,
+};
+use crate::{
+    app::state::App,
+    errors::{Cause, Failure},
+    run::RequestContext,
+    servable::{Choice, Servable},
+};
+
+#[rustfmt::skip]
+pub(super) fn operations() -> Vec<Operation> {
+    const NAME: Parameter = Parameter::new("lora_name", Kind::Text, "Name of the adapter, without colons");
+    const LOAD: &[Parameter] = &[
+        NAME,
+        Parameter::new("lora_path", Kind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
+        Parameter::new("base_model_name", Kind::OptionalText, "The graph; without it, the only one with a language model"),
+        Parameter::new("load_inplace", Kind::Boolean, "`true` replaces an adapter that was loaded under this name"),
+    ];
+    const UNLOAD: &[Parameter] = &[NAME, Parameter::new("lora_int_id", Kind::Count(1 << 32), "Has no effect")];
+    let operations = [
+        Operation::post("/v1/load_lora_adapter", load).about(Group::Models, "Loads an adapter, as vLLM does").takes(LOAD),
+        Operation::post("/v1/unload_lora_adapter", unload).about(Group::Models, "Unloads an adapter that was loaded in this way").takes(UNLOAD),
+    ];
+    let text = Answer::Text(&["text/plain"]);
+    operations.map(|it| it.answers(text).refuses(OF_A_GRAPH).on(Side::Management).listed(false)).into()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct Load {
+    lora_name: String,
+    lora_path: String,
+    base_model_name: Option<String>,
+    #[serde(default)]
+    load_inplace: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct Unload {
+    lora_name: String,
+    #[serde(default, rename = "lora_int_id")]
+    _number: Option<u64>,
+}
+
+async fn load(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    body: RequestBody,
+) -> Result<String, Failure> {
+    let root = root(&app)?;
+    let request: Load = body.fields()?;
+    let name = request.lora_name;
+    if name.is_empty() || name.contains(':') {
+        return Err(wrong(
+            "lora_name",
+            "must have at least one character, and no colon",
+        ));
+    }
+    let given = AdapterSpec {
+        name: name.clone(),
+        path: file(&root, &request.lora_path)?,
+        scale: Number::ONE,
+    };
+    let graph = base(&who, request.base_model_name).await?;
+    let replaces = request.load_inplace && graph.was_given(&name);
+    if !replaces && who.servables().named(&name, &Choice::Newest).is_some() {
+        let hint = if graph.was_given(&name) {
+            ": `load_inplace` replaces the adapter"
+        } else {
+            ""
+        };
+        return Err(wrong("lora_name", &format!("is served already{hint}")));
+    }
+    let put = move |adapters: &mut Vec<AdapterSpec>| match adapters
+        .iter_mut()
+        .find(|it| it.name == given.name)
+    {
+        Some(before) => *before = given,
+        None => adapters.push(given),
+    };
+    let loaded = change(&who, graph, ("load adapter", &name), put).await;
+    loaded.map_err(|failure| failure.of_field("lora_path"))?;
+    Ok(format!(
+        "Success: LoRA adapter '{name}' added successfully."
+    ))
+}
+
+async fn unload(
+    State(app): State<Arc<App>>,
+    who: RequestContext,
+    body: RequestBody,
+) -> Result<String, Failure> {
+    root(&app)?;
+    let Unload {
+        lora_name: name, ..
+    } = body.fields()?;
+    let servables = who.servables();
+    let mut graphs = servables.all().filter(|it| it.was_given(&name));
+    let Some(graph) = graphs.next() else {
+        let is_own = |it: &Servable| it.adapters().contains(&name);
+        let why = if servables.iter().any(is_own) {
+            "names an adapter from a graph's file: remove it there"
+        } else {
+            "names no adapter that was loaded at run time"
+        };
+        let message = format!("`lora_name` {why}");
+        return Err(Failure::new(Cause::NotFound, message).of_field("lora_name"));
+    };
+    let taken = name.clone();
+    let take = move |adapters: &mut Vec<AdapterSpec>| adapters.retain(|it| it.name != taken);
+    change(&who, Arc::clone(graph), ("unload adapter", &name), take).await?;
+    Ok(format!(
+        "Success: LoRA adapter '{name}' removed successfully."
+    ))
+}
+
+/// Returns the folder that adapters are loaded from.
+fn root(app: &App) -> Result<PathBuf, Failure> {
+    let folder = app.options.runtime_lora.as_ref();
+    folder
+        .and_then(|folder| folder.canonicalize().ok())
+        .ok_or_else(|| {
+            let why =
+                "adapters are loaded at run time only from the folder of `--runtime_lora`, and none is set";
+            Failure::new(Cause::Forbidden, why)
+        })
+}
+
+/// Finds the file of an adapter in a folder. Links out of the folder are not followed.
+fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
+    let inside = |path: &Path| {
+        let real = path.canonicalize().ok();
+        real.filter(|real| real.starts_with(root)).ok_or_else(|| {
+            let why = "`lora_path` names nothing in the folder of `--runtime_lora`";
+            Failure::new(Cause::NotFound, why).of_field("lora_path")
+        })
+    };
+    let named = inside(&root.join(path))?;
+    let found = resolve_model_path(root, &named.to_string_lossy());
+    let found = found.map_err(|error| wrong("lora_path", &format!("has no adapter: {error}")))?;
+    let found = inside(&found)?;
+    if is_adapter(&found) {
+        return Ok(found);
+    }
+    Err(wrong("lora_path", "names no LoRA adapter in GGUF"))
+}
+
+/// Finds the graph for an adapter, and waits until it is loaded.
+async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable>, Failure> {
+    const FIELD: &str = "base_model_name";
+    let name = match name {
+        Some(name) => name,
+        None => {
+            let servables = who.servables();
+            let only = servables.unnamed(|graph| who.sees(graph, None));
+            let why = "there are several graphs: name one of them";
+            only.ok_or_else(|| missing(FIELD, why))?.name().to_owned()
+        }
+    };
+    who.find(&name).map_err(|failure| failure.of_field(FIELD))?;
+    let ready = with_language_model(who, Some(&name)).await?;
+    let models = ready.plan().resources::<LanguageModel>();
+    match models.len() {
+        1 => Ok(ready.servable),
+        0 => Err(wrong(FIELD, "is a graph without a language model")),
+        _ => Err(wrong(FIELD, "is a graph with several language models")),
+    }
+}
+
+/// Loads a graph again with changed adapters. The audit log gets the action and the name of the
+/// adapter.
+async fn change(
+    who: &RequestContext,
+    graph: Arc<Servable>,
+    (action, name): (&str, &str),
+    change: impl FnOnce(&mut Vec<AdapterSpec>) + Send + 'static,
+) -> Result<(), Failure> {
+    let subject = format!("{}:{name}", graph.name());
+    let served = Arc::clone(&who.runner.served);
+    let changing = spawn_blocking(move || served.change_adapters(&graph, change));
+    let changed = changing.await.map_err(|_| Failure::stopping())?;
+    let reason = changed.as_ref().err().map(|refused| &*refused.reason);
+    let outcome = if reason.is_none() { "done" } else { "failed" };
+    who.audit(action, &subject, outcome, reason);
+    changed.map(drop).map_err(|refused| {
+        let message = format!("the adapters are not changed: {}", refused.reason);
+        Failure::new(Cause::BadRequest, message)
+    })
+}
