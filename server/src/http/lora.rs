@@ -50,8 +50,8 @@ struct Load {
     lora_name: String,
     lora_path: String,
     base_model_name: Option<String>,
-    #[serde(default)]
-    load_inplace: bool,
+    #[serde(default, rename = "load_inplace")]
+    replaces: bool,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +82,7 @@ async fn load(
         scale: Number::ONE,
     };
     let graph = base(&who, request.base_model_name).await?;
-    let replaces = request.load_inplace && graph.was_given(&name);
+    let replaces = request.replaces && graph.was_given(&name);
     if !replaces && who.servables().named(&name, &Choice::Newest).is_some() {
         let hint = if graph.was_given(&name) {
             ": `load_inplace` replaces the adapter"
@@ -168,14 +168,13 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
 /// Finds the graph for an adapter, and waits until it is loaded.
 async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable>, Failure> {
     const FIELD: &str = "base_model_name";
-    let name = match name {
-        Some(name) => name,
-        None => {
-            let servables = who.servables();
-            let only = servables.unnamed(|graph| who.sees(graph, None));
-            let why = "there are several graphs: name one of them";
-            only.ok_or_else(|| missing(FIELD, why))?.name().to_owned()
-        }
+    let name = if let Some(name) = name {
+        name
+    } else {
+        let servables = who.servables();
+        let only = servables.unnamed(|graph| who.sees(graph, None));
+        let why = "there are several graphs: name one of them";
+        only.ok_or_else(|| missing(FIELD, why))?.name().to_owned()
     };
     who.find(&name).map_err(|failure| failure.of_field(FIELD))?;
     let ready = with_language_model(who, Some(&name)).await?;

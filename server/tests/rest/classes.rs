@@ -190,12 +190,12 @@ async fn a_prediction_has_the_likeliest_class_first() {
     near(&[score("near"), score("neither")], &[logit, 0.25]);
     // A pair is read as the model that ranks reads it.
     let pair = json!(["What is a packet?", "A packet is data."]);
-    let scored =
+    let question =
         json!({ "model": "rank", "query": pair[0], "texts": [pair[1]], "raw_scores": true });
-    let scored = post(&server, "/rerank", &scored).await.json();
-    let x = scored[0]["score"]
+    let ranked = post(&server, "/rerank", &question).await.json();
+    let x = ranked[0]["score"]
         .as_f64()
-        .unwrap_or_else(|| panic!("{scored}"));
+        .unwrap_or_else(|| panic!("{ranked}"));
     let raw = predict(pair.clone(), json!({ "raw_scores": true }))
         .await
         .json();
