@@ -208,7 +208,7 @@ async fn a_prediction_has_the_likeliest_class_first() {
         .and_then(|it| it["score"].as_f64())
         .expect("it is there");
     // The score was a probability in between.
-    assert!((found - x).abs() < 0.05, "{raw} {scored}");
+    assert!((found - x).abs() < 0.05, "{raw} {ranked}");
     assert_eq!(
         predict(json!([pair]), json!({}))
             .await
