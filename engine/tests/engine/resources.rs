@@ -245,7 +245,7 @@ fn sharing_takes_what_others_have_and_loads_nothing() {
     let sharing = loading.clone().sharing_only();
     let text = define("t", "table.txt", "a");
     let refused = check(&text, &sharing);
-    assert!(refused.contains("nothing is loaded here"), "{refused}");
+    assert!(refused.contains("it is not loaded here"), "{refused}");
     assert!(loading.resources().is_empty());
     let loaded = Harness::new(&text, loading.clone());
     assert_eq!(check(&text, &sharing), "");

@@ -141,7 +141,7 @@ fn a_packet_before_or_after_the_stream_is_alone() {
     harness
         .push("in", 1, "a")
         .push("in", Timestamp::POST_STREAM, "summary");
-    assert!(harness.error().message.contains("the only one"));
+    assert!(harness.error().message.contains("the only packet"));
 }
 
 #[derive(Clone, Default, Deserialize, JsonSchema)]

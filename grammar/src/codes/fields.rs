@@ -46,7 +46,7 @@ codes! {
 
     /// A field that must be given.
     MISSING_FIELD = 207, "missing field" {
-        explanation: "The message requires this field.",
+        explanation: "The message requires this field, and has no default for it.",
         wrong: "node { input_stream: \"in\" }",
         right: "node { calculator: \"PassThroughCalculator\" input_stream: \"in\" }",
     }

@@ -58,7 +58,7 @@ fn assert_equal(together: &[f32], alone: &[f32], part: f32, what: &str) {
 fn a_text_has_the_same_numbers_alone_and_among_many() {
     for (model, task, part) in [
         ("tiny_embed/embed.gguf", EmbeddingTask::Embed(None), 1e-5),
-        ("tiny_embed/rerank.gguf", EmbeddingTask::Rank, 1e-5),
+        ("tiny_embed/rerank.gguf", EmbeddingTask::Rank, 1e-4),
         // A model that generates: its tokens see only those before them. Its weights are quantized,
         // and so is what they are multiplied with, where the last bit can decide which way a number
         // is rounded.

@@ -241,7 +241,7 @@ fn an_image_that_no_step_has_room_for_is_refused() {
     let refused = vision.image("", &file, || Ok(bitmap), |message| message);
     let message = refused.expect_err("refused");
     assert!(
-        message.contains("its 16 positions have to be computed at once"),
+        message.contains("its 16 positions must be computed at once"),
         "{message}"
     );
 }

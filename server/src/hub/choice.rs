@@ -238,7 +238,7 @@ mod tests {
             (
                 &["m-Q8_0-00001-of-00002.gguf"],
                 "a/b",
-                "lacks a part of the model: `m-Q8_0-00002-of",
+                "lacks the part `m-Q8_0-00002-of",
             ),
         ] {
             let error = chosen(paths, name).expect_err("nothing");

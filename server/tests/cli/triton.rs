@@ -376,7 +376,7 @@ fn a_model_is_loaded_by_its_name_as_the_repository_or_the_request_has_it() {
             with(
                 &json!({"backend": "llamacpp", "parameters": {"mmproj": {"string_value": "/etc/hostname"}}}),
             ),
-            "`mmproj` has a `/`",
+            "`mmproj` contains `/`",
         ),
         (
             "digits/load",
@@ -580,7 +580,7 @@ fn a_model_that_does_not_fit_is_left_out() {
         "`wrong` is left out: ",
         "wrong/config.pbtxt:5:72: `1/model.onnx` has `image` in the shape",
         "`long` is left out: cannot read",
-        "it is larger than 1 MiB",
+        "it has more than 1 MiB",
         "a model can have at most 4096 `input`",
     ] {
         assert!(told.contains(said), "{said}: {told}");

@@ -222,7 +222,7 @@ async fn of_several_graphs_that_could_answer_one_has_to_be_named() {
         .await;
     let reply = server.chat(&question("other", "Hi")).await;
     assert_eq!(reply.status, 404);
-    let said = "several could answer: `one`, `two`; `--any_model=NAME`";
+    let said = "several could answer: `one`, `two`; choose one with `--any_model=NAME`";
     assert!(reply.text.contains(said), "{}", reply.text);
     let named = setup().with(|options| {
         options.any_model = true;

@@ -306,12 +306,12 @@ fn files_that_are_no_pair_are_named() {
         (
             text(&one.key),
             text(&one.key),
-            "--tls_cert_file): it has no",
+            "--tls_cert_file): it contains no PEM certificate",
         ),
         (
             text(&one.certificate),
             text(&one.certificate),
-            "--tls_key_file): it has none in PEM",
+            "--tls_key_file): it contains none in PEM",
         ),
         (
             "missing".to_owned(),

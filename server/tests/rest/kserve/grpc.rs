@@ -387,7 +387,7 @@ async fn parameters_are_side_packets() {
         (
             2,
             Code::InvalidArgument,
-            "more than one packet: ModelStreamInfer takes them all",
+            "more than one packet: use ModelStreamInfer",
         ),
         (0, Code::Internal, "told to fail"),
         (-1, Code::Internal, ""),

@@ -274,7 +274,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             "mirror",
             with_x(json!({ "parameters": { "content_type": "base64" } })),
             400,
-            "`inputs[0].parameters.content_type`: it is `np` or `str`",
+            "`inputs[0].parameters.content_type`: expected `np` or `str`",
         ),
         (
             "mirror",

@@ -93,7 +93,7 @@ async fn what_is_wrong_with_rows_is_told() {
             "one",
             json!({ "rows": [] }),
             400,
-            "`rows`: expected `instances`",
+            "`rows`: expected only `instances`",
         ),
         ("one", json!({}), 400, "`instances`: expected `instances`"),
         (

@@ -55,7 +55,10 @@ async fn packets_go_through_a_graph_that_is_not_served() {
     let ran = ran.json();
     assert_eq!(ran["outputs"].as_array().map(Vec::len), Some(1_000));
     let message = ran["error"]["message"].as_str().expect("a text");
-    assert!(message.contains("more than 1000 packets"), "{message}");
+    assert!(
+        message.contains("more than 1000 output packets"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

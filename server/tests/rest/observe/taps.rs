@@ -157,8 +157,14 @@ async fn a_share_of_the_packets_can_be_tapped() {
     for (path, part) in [
         ("/v3/graphs/chain/tap", "`stream` is missing"),
         ("/v3/graphs/chain/tap?stream=z", "no stream `z`; there are"),
-        ("/v3/graphs/chain/tap?stream=a&rate=2", "`rate` is no share"),
-        ("/v3/graphs/chain/tap?stream=a&rate=0", "`rate` is no share"),
+        (
+            "/v3/graphs/chain/tap?stream=a&rate=2",
+            "`rate` is not a share",
+        ),
+        (
+            "/v3/graphs/chain/tap?stream=a&rate=0",
+            "`rate` is not a share",
+        ),
         (
             "/v3/graphs/chain/tap?stream=a&payloads=no",
             "neither `true` nor `false`",
