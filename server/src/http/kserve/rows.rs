@@ -73,12 +73,18 @@ pub(super) async fn predict(
 fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize), Failure> {
     let mut sent = fields(&JsonBody::scan(body.clone())?, body);
     sent.retain(|part| part.name != SIGNATURE.0 || part.bytes != SIGNATURE.1);
-    let expected = "expected only `instances`, the rows of the inputs";
     let other = sent.iter().find(|part| part.name != INSTANCES);
     let given = match (sent.first(), other) {
         (Some(given), None) => given,
-        (_, Some(other)) => return Err(other.wrong(expected)),
-        (None, None) => return Err(wrong(INSTANCES, expected)),
+        (_, Some(other)) => {
+            return Err(other.wrong("expected only `instances`, the rows of the inputs"));
+        }
+        (None, None) => {
+            return Err(wrong(
+                INSTANCES,
+                "expected an array, the rows of the inputs",
+            ));
+        }
     };
     let rows: Result<Vec<&RawValue>, _> = serde_json::from_slice(&given.bytes);
     let rows = rows.map_err(|_| given.wrong("expected an array"))?;

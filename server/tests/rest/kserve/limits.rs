@@ -149,9 +149,13 @@ async fn damaged_messages_are_refused_and_hurt_nobody() {
         (
             vec![0, 0, 0, 0, 3, 255, 255, 255],
             3,
-            "no%20ModelInferRequest",
+            "not%20a%20ModelInferRequest",
         ),
-        (vec![0, 0, 0, 0, 2, 10, 200], 3, "no%20ModelInferRequest"),
+        (
+            vec![0, 0, 0, 0, 2, 10, 200],
+            3,
+            "not%20a%20ModelInferRequest",
+        ),
         (
             vec![0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             3,

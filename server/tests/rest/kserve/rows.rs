@@ -95,7 +95,7 @@ async fn what_is_wrong_with_rows_is_told() {
             400,
             "`rows`: expected only `instances`",
         ),
-        ("one", json!({}), 400, "`instances`: expected `instances`"),
+        ("one", json!({}), 400, "`instances`: expected an array"),
         (
             "one",
             json!({ "instances": [[1, 2]], "inputs": [[1, 2]] }),
