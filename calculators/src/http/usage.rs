@@ -15,7 +15,7 @@ impl AnswerUsage {
     /// Returns the counts of the answer after one more chunk. They are those of all models and
     /// prompts of the session, if its host counts them, or else those of its choices.
     pub(super) fn with(&mut self, run: &RunCx, request: &TextRequest, chunk: &TextChunk) -> Usage {
-        if let Some(tally) = Tally::of(run) {
+        if let Some(tally) = Tally::find(run) {
             return tally.read().usage();
         }
         let choice = chunk.index as usize;

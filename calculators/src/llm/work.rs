@@ -103,7 +103,7 @@ impl Work {
         if let Some(generations) = &mut self.generations {
             self.choices = generations.begin(self.follows)?;
         }
-        if let Some(tally) = Tally::of(run) {
+        if let Some(tally) = Tally::find(run) {
             let first = self.choices.first().and_then(Option::as_ref);
             let wait = first.map(|choice| OpenWait {
                 slot: Arc::clone(choice.sequence.slot_wait()),
@@ -141,7 +141,7 @@ impl Work {
         };
         let usage = output.usage;
         let before = std::mem::replace(&mut choice.tallied, usage);
-        if let Some(tally) = Tally::of(run) {
+        if let Some(tally) = Tally::find(run) {
             let clock = &mut self.clock;
             tally.count(node, |counts| {
                 clock.count(counts, &before, &usage, output.at);
@@ -225,7 +225,7 @@ impl Work {
     /// Ends a choice for a later node, unless it has ended already.
     pub(super) fn stop(&mut self, run: &RunCx, node: &Arc<str>, index: u32) {
         if self.end(index)
-            && let Some(tally) = Tally::of(run)
+            && let Some(tally) = Tally::find(run)
         {
             tally.count(node, |counts| counts.finishes.push(Finish::Stop));
         }

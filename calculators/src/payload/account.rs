@@ -77,26 +77,26 @@ pub trait Quota: fmt::Debug + Send + Sync {
 
 impl Account {
     /// Returns the account of a session, if its host has set one.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
+    pub(crate) fn find(run: &RunCx) -> Option<&Self> {
         run.extension.as_deref()?.downcast_ref()
     }
 }
 
 /// Returns the priority level of a session in nodes that batch tensors; 0 if its request sets none.
 pub(crate) fn batch_priority_of(run: &RunCx) -> u32 {
-    Account::of(run).map_or(0, |account| account.batch_priority)
+    Account::find(run).map_or(0, |account| account.batch_priority)
 }
 
 impl Tally {
     /// Returns the tally of a session, if its host has set one.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
-        Some(&Account::of(run)?.tally)
+    pub(crate) fn find(run: &RunCx) -> Option<&Self> {
+        Some(&Account::find(run)?.tally)
     }
 }
 
 impl Terms {
     /// Returns the terms of a session, if it has any.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
-        Account::of(run)?.terms.as_ref()
+    pub(crate) fn find(run: &RunCx) -> Option<&Self> {
+        Account::find(run)?.terms.as_ref()
     }
 }

@@ -128,7 +128,7 @@ impl Tally {
     }
 
     /// Returns the counts of a node so far.
-    pub fn of_node(&self, node: &str) -> Tallied {
+    pub fn node_counts(&self, node: &str) -> Tallied {
         let nodes = self.lock();
         nodes.get(node).map(Tallied::read).unwrap_or_default()
     }

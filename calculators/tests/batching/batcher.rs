@@ -15,7 +15,7 @@ use crate::batching::models::{Anything, Gate, Matmul, PATIENCE, floats, numbers,
 const WIDTH: usize = 3;
 
 fn batching(rows: u32) -> Batching {
-    Batching::of(rows)
+    Batching::with_max_batch_size(rows)
 }
 
 /// Batches that wait for a size and for nothing else.
@@ -153,7 +153,7 @@ fn what_is_wrong_is_refused_before_it_is_in_a_batch() {
         "input `pixels`: the shape is [1, 4], but the model takes [-1, 3]"
     );
     assert_eq!(
-        refused(vec![Tensor::of_strings(["a"])]),
+        refused(vec![Tensor::from_strings(["a"])]),
         "input `pixels`: the tensor is BYTES, but the model takes FP32"
     );
     assert_eq!(

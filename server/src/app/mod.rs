@@ -148,7 +148,7 @@ impl Server {
         let metrics_site = site_at(&metrics_addresses, &[]);
         let operator_site = site_at(&operator_addresses, &[]);
         let clients = Arc::new(Connections::new(options.limits.clone()));
-        let operators = Arc::new(Connections::new(options.limits.of_management()));
+        let operators = Arc::new(Connections::new(options.limits.for_management()));
         let connections = [
             ("clients", Arc::clone(&clients)),
             ("operators", Arc::clone(&operators)),

@@ -228,7 +228,11 @@ pub(crate) struct Document(Mutex<Option<(Described, Bytes)>>);
 
 impl Document {
     /// Returns the stored document if it describes `described`, else the one that `make` generates.
-    pub(crate) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    pub(crate) fn get_or_make(
+        &self,
+        described: &Described,
+        make: impl FnOnce() -> Vec<u8>,
+    ) -> Bytes {
         // Concurrent requests wait for one document instead of generating one each.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {

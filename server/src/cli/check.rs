@@ -76,7 +76,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn of(file: &Path) -> Self {
+    fn new(file: &Path) -> Self {
         Self {
             file: file.display().to_string(),
             ..Self::default()
@@ -136,8 +136,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 /// Checks the graphs that `serve` would serve from a folder. If there are none, checks its
 /// subfolders and other graph files.
 fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
-    let why = match Source::of(path) {
-        Ok(found) => return of_source(&found, bench),
+    let why = match Source::from_path(path) {
+        Ok(found) => return check_source(&found, bench),
         Err(why) => why,
     };
     let mut all = Vec::new();
@@ -154,7 +154,7 @@ fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
         all.push(Checked {
             error: Some(why),
             is_empty: true,
-            ..Checked::of(path)
+            ..Checked::new(path)
         });
     }
     all
@@ -184,11 +184,11 @@ fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
     } else if path.file_name().is_some_and(|name| name == triton::FILE) {
         triton_model(path, bench)
     } else if has_ending(path, archive::ENDING) || has_ending(path, "mar") {
-        match Source::of(path) {
-            Ok(source) => of_source(&source, bench),
+        match Source::from_path(path) {
+            Ok(source) => check_source(&source, bench),
             Err(why) => vec![Checked {
                 error: Some(why),
-                ..Checked::of(path)
+                ..Checked::new(path)
             }],
         }
     } else {
@@ -196,7 +196,7 @@ fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
     }
 }
 
-fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
+fn check_source(source: &Source, bench: &Bench) -> Vec<Checked> {
     match source {
         Source::Configuration(file) => config_and_graphs(file, bench),
         Source::Graph { file, base } => vec![graph(file, base, bench)],
@@ -218,10 +218,10 @@ fn model(file: &Path, bench: &Bench) -> Checked {
             let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
             compiled_graph(file, compiled)
         }
-        Ok(None) => Checked::of(file),
+        Ok(None) => Checked::new(file),
         Err(why) => Checked {
             error: Some(why),
-            ..Checked::of(file)
+            ..Checked::new(file)
         },
     }
 }
@@ -236,7 +236,7 @@ fn properties_file(file: &Path) -> Checked {
             .filter(|it| !it.is_empty())
             .map(|it| it.join("; ")),
         error: read.err(),
-        ..Checked::of(file)
+        ..Checked::new(file)
     }
 }
 
@@ -249,7 +249,7 @@ fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
     let mut all = vec![Checked {
         sources: loaded.sources,
         diagnostics: loaded.diagnostics,
-        ..Checked::of(file)
+        ..Checked::new(file)
     }];
     for entry in loaded.graphs {
         let text = entry.text.as_deref().unwrap_or_default();
@@ -270,7 +270,7 @@ fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
     let mut all = vec![Checked {
         sources: loaded.sources,
         diagnostics: loaded.diagnostics,
-        ..Checked::of(file)
+        ..Checked::new(file)
     }];
     let config = loaded.listed;
     let registry = config.register(bench.environment.registry().clone());
@@ -294,7 +294,7 @@ fn graph(file: &Path, base: &Path, bench: &Bench) -> Checked {
         Err(reason) => {
             return Checked {
                 error: Some(reason),
-                ..Checked::of(file)
+                ..Checked::new(file)
             };
         }
     };
@@ -319,7 +319,7 @@ fn compiled_graph(file: &Path, compiled: Compiled) -> Checked {
             .map(on_another_machine)
             .collect(),
         note: no_http,
-        ..Checked::of(file)
+        ..Checked::new(file)
     }
 }
 

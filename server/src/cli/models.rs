@@ -85,7 +85,7 @@ pub(super) fn shown_while<T>(work: impl FnOnce() -> T) -> T {
 }
 
 pub(super) fn list(arguments: &List) -> ExitCode {
-    let files = Cache::of_environment().and_then(|cache| cache.list());
+    let files = Cache::from_environment().and_then(|cache| cache.list());
     report::exit_code(files.map(|files| {
         print(&match arguments.format {
             Format::Text => table(&files),
@@ -111,7 +111,7 @@ fn table(files: &[CachedFile]) -> String {
 
 pub(super) fn remove(arguments: &Remove) -> ExitCode {
     let name = &arguments.name;
-    let removed = Cache::of_environment().and_then(|cache| cache.remove(name));
+    let removed = Cache::from_environment().and_then(|cache| cache.remove(name));
     report::exit_code(removed.map(|freed| {
         report::note(&format!("removed `{name}`: {} freed", bytes(freed)));
         ExitCode::SUCCESS

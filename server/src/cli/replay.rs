@@ -76,7 +76,10 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
             },
         };
         let plans = (&*plans.recorded, &*plans.played);
-        write(path, &saved_test::of(&recording, &played, plans, graph)?)?;
+        write(
+            path,
+            &saved_test::format(&recording, &played, plans, graph)?,
+        )?;
     }
     let producer = |stream: &str| diff::producer(&plans.played, stream);
     match difference::between(&recording, &played, producer) {
@@ -182,7 +185,7 @@ fn play(
         End::Stuck(why) | End::BadLine(why) => return Err(why),
         End::Interrupted => return Err("interrupted".to_owned()),
     }
-    let recorded = |(stream, packet): &(String, Packet)| Recorded::of(stream, packet);
+    let recorded = |(stream, packet): &(String, Packet)| Recorded::from_packet(stream, packet);
     Ok(kept.take().iter().map(recorded).collect())
 }
 

@@ -185,7 +185,7 @@ fn add(
         serving: serving(graph),
         ..GraphEntry::new(graph.name.clone(), base, file)
     };
-    let Some(versions) = versions::of(graph, &base, named, places, diagnostics) else {
+    let Some(versions) = versions::find(graph, &base, named, places, diagnostics) else {
         let mut file = base.join(named);
         // A graph of the model list may be in the folder of its only version.
         let only = base.join("1").join(named);

@@ -99,7 +99,7 @@ pub(crate) struct Known {
 
 impl Known {
     /// Returns the files with a type; several if the type is ambiguous.
-    fn of(&self, name: &str) -> &[Subgraph] {
+    fn get(&self, name: &str) -> &[Subgraph] {
         let mut layers = self.layers.iter();
         let found = layers.find_map(|layer| layer.get(name));
         found.map_or(&[], Vec::as_slice)
@@ -108,7 +108,7 @@ impl Known {
     /// Adds the subgraphs to a registry. They replace subgraphs of the same name.
     pub(crate) fn register(&self, registry: Registry) -> Registry {
         let names = self.layers.iter().flat_map(BTreeMap::keys);
-        let first = names.filter_map(|name| self.of(name).first());
+        let first = names.filter_map(|name| self.get(name).first());
         first.cloned().fold(registry, Registry::with_subgraph)
     }
 
@@ -140,7 +140,7 @@ impl Known {
             if !seen.insert(name.clone()) {
                 continue;
             }
-            match self.of(&name) {
+            match self.get(&name) {
                 [first, second, ..] => {
                     found.push(two_files(&name, place, [first, second], sources));
                 }

@@ -54,7 +54,7 @@ pub(crate) fn fetch(order: &Order) -> Result<Fetched, String> {
 }
 
 async fn fetch_files(order: &Order) -> Result<Fetched, String> {
-    let cache = Cache::of_environment()?;
+    let cache = Cache::from_environment()?;
     let name = &order.name;
     let is_set = |value: String| ["1", "true", "yes", "on"].contains(&&*value.to_lowercase());
     if given("HF_HUB_OFFLINE").is_some_and(is_set) {

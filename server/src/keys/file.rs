@@ -54,7 +54,7 @@ fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
     if lines.any(|line| !line.trim().is_empty()) {
         tracing::warn!("`{name}`: only the first line is a key: use JSON for several keys");
     }
-    let entry = Entry::of_everything(Digest::of(key.as_bytes()));
+    let entry = Entry::with_all_permissions(Digest::new(key.as_bytes()));
     Ok((vec![entry], Vec::new()))
 }
 
@@ -247,7 +247,7 @@ fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
             "`sha256` must be 64 hexadecimal digits, as `graphmill key` prints them".to_owned()
         }),
         (None, Some(key)) if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Ok(Some(Digest::of(key.as_bytes())))
+            Ok(Some(Digest::new(key.as_bytes())))
         }
         (None, Some(_)) => Err("`key` must be visible ASCII characters".to_owned()),
         (Some(_), Some(_)) => Err("`sha256` and `key` exclude each other".to_owned()),
@@ -325,7 +325,7 @@ mod tests {
         assert!(
             entry
                 .digest
-                .is_some_and(|own| own.is(&Digest::of(SECRET.as_bytes())))
+                .is_some_and(|own| own.is(&Digest::new(SECRET.as_bytes())))
         );
         assert!(entry.infers() && entry.watches() && entry.administers());
         assert!(wrong("\nsecret\n").starts_with("keys.json:1:1: "));

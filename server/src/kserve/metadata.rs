@@ -212,7 +212,7 @@ fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Fail
         _ => {
             let shown = shortened(version, 50);
             let message = format!("the graph `{}` has no version `{shown}`", graph.graph());
-            Err(Failure::new(Cause::UnknownModel, message).of_field("model_version"))
+            Err(Failure::new(Cause::UnknownModel, message).with_field("model_version"))
         }
     }
 }

@@ -192,7 +192,7 @@ impl Sequences {
         let sequence = match table.slots.get_mut(&place).map(|slot| &mut slot.state) {
             Some(State::InUse | State::Begins) => {
                 let why = format!("the sequence {id} is in use by another request");
-                let failure = Failure::new(Cause::QueueFull, why).of_field(field(ID));
+                let failure = Failure::new(Cause::QueueFull, why).with_field(field(ID));
                 return Err(failure.with_code("sequence_in_use"));
             }
             Some(State::Waiting(..)) if *starts => {
@@ -209,7 +209,7 @@ impl Sequences {
                     "`{ID}`: the graph `{graph}` has no sequence {id}: a sequence begins with `{START}`, and ends after {} s without a request",
                     self.limits.idle.as_secs()
                 );
-                return Err(Failure::new(Cause::NotFound, why).of_field(field(ID)));
+                return Err(Failure::new(Cause::NotFound, why).with_field(field(ID)));
             }
             None => {
                 table.check_room(&self.limits, owner.as_ref())?;

@@ -161,7 +161,7 @@ impl Metrics {
         let content_type = if text::wants_openmetrics(headers) {
             text::OPENMETRICS
         } else {
-            body = text::of_openmetrics(&body);
+            body = text::from_openmetrics(&body);
             text::CONTENT_TYPE
         };
         let headers = [

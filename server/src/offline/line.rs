@@ -151,7 +151,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    pub(crate) fn of(packet: &Packet) -> Self {
+    pub(crate) fn from_packet(packet: &Packet) -> Self {
         let value = codec::encode(packet);
         Self {
             timestamp: codec::timestamp_to_json(packet.time),
@@ -161,12 +161,12 @@ impl Shown {
     }
 
     /// Formats the line of a packet of a stream.
-    pub(crate) fn of_stream(&self, stream: &str) -> String {
+    pub(crate) fn stream_line(&self, stream: &str) -> String {
         json!({ "stream": stream, "timestamp": self.timestamp, "type": self.r#type, "value": self.value }).to_string()
     }
 
     /// Formats the line of a side packet.
-    pub(crate) fn of_side(&self, name: &str) -> String {
+    pub(crate) fn side_line(&self, name: &str) -> String {
         json!({ "side": name, "type": self.r#type, "value": self.value }).to_string()
     }
 }

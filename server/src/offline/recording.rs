@@ -179,8 +179,8 @@ impl Recording {
 
 impl Recorded {
     /// Creates the record of a packet in a replay.
-    pub(crate) fn of(stream: &str, packet: &Packet) -> Self {
-        let shown = Shown::of(packet);
+    pub(crate) fn from_packet(stream: &str, packet: &Packet) -> Self {
+        let shown = Shown::from_packet(packet);
         Self {
             stream: stream.to_owned(),
             timestamp: shown.timestamp,

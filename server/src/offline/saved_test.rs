@@ -20,7 +20,7 @@ pub(crate) enum Graph {
 
 /// Writes a test file: the inputs, the tokens that language models generated, and the outputs of
 /// the replay. The plans are those of the recorded graph and of the replayed one.
-pub(crate) fn of(
+pub(crate) fn format(
     recording: &Recording,
     played: &Recording,
     (recorded, plan): (&Plan, &Plan),

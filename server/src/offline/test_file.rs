@@ -221,7 +221,7 @@ impl TestFile {
 
 impl Bench {
     /// Creates a bench for a compiled graph.
-    pub(crate) fn of(plan: Arc<Plan>) -> Self {
+    pub(crate) fn for_plan(plan: Arc<Plan>) -> Self {
         Self { plan: Ok(plan) }
     }
 
@@ -279,7 +279,7 @@ impl Bench {
                 let (end, handle) = run.await;
                 for (stream, packet) in kept.take() {
                     let found = outputs.entry(stream).or_default();
-                    found.push(Shown::of(&packet));
+                    found.push(Shown::from_packet(&packet));
                 }
                 (end, Some(handle))
             }
@@ -297,7 +297,7 @@ impl Bench {
             let side = handle.as_ref().map(|handle| handle.side_packet(name));
             let side = side.transpose().map_err(|error| error.to_string())?;
             let side = side.flatten();
-            let found = side.map_or(Value::Null, |packet| Shown::of(&packet).value);
+            let found = side.map_or(Value::Null, |packet| Shown::from_packet(&packet).value);
             if !expect::same(wanted, &found) {
                 let _ = write!(differences, "side packet `{name}`\n- {wanted}\n+ {found}\n");
             }

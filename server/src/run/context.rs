@@ -88,7 +88,7 @@ impl RequestContext {
         Ok(Self {
             runner: Arc::clone(runner),
             caller: extensions.get::<Arc<Caller>>().cloned(),
-            owner: Owner::of(extensions),
+            owner: Owner::from_extensions(extensions),
             arrived: exchange.map_or_else(Instant::now, |exchange| exchange.arrived),
             allowed: time_allowed(headers)?,
             choice: Choice::By(choice),
@@ -232,7 +232,7 @@ impl RequestContext {
         if payloads && !observation.payloads {
             let message =
                 "payloads are not recorded: `observation.payloads` of the configuration is `false`";
-            return Err(Failure::new(Cause::Forbidden, message).of_field("payloads"));
+            return Err(Failure::new(Cause::Forbidden, message).with_field("payloads"));
         }
         Ok(RecordingOptions {
             payloads,

@@ -43,7 +43,7 @@ impl Ready {
 struct Place(Arc<Servable>);
 
 impl Place {
-    fn of(servable: &Arc<Servable>) -> Result<Self, Failure> {
+    fn for_servable(servable: &Arc<Servable>) -> Result<Self, Failure> {
         let place = Self(Arc::clone(servable));
         if servable.waiting.fetch_add(1, Relaxed) < MAX_WAITING {
             return Ok(place);
@@ -106,7 +106,7 @@ impl Served {
                 .as_ref()
                 .is_none_or(|Place(of)| !Arc::ptr_eq(of, &servable))
             {
-                place = Some(Place::of(&servable)?);
+                place = Some(Place::for_servable(&servable)?);
             }
             // The timeout ends it at the latest. The sender of changes is never dropped.
             let _ = timeout_at(ends.into(), changed.changed()).await;

@@ -52,7 +52,7 @@ impl Failed {
     }
 
     /// Creates the error of a graph without a plan.
-    fn of(compiled: &load::Compiled) -> Self {
+    fn new(compiled: &load::Compiled) -> Self {
         let human = |found: &Diagnostic| {
             render::human(&compiled.sources, std::slice::from_ref(found), Color::Plain)
         };
@@ -108,7 +108,7 @@ impl Servables {
         let (optional, required): (Vec<_>, Vec<_>) =
             (self.config.graphs.iter()).partition(|entry| entry.serving.optional);
         for entry in required.into_iter().chain(optional) {
-            let servable = self.of(entry);
+            let servable = self.servable(entry);
             let outcome = if servable.starts_unloaded() {
                 self.check_one(entry)
             } else if servable.state_name() == StateName::Available {
@@ -125,7 +125,7 @@ impl Servables {
     /// Logs the reason why a graph is not served.
     pub(super) fn tell(&self, entry: &GraphEntry, failed: &Failed) {
         let (name, why) = (entry.id(), failed.told());
-        if self.of(entry).state_name() == StateName::Waiting {
+        if self.servable(entry).state_name() == StateName::Waiting {
             tracing::warn!("graph `{name}` waits{why}");
         } else {
             tracing::error!("graph `{name}` is not served{why}");
@@ -142,7 +142,7 @@ impl Servables {
     }
 
     pub(super) fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
-        let servable = self.of(entry);
+        let servable = self.servable(entry);
         let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
         if failed.lacks_files && self.waits && is_awaited {
             servable.becomes_waiting(&failed.reason);
@@ -155,12 +155,12 @@ impl Servables {
     fn check_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
         match self.check(entry) {
             (made, None) => {
-                self.of(entry).was_made_of(made);
+                self.servable(entry).was_made_of(made);
                 tracing::info!("graph `{}` is loaded on demand", entry.id());
                 Ok(())
             }
             (made, Some(failed)) => {
-                self.of(entry).was_made_of(made);
+                self.servable(entry).was_made_of(made);
                 self.has_failed(entry, &failed);
                 Err(failed)
             }
@@ -180,7 +180,7 @@ impl Servables {
                 (made, Some(Failed::plainly(reason, !entry.file.is_file())))
             }
             Ok(Ok(compiled)) => {
-                let failed = compiled.plan.is_none().then(|| Failed::of(&compiled));
+                let failed = compiled.plan.is_none().then(|| Failed::new(&compiled));
                 (compiled.made, failed)
             }
         }
@@ -191,7 +191,7 @@ impl Servables {
         let mut has_loaded = false;
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in &self.config.graphs {
-            let (servable, id) = (self.of(entry), entry.id());
+            let (servable, id) = (self.servable(entry), entry.id());
             let now = Instant::now();
             let is_due = attempts.get(&id).is_none_or(|it| it.next <= now);
             if servable.state_name() != StateName::Waiting || !is_due || self.lacks_files(entry) {
@@ -225,7 +225,7 @@ impl Servables {
     /// Loads a graph and makes it available.
     fn load_graph(&self, entry: &GraphEntry) -> Result<(), Failed> {
         let started = Instant::now();
-        let servable = self.of(entry);
+        let servable = self.servable(entry);
         servable.begins();
         let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
         let compiled = match catch_unwind(loading) {
@@ -235,7 +235,7 @@ impl Servables {
         };
         servable.was_made_of(compiled.made.clone());
         let Some(plan) = &compiled.plan else {
-            return Err(Failed::of(&compiled));
+            return Err(Failed::new(&compiled));
         };
         for warning in &compiled.diagnostics {
             let shown = render::human(

@@ -155,7 +155,7 @@ impl Servables {
                 }
             }
         }
-        self.versions = versions::of(&config);
+        self.versions = versions::collect(&config);
         self.config = config;
         self
     }
@@ -166,7 +166,7 @@ impl Servables {
     }
 
     /// Returns the graph of an entry of the configuration.
-    fn of(&self, entry: &GraphEntry) -> &Arc<Servable> {
+    fn servable(&self, entry: &GraphEntry) -> &Arc<Servable> {
         &self.by_name[&entry.id()]
     }
 
@@ -310,7 +310,7 @@ impl Servables {
                 "the {what} `{graph}` has no version `{version}`; there are {}",
                 some.join(", ")
             );
-            return Failure::new(Cause::UnknownModel, message).of_field(what);
+            return Failure::new(Cause::UnknownModel, message).with_field(what);
         }
         let graphs = self.iter().map(Servable::graph);
         let visible = graphs.filter(|graph| sees(graph, None));
@@ -337,7 +337,7 @@ impl Servables {
                 )
             }
         };
-        Failure::new(Cause::UnknownModel, message).of_field(what)
+        Failure::new(Cause::UnknownModel, message).with_field(what)
     }
 
     /// Returns the models of all available graphs, each once, with the name of the first graph that

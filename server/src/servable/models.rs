@@ -37,14 +37,14 @@ impl Servables {
     /// Finds a graph, an adapter of a graph, or an adapter by its own name. If several graphs have
     /// an adapter of that name, the first graph by name counts.
     pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<Named> {
-        if let Some(servable) = self.of_graph(name, choice) {
+        if let Some(servable) = self.find_version(name, choice) {
             return Some(Named {
                 servable: Arc::clone(servable),
                 adapter: None,
             });
         }
         let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
-            let servable = self.of_graph(graph, choice)?;
+            let servable = self.find_version(graph, choice)?;
             if adapter == LATEST && !servable.adapters().iter().any(|own| own == adapter) {
                 return Some((servable, None));
             }

@@ -75,7 +75,7 @@ impl<'a> Reload<'a> {
                 continue;
             }
             let state = before.map(|before| before.state_name());
-            let servable = new.of(&entry);
+            let servable = new.servable(&entry);
             let stays_out = before.is_some_and(|it| it.is_kept_out());
             if stays_out {
                 servable.keep_out(BY_OPERATOR);
@@ -146,7 +146,7 @@ impl<'a> Reload<'a> {
         } in self.to_load.iter().filter(|it| it.now)
         {
             let loaded = self.new.load_one(entry);
-            let servable = self.new.of(entry);
+            let servable = self.new.servable(entry);
             seen.extend(&servable.made().seen);
             if let Err(failed) = loaded
                 && !may_fail
@@ -243,7 +243,7 @@ impl<'a> Reload<'a> {
             if *now {
                 bytes += made.seen.bytes_beyond(&in_memory);
             } else {
-                let servable = self.new.of(entry);
+                let servable = self.new.servable(entry);
                 servable.was_made_of(made);
                 if !servable.starts_unloaded() && !servable.is_kept_out() {
                     servable.becomes_unloaded(WHEN_IDLE);
@@ -251,7 +251,7 @@ impl<'a> Reload<'a> {
             }
             let Some(failed) = failed else { continue };
             let may_wait = failed.lacks_files && self.new.waits;
-            if self.new.of(entry).is_independent() {
+            if self.new.servable(entry).is_independent() {
                 let before = self.old.get(&entry.id()).and_then(|it| it.failure());
                 self.new.has_failed(entry, &failed);
                 // A file that is being copied has another error each time.

@@ -180,7 +180,7 @@ impl Servable {
                 return Ok(());
             }
             let why = format!("the graph `{name}` is not loaded");
-            return Err(Failure::new(Cause::NotFound, why).of_field("model"));
+            return Err(Failure::new(Cause::NotFound, why).with_field("model"));
         };
         if let Err(plan) = let_go(plan, DRAIN_AT_MOST) {
             self.becomes_available(plan);

@@ -72,7 +72,7 @@ struct EdgeNumbers {
 }
 
 impl Names {
-    fn of(plan: &Arc<Plan>) -> Arc<Self> {
+    fn new(plan: &Arc<Plan>) -> Arc<Self> {
         let nodes: Vec<String> = plan.node_names().map(str::to_owned).collect();
         let streams: Vec<&str> = plan.streams().collect();
         let edges = plan.edges().map(|edge| {
@@ -101,7 +101,7 @@ impl Frame {
             ..EdgeNumbers::default()
         });
         Self {
-            names: before.map_or_else(|| Names::of(plan), |before| Arc::clone(&before.names)),
+            names: before.map_or_else(|| Names::new(plan), |before| Arc::clone(&before.names)),
             at: SystemTime::now(),
             sessions: 0,
             nodes: vec![NodeNumbers::default(); plan.node_names().len()],
@@ -110,7 +110,7 @@ impl Frame {
     }
 
     /// Creates a frame of a graph's totals and its open sessions.
-    async fn of_graph(plan: &Arc<Plan>, open: &[Arc<OpenSession>], before: Option<&Self>) -> Self {
+    async fn for_graph(plan: &Arc<Plan>, open: &[Arc<OpenSession>], before: Option<&Self>) -> Self {
         // The totals are read first: a session that ends after that is missed in one frame, but not
         // counted twice.
         let totals = plan.totals();
@@ -131,7 +131,7 @@ impl Frame {
     }
 
     /// Creates a frame of a session; `None` after its end.
-    async fn of_session(session: &OpenSession, before: Option<&Self>) -> Option<Self> {
+    async fn for_session(session: &OpenSession, before: Option<&Self>) -> Option<Self> {
         let seen = session.see().await?;
         let mut frame = Self::new(session.plan(), before);
         frame.add(&seen);
@@ -319,10 +319,15 @@ async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served
                 let Some(named) = served.now().named(name, &Choice::Newest) else {
                     break;
                 };
-                run_on_thread(of_graph(Arc::clone(&sessions), named, before.clone())).await
+                run_on_thread(next_graph_frame(
+                    Arc::clone(&sessions),
+                    named,
+                    before.clone(),
+                ))
+                .await
             }
             (_, Some(session)) => {
-                run_on_thread(of_session(Arc::clone(session), before.clone())).await
+                run_on_thread(next_session_frame(Arc::clone(session), before.clone())).await
             }
             (_, None) => break,
         };
@@ -350,13 +355,17 @@ struct Next {
 }
 
 /// Creates the next frame of a graph.
-async fn of_graph(sessions: Arc<Sessions>, named: Named, before: Option<Arc<Frame>>) -> Next {
+async fn next_graph_frame(
+    sessions: Arc<Sessions>,
+    named: Named,
+    before: Option<Arc<Frame>>,
+) -> Next {
     let mut frame = None;
     // A graph that is not in memory now may come back.
     if let Ok(plan) = named.servable.plan() {
         let mut open = sessions.all();
         open.retain(|session| Arc::ptr_eq(session.plan(), &plan));
-        frame = Some(Frame::of_graph(&plan, &open, before.as_deref()).await);
+        frame = Some(Frame::for_graph(&plan, &open, before.as_deref()).await);
     }
     Next {
         frame,
@@ -365,8 +374,8 @@ async fn of_graph(sessions: Arc<Sessions>, named: Named, before: Option<Arc<Fram
 }
 
 /// Creates the next frame of a session, or its last.
-async fn of_session(session: Arc<OpenSession>, before: Option<Arc<Frame>>) -> Next {
-    let frame = Frame::of_session(&session, before.as_deref()).await;
+async fn next_session_frame(session: Arc<OpenSession>, before: Option<Arc<Frame>>) -> Next {
+    let frame = Frame::for_session(&session, before.as_deref()).await;
     let is_last = frame.is_none();
     let ended = || {
         let last = before.as_deref().cloned();

@@ -98,7 +98,7 @@ impl Sessions {
         state.open.insert(Arc::clone(&id), open);
         drop(state);
         for tap in taps {
-            let (streams, sink) = tap.of_session(&id, handle.viewer().plan());
+            let (streams, sink) = tap.follow_session(&id, handle.viewer().plan());
             // The plan has exactly these streams.
             let _ = session.watch(&streams, sink);
         }

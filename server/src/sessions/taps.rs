@@ -49,7 +49,7 @@ impl Tap {
     }
 
     /// Returns the tapped streams that a plan has, and a sink for their packets in a session.
-    pub(super) fn of_session<'a>(
+    pub(super) fn follow_session<'a>(
         self: &'a Arc<Self>,
         id: &Arc<str>,
         plan: &Plan,
@@ -153,7 +153,7 @@ impl Sessions {
         let open: Vec<Arc<OpenSession>> = open.cloned().collect();
         drop(state);
         for session in open {
-            let (streams, sink) = tap.of_session(&session.id, session.plan());
+            let (streams, sink) = tap.follow_session(&session.id, session.plan());
             // The plan has exactly these streams.
             let _ = session.viewer.watch(&streams, sink);
         }

@@ -25,7 +25,7 @@ enum Carried {
 impl Carried {
     /// Returns the content of a stream that can have one of these types, or any type if there are
     /// none. `None` if it cannot be a tensor.
-    fn of(types: &[TypeInfo], tag: &str) -> Option<Self> {
+    fn from_types(types: &[TypeInfo], tag: &str) -> Option<Self> {
         if types.is_empty() {
             return match tag {
                 TEXT => Some(Self::Text),
@@ -131,7 +131,7 @@ pub(crate) fn outputs(plan: &Plan) -> Vec<Port> {
         let carried = match plan.output_types(name).unwrap_or_default() {
             // Of several possible types, the actual one is known only from a packet.
             [_, _, ..] => None,
-            types => Carried::of(types, tag),
+            types => Carried::from_types(types, tag),
         };
         Port::new(name, declared, carried)
     });
@@ -139,7 +139,7 @@ pub(crate) fn outputs(plan: &Plan) -> Vec<Port> {
 }
 
 fn carried(plan: &Plan, tag: &str, name: &str) -> Option<Carried> {
-    Carried::of(plan.input_types(name).unwrap_or_default(), tag)
+    Carried::from_types(plan.input_types(name).unwrap_or_default(), tag)
 }
 
 /// Returns the input stream with this name in requests.
@@ -272,7 +272,7 @@ fn eight(bytes: &[u8]) -> [u8; 8] {
 pub(crate) fn to_tensor(packet: Packet) -> Result<Tensor, TypeInfo> {
     let of = packet.type_info();
     if let Some(text) = packet.get::<String>() {
-        return Ok(Tensor::of_strings([text]));
+        return Ok(Tensor::from_strings([text]));
     }
     if let Some(number) = packet.get::<i64>() {
         return Ok(Tensor::scalar(Datatype::Int64, &number.to_le_bytes()));

@@ -187,7 +187,7 @@ fn probability(of: &TextLogprob) -> Value {
 
 impl AnswerWriter for Answer {
     fn begin(&mut self, run: &RunCx) {
-        self.tally = Account::of(run).map(|account| Arc::clone(&account.tally));
+        self.tally = Account::find(run).map(|account| Arc::clone(&account.tally));
     }
 
     fn take(

@@ -49,7 +49,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         c.parallel();
         let (inputs, outputs) = (c.inputs(""), c.outputs(""));
         let spec = BatcherSpec {
-            source: Source::of::<M>(M::spec(&options.model, c)),
+            source: Source::new::<M>(M::spec(&options.model, c)),
             batching: options.batching(c),
             inputs: options.input.clone(),
             ports: (inputs.len(), outputs.len()),
@@ -98,7 +98,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         let pending = self.batcher.submit(inputs, self.asked)?;
         out.waits_for(pending.watch());
         let answer = pending.await?;
-        if let Some(tally) = Tally::of(&self.run) {
+        if let Some(tally) = Tally::find(&self.run) {
             tally.count(&self.name, |counts| {
                 counts.queued.get_or_insert(answer.queued);
             });

@@ -210,7 +210,7 @@ impl BatchingLevel {
 
 impl Batching {
     /// Creates limits for batches of this many rows, computed by one thread as soon as it is free.
-    pub fn of(max_batch_size: u32) -> Self {
+    pub fn with_max_batch_size(max_batch_size: u32) -> Self {
         Self {
             max_batch_size,
             preferred_batch_size: Vec::new(),

@@ -86,7 +86,7 @@ pub(super) fn weigh(value: &Value) -> Result<(), Error> {
 fn weigh_level(value: &Value, level: usize) -> Result<(), Error> {
     take(1 + value.as_str().map_or(0, str::len))?;
     let inside = |value: &Value| weigh_level(value, level + 1);
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::List | Type::Tuple | Type::Iterable => {
             check_level(level)?;
             items(value).iter().try_for_each(inside)

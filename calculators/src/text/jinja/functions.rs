@@ -89,10 +89,14 @@ fn install_tests(environment: &mut Environment<'static>) {
     environment.add_test("lower", |value: &Value| is_all(value, char::is_lowercase));
     environment.add_test("upper", |value: &Value| is_all(value, char::is_uppercase));
     environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
-    environment.add_test("iterable", |value: &Value| is_iterable(Type::of(value)));
-    environment.add_test("mapping", |value: &Value| Type::of(value) == Type::Dict);
+    environment.add_test("iterable", |value: &Value| {
+        is_iterable(Type::from_value(value))
+    });
+    environment.add_test("mapping", |value: &Value| {
+        Type::from_value(value) == Type::Dict
+    });
     environment.add_test("sequence", |value: &Value| {
-        is_iterable(Type::of(value)) && Type::of(value) != Type::Iterable
+        is_iterable(Type::from_value(value)) && Type::from_value(value) != Type::Iterable
     });
     for name in ["endingwith", "int", "safe", "startingwith"] {
         environment.remove_test(name);

@@ -50,7 +50,7 @@ fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
     let whole = folder
         .canonicalize()
         .map_err(|error| format!("cannot find `{shown}`: {error}"))?;
-    Source::of(&whole)?;
+    Source::from_path(&whole)?;
     let of_folder = whole.file_name().unwrap_or_default().to_string_lossy();
     let name = arguments.model_name.as_deref().unwrap_or(&of_folder);
     if let Some(why) = config::wrong_name(name).or(name.contains('/').then_some("has a slash")) {

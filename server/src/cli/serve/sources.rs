@@ -129,19 +129,19 @@ impl Sources {
             ([], Some(model)) => Err(format!(
                 "`--any_model {model}` names the graph that answers, not a model: put the flag after the model"
             )),
-            ([], None) => Source::of(Path::new(".")).map_err(|why| {
+            ([], None) => Source::from_path(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
             ([(_, "config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
             ([(_, "models_dir", root)], _) => Source::models(root),
             ([(_, "model_repository_path", root)], _) => match &self.model_name {
                 Some(name) if !source::triton::is_model(&root.join(name)) => {
-                    Source::of(&source::folder_of(root, name)?)
+                    Source::from_path(&source::folder_of(root, name)?)
                 }
                 _ => Source::repository(root),
             },
             ([(_, "model", path)], _) => Source::given(path),
-            ([(_, _, path)], _) => Source::of(path),
+            ([(_, _, path)], _) => Source::from_path(path),
             ([(first, ..), (second, ..), ..], _) => Err(format!(
                 "{first} and {second} both name what to serve: use one of them"
             )),

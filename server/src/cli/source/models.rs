@@ -161,7 +161,7 @@ impl Found {
             }
             Entry::Occupied(other) => {
                 let other = other.get();
-                let (name, other) = (&other.name, of_model(&other.file));
+                let (name, other) = (&other.name, model_path(&other.file));
                 let why = format!("`{other}` has the same name `{name}`");
                 self.left_out(&file, &why);
             }
@@ -170,7 +170,7 @@ impl Found {
 
     /// Records a warning about something that is not served.
     fn left_out(&mut self, path: &Path, why: &str) {
-        let path = of_model(path);
+        let path = model_path(path);
         let why = why.strip_prefix(&format!("`{path}`: ")).unwrap_or(why);
         let (path, why) = (shown(&path), shown(why));
         self.warnings.insert(format!("`{path}` is left out: {why}"));
@@ -178,7 +178,7 @@ impl Found {
 }
 
 /// Returns the path of an entry's file; of the model if its graph is built in.
-fn of_model(file: &Path) -> String {
+fn model_path(file: &Path) -> String {
     let path = file.display().to_string();
     path.strip_prefix(OF_MODEL).unwrap_or(&path).to_owned()
 }

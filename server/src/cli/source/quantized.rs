@@ -23,7 +23,7 @@ const COMPANIONS: [&str; 2] = ["chat_template.jinja", "generation_config.json"];
 
 /// Returns a model file with weights of this type: the model itself if its weights have as many
 /// bits, else a copy.
-pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
+pub(super) fn ensure(model: &Path, kind: &str) -> Result<PathBuf, String> {
     let bits = |kind: &str| kind.chars().find(char::is_ascii_digit);
     let now = weights::type_of(model).map_err(|error| error.to_string())?;
     if let Some(now) = now.filter(|now| bits(now) == bits(kind)) {

@@ -24,7 +24,7 @@ pub(in crate::cli) fn text(wanted: &Wanted, flags: &ModelFlags) -> Result<String
         Wanted::Named(order) => named(order, &mut flags)?,
     };
     let model = match flags.quantization() {
-        Some(kind) => quantized::of(&model, kind)?,
+        Some(kind) => quantized::ensure(&model, kind)?,
         None => model,
     };
     super::text(&model, &flags)

@@ -77,7 +77,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "required": true,
             "content": { "application/json": {
                 "schema": schema,
-                "example": example::of_body(body, known.names_at(body.endpoint()).first()),
+                "example": example::for_body(body, known.names_at(body.endpoint()).first()),
             } },
         });
         lacks = !known.answers_at(body.endpoint());
@@ -102,7 +102,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         described["requestBody"] = json!({
             "required": !required.is_empty(),
             "content": { "application/json": {
-                "schema": schema, "example": example::of_fields(operation.fields),
+                "schema": schema, "example": example::for_fields(operation.fields),
             } },
         });
     }

@@ -68,7 +68,7 @@ async fn openapi(
     let run = visible().find_map(|servable| {
         let plan = servable.plan().ok();
         let plan = plan.filter(|plan| tensors::is_served(plan).is_ok_and(|is_served| is_served))?;
-        Some((servable.graph().to_owned(), example::of_run(&plan)?))
+        Some((servable.graph().to_owned(), example::for_run(&plan)?))
     });
     let described = Described {
         models,
@@ -76,7 +76,7 @@ async fn openapi(
         reads,
         vocabularies: [vocabulary, embedding_vocabulary],
     };
-    let document = app.document.of(&described, || {
+    let document = app.document.get_or_make(&described, || {
         let known = Known {
             models: &described.models,
             run: described.run.as_ref(),

@@ -50,7 +50,7 @@ pub(super) async fn check(
     body: RequestBody,
 ) -> Result<Json<Value>, Failure> {
     let GraphText { graph } = body.fields()?;
-    check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.of_field("graph"))?;
+    check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.with_field("graph"))?;
     let servables = app.servables();
     // It may take long, and this thread serves requests.
     let check = move || {

@@ -224,7 +224,7 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
         shortened(unknown, SHOWN_BYTES),
         names.join("`, `")
     );
-    Err(Failure::new(Cause::NotFound, message).of_field("stream"))
+    Err(Failure::new(Cause::NotFound, message).with_field("stream"))
 }
 
 /// Waits for packets, and writes the available ones.

@@ -175,7 +175,7 @@ async fn play(
 ) -> Result<Value, Failure> {
     let (mut outputs, mut listed) = (Kept::default(), None);
     let (done, timeline) = oneshot::channel();
-    let bench = Bench::of(Arc::clone(&plan));
+    let bench = Bench::for_plan(Arc::clone(&plan));
     let open = |plan: &Arc<Plan>, sides, recorded| {
         let account = Account {
             recorded,

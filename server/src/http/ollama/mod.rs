@@ -96,7 +96,7 @@ async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failur
         let message = format!(
             "{why}; `graphmill pull org/repo` fetches a model of Hugging Face, and `graphmill serve` serves it"
         );
-        Failure::new(Cause::UnknownModel, message).of_field("model")
+        Failure::new(Cause::UnknownModel, message).with_field("model")
     })?;
     if found.servable.state_name() == StateName::Failed {
         let why = found.servable.failure();
@@ -104,7 +104,7 @@ async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failur
             "`{name}` could not be loaded: {}",
             why.as_deref().unwrap_or_default()
         );
-        return Err(Failure::new(Cause::GraphFailed, message).of_field("model"));
+        return Err(Failure::new(Cause::GraphFailed, message).with_field("model"));
     }
     let status = json!({ "status": "success" });
     if asked.stream == Some(false) {

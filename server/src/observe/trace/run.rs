@@ -103,7 +103,7 @@ impl RunTrace {
         ];
         let computes = COMPUTES.contains(&calculator);
         if computes {
-            attributes.extend(self.inference(&self.tally.of_node(node.name)));
+            attributes.extend(self.inference(&self.tally.node_counts(node.name)));
         }
         let name = if computes {
             format!("{} {}", self.operation, self.model)

@@ -53,7 +53,7 @@ fn a_request_is_refused_with_the_names_and_shapes() {
         "input `pixels`: the shape is [1, 5], but the model takes [-1, 4]"
     );
     assert_eq!(
-        refusal(&all, &[Tensor::of_strings(["a"])]),
+        refusal(&all, &[Tensor::from_strings(["a"])]),
         "input `pixels`: the tensor is BYTES, but the model takes INT16"
     );
     assert!(refusal(&all, &[tensor(&[4])]).contains("the shape is [4]"));
@@ -65,9 +65,9 @@ fn what_is_joined_comes_apart_again() {
     let all = shapes(Ragged::Separate);
     let a = [
         ints(&[2, 2], &[1, 2, 3, 4]),
-        Tensor::of_strings(["a", "bc"]),
+        Tensor::from_strings(["a", "bc"]),
     ];
-    let b = [ints(&[1, 2], &[5, 6]), Tensor::of_strings([""])];
+    let b = [ints(&[1, 2], &[5, 6]), Tensor::from_strings([""])];
     assert_eq!(
         all.check(&a).expect("good").1,
         all.check(&b).expect("good").1
@@ -75,7 +75,7 @@ fn what_is_joined_comes_apart_again() {
     let joined = all.join(&[&a, &b]).expect("of one kind");
     assert_eq!(joined[0].shape(), [3, 2]);
     assert_eq!(values(&joined[0]), [1, 2, 3, 4, 5, 6]);
-    assert_eq!(joined[1], Tensor::of_strings(["a", "bc", ""]));
+    assert_eq!(joined[1], Tensor::from_strings(["a", "bc", ""]));
     let apart = split(&joined, &[2, 1]).expect("three rows");
     assert_eq!(apart, [a.to_vec(), b.to_vec()]);
 }

@@ -28,7 +28,7 @@ struct Carried {
 }
 
 impl Carried {
-    fn of(config: &ModelConfig, tensor: &TensorConfig) -> Self {
+    fn new(config: &ModelConfig, tensor: &TensorConfig) -> Self {
         Self {
             datatype: tensor.data_type.datatype(),
             shape: config.shape(tensor),
@@ -78,7 +78,7 @@ impl Reader<'_> {
         }
         let mut carried: HashMap<&str, Carried> = HashMap::new();
         for tensor in &config.input {
-            carried.insert(&tensor.name, Carried::of(config, tensor));
+            carried.insert(&tensor.name, Carried::new(config, tensor));
         }
         // Steps can be in any order, so all outputs are collected before inputs are checked.
         for ((step, at), (model, _)) in steps.iter().zip(&models) {
@@ -86,7 +86,7 @@ impl Reader<'_> {
                 let Some(tensor) = self.find("output", step, model, pair, at.head()) else {
                     continue;
                 };
-                let given = Carried::of(&model.config, tensor);
+                let given = Carried::new(&model.config, tensor);
                 if carried.insert(&pair.value, given).is_some() {
                     let why = format!("`{}` is produced more than once", pair.value);
                     self.wrong(at.head(), why);
@@ -96,7 +96,7 @@ impl Reader<'_> {
         for ((step, at), (model, _)) in steps.iter().zip(&models) {
             for (pair, at) in step.input_map.iter().zip(messages(at, "input_map")) {
                 if let Some(tensor) = self.find("input", step, model, pair, at.head()) {
-                    let taken = Carried::of(&model.config, tensor);
+                    let taken = Carried::new(&model.config, tensor);
                     let name = format!("`{}` takes `{}`", step.model_name, pair.key);
                     self.fit(
                         carried.get(&*pair.value),
@@ -118,7 +118,7 @@ impl Reader<'_> {
             }
         }
         for (tensor, at) in config.output.iter().zip(messages(&ensemble.tree, "output")) {
-            let taken = Carried::of(config, tensor);
+            let taken = Carried::new(config, tensor);
             let name = format!("the output `{}` is", tensor.name);
             let at = place(at, "dims");
             self.fit(carried.get(&*tensor.name), &taken, &tensor.name, &name, at);
