@@ -3,7 +3,7 @@
 use graphmill_engine::RunCx;
 use graphmill_llm::Usage;
 
-use crate::payload::{Tallied, Tally, TextChunk, TextRequest};
+use crate::payload::{Tally, TallyCounts, TextChunk, TextRequest};
 
 /// Tokens that the choices of an answer have read and generated.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl AnswerUsage {
             self.choices.resize(choice + 1, Usage::default());
         }
         self.choices[choice] = chunk.usage;
-        let mut sum = Tallied::default();
+        let mut sum = TallyCounts::default();
         for (index, choice) in self.choices.iter().enumerate() {
             sum.generated += choice.generated_tokens;
             sum.draft(choice.drafts);

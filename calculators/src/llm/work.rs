@@ -9,7 +9,7 @@ use graphmill_llm::{DraftCounts, Encoding, FinishReason, GenerationError, StepOu
 use super::calculator::failed;
 use super::generations::{Choice, Generations, Reply};
 use super::{LanguageModel, waits};
-use crate::payload::{EchoedTokens, Finish, OpenWait, Tallied, Tally, TokenChunk};
+use crate::payload::{EchoedTokens, Finish, OpenWait, Tally, TallyCounts, TokenChunk};
 
 /// The run and the name of a node.
 type Site<'a> = (&'a RunCx, &'a Arc<str>);
@@ -246,7 +246,7 @@ fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
 
 impl Clock {
     /// Counts the tokens and times of a choice's step.
-    fn count(&mut self, counts: &mut Tallied, before: &Usage, usage: &Usage, now: Instant) {
+    fn count(&mut self, counts: &mut TallyCounts, before: &Usage, usage: &Usage, now: Instant) {
         let elapsed = now.duration_since(self.last.unwrap_or(self.submitted));
         // While a further choice waits for its admission, others run.
         let follows = std::mem::replace(&mut self.began, true) && *before == Usage::default();
@@ -272,7 +272,7 @@ impl Clock {
 }
 
 /// Adds the tokens that a choice has generated since its usage was `before`.
-pub(super) fn add_generated(counts: &mut Tallied, before: &Usage, usage: &Usage) {
+pub(super) fn add_generated(counts: &mut TallyCounts, before: &Usage, usage: &Usage) {
     counts.generated += usage
         .generated_tokens
         .saturating_sub(before.generated_tokens);

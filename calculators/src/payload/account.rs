@@ -45,7 +45,7 @@ pub struct Terms {
 
 /// Upper bounds of the tokens and choices of a request that generates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct GenerationBounds {
     /// Tokens of all its prompts together.
     pub prompt_tokens: u64,
     /// Maximum number of tokens of all its choices; `None` if the request sets no limit.
@@ -69,7 +69,7 @@ pub trait Quota: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The key's limits do not allow so much, or not now.
-    fn reserve(&self, need: &Need) -> Result<()>;
+    fn reserve(&self, need: &GenerationBounds) -> Result<()>;
 
     /// Tells that the request has begun to generate and no longer waits.
     fn admitted(&self);

@@ -17,7 +17,7 @@ use crate::{
     offline::{
         difference,
         play::{End, Patience, Play, complete},
-        recording::{Recorded, Recording},
+        recording::{PacketRecord, Recording},
         saved_test,
     },
     servable::{compile, compile_text},
@@ -151,7 +151,7 @@ fn play(
     arguments: &Arguments,
     recording: &Recording,
     plans: &Plans,
-) -> Result<Vec<Recorded>, String> {
+) -> Result<Vec<PacketRecord>, String> {
     let plan = &plans.played;
     let (sides, lines) = recording.input(plan)?;
     tell_of_lost(recording, plans, lines.is_empty())?;
@@ -185,7 +185,7 @@ fn play(
         End::Stuck(why) | End::BadLine(why) => return Err(why),
         End::Interrupted => return Err("interrupted".to_owned()),
     }
-    let recorded = |(stream, packet): &(String, Packet)| Recorded::from_packet(stream, packet);
+    let recorded = |(stream, packet): &(String, Packet)| PacketRecord::from_packet(stream, packet);
     Ok(kept.take().iter().map(recorded).collect())
 }
 

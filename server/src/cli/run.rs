@@ -18,7 +18,7 @@ use super::{ending, registry, report};
 use crate::{
     offline::{
         line::{Line, Reader, Shown},
-        play::{End, Numbered, Patience, Play},
+        play::{End, NumberedLine, Patience, Play},
     },
     servable::compile,
 };
@@ -214,7 +214,7 @@ impl Input {
     }
 
     /// Returns the next line that is not empty; `None` at the end.
-    fn next(&mut self) -> Option<Numbered> {
+    fn next(&mut self) -> Option<NumberedLine> {
         loop {
             let line = self.lines.next()?;
             self.number += 1;

@@ -86,7 +86,7 @@ impl Part {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct KeyFields {
     name: String,
     sha256: Option<String>,
     key: Option<String>,
@@ -162,7 +162,7 @@ impl Json<'_> {
     }
 
     /// Parses the element at `place`, whose text begins at byte `at`.
-    fn entry(&self, at: usize, place: &str, text: &str) -> Result<Written, String> {
+    fn entry(&self, at: usize, place: &str, text: &str) -> Result<KeyFields, String> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
@@ -232,7 +232,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Converts an element to an entry. Also returns its errors.
-fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
+fn entry(part: Part, written: KeyFields) -> (Option<Entry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
     if let Err(why) = check_name(&name) {

@@ -23,7 +23,7 @@ use graphmill_engine::FileStamps;
 
 pub(crate) use caller::{Caller, Label, Settlement};
 pub(crate) use file::check_name;
-pub(crate) use gate::{Gate, Need, has_key, layer};
+pub(crate) use gate::{Gate, Permission, has_key, layer};
 use jwt::Tokens;
 pub(crate) use jwt::watch as watch_issuer;
 pub use jwt::{JwksSource, JwtOptions};

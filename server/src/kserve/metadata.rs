@@ -18,7 +18,7 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
-    servable::{Named, Ready, Servable},
+    servable::{Ready, ResolvedGraph, Servable},
     tensors::{self, ImageFormat, Port},
 };
 
@@ -188,7 +188,7 @@ pub(crate) fn asked(
 
 /// Returns the graph of this name and version, found by `find`, and the name that `find` needs.
 pub(crate) fn find_version(
-    find: impl Fn(&str) -> Result<Named, Failure>,
+    find: impl Fn(&str) -> Result<ResolvedGraph, Failure>,
     name: &str,
     version: &str,
 ) -> Result<(String, Arc<Servable>), Failure> {

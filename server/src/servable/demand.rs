@@ -8,7 +8,7 @@ use std::{
 use graphmill_engine::Plan;
 use tokio::{task::spawn_blocking, time::timeout_at};
 
-use super::{Named, Servable, Served, StateName, usage::InUse};
+use super::{ResolvedGraph, Servable, ServedGraphs, StateName, usage::InUse};
 use crate::errors::{Cause, Failure};
 
 /// Maximum number of requests that wait for a graph, as each holds its body. Further ones are
@@ -60,13 +60,13 @@ impl Drop for Place {
     }
 }
 
-impl Served {
+impl ServedGraphs {
     /// Waits until the graph that `find` returns is available, after loading it on demand. `find`
     /// is called again after each state change, because a reload may have replaced the
     /// configuration.
     pub(crate) async fn available(
         self: &Arc<Self>,
-        find: impl Fn() -> Result<Named, Failure>,
+        find: impl Fn() -> Result<ResolvedGraph, Failure>,
         patience: Patience,
     ) -> Result<Ready, Failure> {
         let mut changed = self.changed.subscribe();
@@ -75,7 +75,7 @@ impl Served {
         let mut place = None;
         loop {
             changed.borrow_and_update();
-            let Named { servable, adapter } = find()?;
+            let ResolvedGraph { servable, adapter } = find()?;
             let failure = match servable.take_up() {
                 Ok((plan, in_use)) => {
                     return Ok(Ready {

@@ -9,7 +9,7 @@ use graphmill_llm::room;
 
 use super::{
     Servable, Servables, StateName,
-    served::{Changes, Refused},
+    served::{Changes, ConfigRefusal},
     unloading::{BY_OPERATOR, DRAIN_AT_MOST, WHEN_IDLE},
 };
 use crate::config::{Config, GraphEntry};
@@ -118,7 +118,7 @@ impl<'a> Reload<'a> {
         mut self,
         seen: &mut FileStamps,
         policy: ReloadPolicy,
-    ) -> Result<(Servables, Changes), Refused> {
+    ) -> Result<(Servables, Changes), ConfigRefusal> {
         let bytes = self.check(seen)?;
         let room = if bytes == 0 { Ok(()) } else { has_room(bytes) };
         let outcome = match room {
@@ -137,7 +137,7 @@ impl<'a> Reload<'a> {
         Ok((self.new, self.changes))
     }
 
-    fn load_all(&self, seen: &mut FileStamps) -> Result<(), Refused> {
+    fn load_all(&self, seen: &mut FileStamps) -> Result<(), ConfigRefusal> {
         for ToLoad {
             entry,
             may_fail,
@@ -152,7 +152,7 @@ impl<'a> Reload<'a> {
                 && !may_fail
                 && (*changes_adapters || servable.state_name() != StateName::Waiting)
             {
-                return Err(Refused {
+                return Err(ConfigRefusal {
                     unreadable: false,
                     reason: format!("graph `{}`: {}", entry.id(), failed.reason),
                     diagnostics: failed.shown,
@@ -164,7 +164,11 @@ impl<'a> Reload<'a> {
 
     /// Loads the new graphs after the old ones have been unloaded. If that fails, loads the old
     /// ones again.
-    fn load_drained(&mut self, short: Refused, seen: &mut FileStamps) -> Result<(), Refused> {
+    fn load_drained(
+        &mut self,
+        short: ConfigRefusal,
+        seen: &mut FileStamps,
+    ) -> Result<(), ConfigRefusal> {
         let is_kept = |servable: &&Arc<Servable>| {
             let now = self.new.get(servable.name());
             now.is_some_and(|now| Arc::ptr_eq(now, servable))
@@ -195,7 +199,7 @@ impl<'a> Reload<'a> {
                         servable.name(),
                         DRAIN_AT_MOST.as_secs()
                     );
-                    outcome = Err(Refused {
+                    outcome = Err(ConfigRefusal {
                         unreadable: false,
                         reason,
                         diagnostics: Vec::new(),
@@ -226,7 +230,7 @@ impl<'a> Reload<'a> {
 
     /// Checks that all graphs can be loaded, without loading one. Returns the number of bytes of
     /// files to load that are not in memory yet.
-    fn check(&self, seen: &mut FileStamps) -> Result<u64, Refused> {
+    fn check(&self, seen: &mut FileStamps) -> Result<u64, ConfigRefusal> {
         let in_memory = self.old.in_memory();
         let mut bytes = 0;
         let mut wrong = Vec::new();
@@ -267,7 +271,7 @@ impl<'a> Reload<'a> {
         if wrong.is_empty() {
             return Ok(bytes);
         }
-        Err(Refused {
+        Err(ConfigRefusal {
             unreadable: false,
             reason: wrong.join("; "),
             diagnostics,
@@ -276,8 +280,8 @@ impl<'a> Reload<'a> {
 }
 
 /// Checks that there is memory for this number of bytes of files.
-fn has_room(bytes: u64) -> Result<(), Refused> {
-    room::ensure(bytes).map_err(|short| Refused {
+fn has_room(bytes: u64) -> Result<(), ConfigRefusal> {
+    room::ensure(bytes).map_err(|short| ConfigRefusal {
         unreadable: false,
         reason: format!(
             "the new models need {} MiB in addition to the old ones, but only {} MiB of memory are left",

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
 
 use super::{OpenSession, Sessions, run_on_thread};
-use crate::servable::{Choice, Named, Served};
+use crate::servable::{Choice, ResolvedGraph, ServedGraphs};
 
 /// Shortest time between two frames.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ const REST: u32 = 10;
 
 /// The thing that viewers follow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Followed {
+pub(crate) enum FollowTarget {
     /// A graph: its open sessions and its totals.
     Graph(String),
     /// An open session, by its id.
@@ -34,7 +34,7 @@ pub(crate) enum Followed {
 }
 
 /// Channels of frames, by the things that viewers follow now.
-pub(super) type Hubs = HashMap<Followed, watch::Sender<Option<Arc<Frame>>>>;
+pub(super) type Hubs = HashMap<FollowTarget, watch::Sender<Option<Arc<Frame>>>>;
 
 /// The figures at one moment.
 #[derive(Clone)]
@@ -263,8 +263,8 @@ impl Sessions {
     /// Returns the channel of frames of a graph or session. It is closed when that is gone.
     pub(crate) fn follow(
         self: &Arc<Self>,
-        what: &Followed,
-        served: &Arc<Served>,
+        what: &FollowTarget,
+        served: &Arc<ServedGraphs>,
     ) -> watch::Receiver<Option<Arc<Frame>>> {
         let mut state = self.lock();
         if let Some(hub) = state.followed.get(what) {
@@ -283,7 +283,7 @@ impl Sessions {
 
     /// Sends a frame if it is a new one. Returns false if there are no viewers any more; the
     /// channel is removed then.
-    fn show(&self, what: &Followed, frame: Option<Arc<Frame>>) -> bool {
+    fn show(&self, what: &FollowTarget, frame: Option<Arc<Frame>>) -> bool {
         let mut state = self.lock();
         let Some(hub) = state.followed.get(what) else {
             return false;
@@ -306,16 +306,16 @@ impl Sessions {
 }
 
 /// Creates frames until there are no viewers, or no more frames.
-async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served>) {
+async fn make_frames(sessions: Arc<Sessions>, what: FollowTarget, served: Arc<ServedGraphs>) {
     let mut before: Option<Arc<Frame>> = None;
     let session = match &what {
-        Followed::Session(id) => sessions.get(id),
-        Followed::Graph(_) => None,
+        FollowTarget::Session(id) => sessions.get(id),
+        FollowTarget::Graph(_) => None,
     };
     loop {
         let began = Instant::now();
         let next = match (&what, &session) {
-            (Followed::Graph(name), _) => {
+            (FollowTarget::Graph(name), _) => {
                 let Some(named) = served.now().named(name, &Choice::Newest) else {
                     break;
                 };
@@ -357,7 +357,7 @@ struct Next {
 /// Creates the next frame of a graph.
 async fn next_graph_frame(
     sessions: Arc<Sessions>,
-    named: Named,
+    named: ResolvedGraph,
     before: Option<Arc<Frame>>,
 ) -> Next {
     let mut frame = None;

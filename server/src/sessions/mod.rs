@@ -20,12 +20,12 @@ use futures_util::future::join_all;
 use graphmill_engine::{Handle, Session, SidePackets, View};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use frames::{Followed, Frame};
+pub(crate) use frames::{FollowTarget, Frame};
 pub(crate) use open::OpenSession;
 pub(crate) use recording_rule::{RecordingOptions, RecordingRule};
 pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
 pub(crate) use run_on_thread::run_on_thread;
-pub(crate) use taps::{Tap, Tapped, Taps};
+pub(crate) use taps::{Tap, TappedPacket, Taps};
 
 use crate::{
     errors::{Cause, Failure},
@@ -88,7 +88,7 @@ impl Sessions {
         session: &mut Session,
         handle: &Handle,
         about: &About<'_>,
-    ) -> Entered {
+    ) -> SessionEntry {
         let mut state = self.lock();
         let id = state.free_id(about.request);
         let open = Arc::new(OpenSession::new(Arc::clone(&id), handle.viewer(), about));
@@ -105,7 +105,7 @@ impl Sessions {
         if let Some(recording) = recording {
             recording.keep(session, about.sides, Arc::clone(self));
         }
-        Entered {
+        SessionEntry {
             sessions: Arc::clone(self),
             id,
         }
@@ -166,12 +166,12 @@ impl State {
 }
 
 /// Guard that lists a session until it is dropped.
-pub(crate) struct Entered {
+pub(crate) struct SessionEntry {
     sessions: Arc<Sessions>,
     id: Arc<str>,
 }
 
-impl Drop for Entered {
+impl Drop for SessionEntry {
     fn drop(&mut self) {
         let left = self.sessions.lock().open.remove(&self.id);
         // The session's data is dropped after releasing the lock.

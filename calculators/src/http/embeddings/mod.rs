@@ -249,16 +249,16 @@ impl<'a> Vector<'a> {
 
 /// An entry of the list in vLLM's form.
 #[derive(Serialize)]
-struct Pooled<'a> {
+struct PoolingEntry<'a> {
     index: usize,
     object: &'static str,
     data: Vector<'a>,
 }
 
 /// Returns the entries of the list in vLLM's form.
-fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<Pooled<'_>> {
+fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<PoolingEntry<'_>> {
     let vectors = vectors.iter().enumerate();
-    let entries = vectors.map(|(index, vector)| Pooled {
+    let entries = vectors.map(|(index, vector)| PoolingEntry {
         index,
         object: "pooling",
         data: Vector::new(vector, base64),

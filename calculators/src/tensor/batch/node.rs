@@ -7,7 +7,7 @@ use graphmill_engine::{
     AsyncCalculator, Contract, Emits, Error, Flow, InputSet, Ins, OpenCx, Outs, Res, Result, RunCx,
 };
 
-use super::batcher::{Asked, Batcher};
+use super::batcher::{Batcher, RequestScheduling};
 use super::options::DynamicBatchOptions;
 use super::source::{BatchedModel, BatcherSpec, Source};
 use crate::payload::{Tally, batch_priority_of};
@@ -26,7 +26,7 @@ pub struct DynamicBatch<M> {
     batcher: Arc<Batcher>,
     run: Arc<RunCx>,
     name: Arc<str>,
-    asked: Asked,
+    asked: RequestScheduling,
     model: PhantomData<fn() -> M>,
 }
 
@@ -65,7 +65,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         let batcher = cx.resource(io.batcher);
         let run = Arc::clone(cx.run());
         let has_priorities = batcher.info().batching.has_priorities();
-        let asked = Asked {
+        let asked = RequestScheduling {
             // Another node of the graph may have levels where this one has none.
             priority: if has_priorities {
                 batch_priority_of(&run)

@@ -20,7 +20,7 @@ pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
 /// The message of a template's `raise_exception`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Raised(pub(crate) String);
+pub(crate) struct TemplateException(pub(crate) String);
 
 pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
     environment.remove_global("debug");
@@ -43,7 +43,7 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
         "raise_exception",
         |message: Value| -> Result<Value, Error> {
             let message = weighed(&message)?.into_owned();
-            Err(error("raised by the template").with_source(Raised(message)))
+            Err(error("raised by the template").with_source(TemplateException(message)))
         },
     );
     environment.add_function(

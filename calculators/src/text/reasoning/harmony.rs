@@ -6,7 +6,7 @@
 use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::think::partial;
-use super::{Format, Parsed, Parser};
+use super::{Format, Parser, ReasoningOutput};
 use crate::text::tool_calls::grammar::{sequence, text};
 
 const START: &str = "<|start|>";
@@ -117,8 +117,8 @@ enum Place {
 }
 
 impl Parser for HarmonyParser {
-    fn push(&mut self, text: &str, end: bool) -> Parsed {
-        let mut parsed = Parsed::default();
+    fn push(&mut self, text: &str, end: bool) -> ReasoningOutput {
+        let mut parsed = ReasoningOutput::default();
         self.held.push_str(text);
         while let Some(next) = self.advance(end, &mut parsed) {
             self.place = next;
@@ -129,7 +129,7 @@ impl Parser for HarmonyParser {
 
 impl HarmonyParser {
     /// Continues with the held text and returns the next place; `None` if more text is needed.
-    fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn advance(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<Place> {
         match self.place {
             Place::Start => {
                 let held = self.held.trim_start();
@@ -148,7 +148,7 @@ impl HarmonyParser {
     }
 
     /// Reads a head, which names the channel and the recipient.
-    fn head(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn head(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<Place> {
         let Some(at) = self.held.find(MESSAGE) else {
             if end && !self.held.contains(START) && !self.held.contains(CHANNEL) {
                 parsed.text.push_str(self.held.trim_start());
@@ -188,7 +188,7 @@ impl HarmonyParser {
     }
 
     /// Passes on the content of a message, up to its end.
-    fn content(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn content(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<Place> {
         let ends = self.harmony.ends;
         let found = ends
             .iter()

@@ -2,7 +2,7 @@
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
-use super::{Format, Parsed, Parser};
+use super::{Format, Parser, ReasoningOutput};
 
 /// A pair of tags around reasoning, and the tags that may be around the answer.
 #[derive(Clone, Copy, Debug)]
@@ -101,8 +101,8 @@ enum Place {
 }
 
 impl Parser for ThinkParser {
-    fn push(&mut self, text: &str, end: bool) -> Parsed {
-        let mut parsed = Parsed::default();
+    fn push(&mut self, text: &str, end: bool) -> ReasoningOutput {
+        let mut parsed = ReasoningOutput::default();
         self.held.push_str(text);
         while let Some(next) = self.advance(end, &mut parsed) {
             self.place = next;
@@ -113,7 +113,7 @@ impl Parser for ThinkParser {
 
 impl ThinkParser {
     /// Continues with the held text and returns the next place; `None` if more text is needed.
-    fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn advance(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<Place> {
         let Think {
             open,
             close,

@@ -14,9 +14,9 @@ use crate::{
     app::state::Options,
     cli::{
         heading, models, report,
-        source::{self, ModelFlags, Source, Wanted},
+        source::{self, ModelFlags, PendingModel, Source},
     },
-    config::{self, Config, GraphEntry, Lister, subgraphs::Named},
+    config::{self, Config, GraphEntry, Lister, subgraphs::NamedSubgraphs},
     hub::Order,
     servable::compile_text,
 };
@@ -332,12 +332,12 @@ impl Sources {
                 (text.to_string(), root.join(name.unwrap_or_default()))
             }
             Source::Model(model) => {
-                let wanted = Wanted::File(model.clone());
+                let wanted = PendingModel::File(model.clone());
                 let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
                 (text, model.clone())
             }
             Source::Named(order) => {
-                let wanted = Wanted::Named(order.clone());
+                let wanted = PendingModel::Named(order.clone());
                 let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
                 (text, PathBuf::from(order.name.to_string()))
             }
@@ -351,7 +351,13 @@ impl Sources {
         let file = PathBuf::from(format!("graph of {}", of.display()));
         let base = of.parent().unwrap_or(Path::new(""));
         let environment = Environment::new(Registry::global()).looking_only();
-        let compiled = compile_text(&file, &*text, base, &environment, &Named::default());
+        let compiled = compile_text(
+            &file,
+            &*text,
+            base,
+            &environment,
+            &NamedSubgraphs::default(),
+        );
         report::show(&compiled.sources, &compiled.diagnostics);
         Ok((!has_errors(&compiled.diagnostics)).then_some(text))
     }

@@ -24,7 +24,7 @@ use graphmill_llm::{BackendKind, ModelKind, is_first_part, kind_of};
 
 pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
-pub(super) use ready::{Wanted, text as text_of_wanted};
+pub(super) use ready::{PendingModel, text as text_of_wanted};
 pub(super) use repository::{all_in, folder_of, named_in, reader};
 pub(super) use sampling::SamplingFlags;
 
@@ -306,7 +306,12 @@ pub(super) fn one_model(
     if flags.quantization().is_some() {
         flags.warn_of_dtype("use --quantization");
         let base = model.parent().unwrap_or(Path::new("")).to_owned();
-        return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
+        return Ok(later(
+            name,
+            base,
+            PendingModel::File(model.to_owned()),
+            flags,
+        ));
     }
     flags.warn_of_dtype(
         "the file determines the type of the weights (`--quantization` and `graphmill quantize` \
@@ -359,11 +364,11 @@ pub(super) fn one_named(
         flags.warn_of_dtype("--quantization selects the weights");
     }
     let base = Cache::from_environment()?.folder(repository);
-    Ok(later(name, base, Wanted::Named(order.clone()), flags))
+    Ok(later(name, base, PendingModel::Named(order.clone()), flags))
 }
 
 /// Returns the configuration of a model that is prepared when its graph is loaded.
-fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Config {
+fn later(name: String, base: PathBuf, wanted: PendingModel, flags: &ModelFlags) -> Config {
     let file = PathBuf::from(format!("{OF_MODEL}{name}"));
     let flags = flags.clone();
     let maker = Maker::new(move || text_of_wanted(&wanted, &flags));

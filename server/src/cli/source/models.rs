@@ -30,7 +30,7 @@ static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// Lists the models and graphs in a folder as they are now. Each is loaded by its first request. A
 /// mistake in one is logged once, and does not affect the others.
 pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
-    let mut found = Found::default();
+    let mut found = FolderScan::default();
     found.look(root, "", DEPTH);
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     for warning in found.warnings.difference(&told) {
@@ -45,7 +45,7 @@ pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
 }
 
 #[derive(Default)]
-struct Found {
+struct FolderScan {
     graphs: BTreeMap<String, GraphEntry>,
     /// Folders whose changes add or remove models.
     places: Vec<PathBuf>,
@@ -55,7 +55,7 @@ struct Found {
     warnings: BTreeSet<String>,
 }
 
-impl Found {
+impl FolderScan {
     /// Searches a folder; `name` is its path in the root folder, or empty.
     fn look(&mut self, folder: &Path, name: &str, depth: usize) {
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -291,7 +291,7 @@ mod tests {
         assert!(pipe.expect("mkfifo runs").success());
         let huge = fs::File::create(folder.path().join("huge.onnx")).expect("writable");
         huge.set_len(1 << 40).expect("a hole");
-        let mut found = Found::default();
+        let mut found = FolderScan::default();
         found.look(folder.path(), "", DEPTH);
         let left_out = [
             (

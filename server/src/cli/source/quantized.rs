@@ -15,7 +15,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::{
     cli::quantize::QUANTIZING,
-    hub::progress::{self, Told},
+    hub::progress::{self, ProgressGuard},
 };
 
 /// Files beside a model that its copy needs, too.
@@ -99,7 +99,7 @@ fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
         .spawn()
         .map_err(|error| failed(&error.to_string()))?;
     tracing::info!("quantizing `{}` to {kind}", model.display());
-    let (_told, mut last) = (Told::quantizing(), String::new());
+    let (_told, mut last) = (ProgressGuard::quantizing(), String::new());
     let output = process.stderr.take().map(BufReader::new);
     for line in output
         .into_iter()

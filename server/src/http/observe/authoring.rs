@@ -22,7 +22,7 @@ use crate::{
     http::{SHOWN_BYTES, meant, request::RequestBody},
     replace::replace,
     run::RequestContext,
-    servable::{Compiled, Servable, Servables, answers},
+    servable::{CompileResult, Servable, Servables, answers},
 };
 
 /// Maximum length of a graph's text in bytes, enough for some thousand nodes.
@@ -65,14 +65,14 @@ pub(super) async fn check(
 }
 
 /// Returns the diagnostics of a text as JSON.
-pub(super) fn diagnostics(compiled: &Compiled) -> Vec<Value> {
+pub(super) fn diagnostics(compiled: &CompileResult) -> Vec<Value> {
     let diagnostics = compiled.diagnostics.iter();
     let diagnostics = diagnostics.map(|it| diagnostic(&compiled.sources, it));
     diagnostics.collect()
 }
 
 /// Returns the error for a text that does not compile, with its diagnostics.
-pub(super) fn refused(compiled: &Compiled) -> Response {
+pub(super) fn refused(compiled: &CompileResult) -> Response {
     let mut errors = compiled.diagnostics.iter().filter(|it| it.is_error());
     let first = errors.next().map_or("", |error| &error.message);
     let message = format!("the graph does not compile: {first}");
