@@ -69,12 +69,12 @@ struct File<'a> {
 
 /// The kind of an entry.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Part {
+enum EntryKind {
     Keys,
     Plans,
 }
 
-impl Part {
+impl EntryKind {
     /// Returns the name of the field in the file.
     fn field(self) -> &'static str {
         match self {
@@ -112,8 +112,8 @@ impl Json<'_> {
         let file: File<'_> =
             serde_json::from_str(self.text).map_err(|error| KeyError(self.said(0, "", &error)))?;
         let mut complaints = Vec::new();
-        let keys = self.part(Part::Keys, &file.keys, &mut complaints);
-        let plans = self.part(Part::Plans, &file.plans, &mut complaints);
+        let keys = self.part(EntryKind::Keys, &file.keys, &mut complaints);
+        let plans = self.part(EntryKind::Plans, &file.plans, &mut complaints);
         if file.keys.is_empty() && file.plans.is_empty() {
             complaints.push(self.line(0, "`keys` is empty: expected at least one key or plan"));
         }
@@ -125,7 +125,7 @@ impl Json<'_> {
     }
 
     /// Reads the entries of a part of the file, without wrong ones.
-    fn part(&self, part: Part, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
+    fn part(&self, part: EntryKind, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
         let field = part.field();
         let mut entries: Vec<Entry> = Vec::new();
         let mut names: HashMap<Arc<str>, usize> = HashMap::new();
@@ -232,15 +232,15 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Converts an element to an entry. Also returns its errors.
-fn entry(part: Part, written: KeyFields) -> (Option<Entry>, Vec<String>) {
+fn entry(part: EntryKind, written: KeyFields) -> (Option<Entry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
     if let Err(why) = check_name(&name) {
         wrong.push(format!("`name` {why}"));
     }
     let digest = match (written.sha256, written.key) {
-        (None, None) if part == Part::Plans => Ok(None),
-        _ if part == Part::Plans => {
+        (None, None) if part == EntryKind::Plans => Ok(None),
+        _ if part == EntryKind::Plans => {
             Err("a plan must not have `sha256` or `key`: it applies to tokens".to_owned())
         }
         (Some(hex), None) => Digest::from_hex(&hex).map(Some).ok_or_else(|| {
@@ -284,7 +284,7 @@ fn entry(part: Part, written: KeyFields) -> (Option<Entry>, Vec<String>) {
     let entry = digest.map(|digest| Entry {
         salt: match &written.cache_salt {
             Some(salt) => named_salt(salt),
-            None if part == Part::Plans => "".into(),
+            None if part == EntryKind::Plans => "".into(),
             None => own_salt(&name),
         },
         name,

@@ -40,9 +40,9 @@ impl Ready {
 }
 
 /// The place of a waiting request, released on drop.
-struct Place(Arc<Servable>);
+struct WaitingPlace(Arc<Servable>);
 
-impl Place {
+impl WaitingPlace {
     fn for_servable(servable: &Arc<Servable>) -> Result<Self, Failure> {
         let place = Self(Arc::clone(servable));
         if servable.waiting.fetch_add(1, Relaxed) < MAX_WAITING {
@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Relaxed);
     }
@@ -104,9 +104,9 @@ impl ServedGraphs {
             }
             if place
                 .as_ref()
-                .is_none_or(|Place(of)| !Arc::ptr_eq(of, &servable))
+                .is_none_or(|WaitingPlace(of)| !Arc::ptr_eq(of, &servable))
             {
-                place = Some(Place::for_servable(&servable)?);
+                place = Some(WaitingPlace::for_servable(&servable)?);
             }
             // The timeout ends it at the latest. The sender of changes is never dropped.
             let _ = timeout_at(ends.into(), changed.changed()).await;

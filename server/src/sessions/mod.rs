@@ -42,13 +42,13 @@ const MAX_TRIALS: usize = 4;
 
 /// Open sessions, and their observers.
 pub(crate) struct Sessions {
-    state: Mutex<State>,
+    state: Mutex<SessionsState>,
     viewers: Arc<Semaphore>,
     trials: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionsState {
     open: HashMap<Arc<str>, Arc<OpenSession>>,
     taps: Vec<Arc<Tap>>,
     recordings: recordings::Recordings,
@@ -78,7 +78,7 @@ impl Sessions {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -152,7 +152,7 @@ impl Sessions {
     }
 }
 
-impl State {
+impl SessionsState {
     /// Returns the id of the request, or a similar free one, as clients may choose the same id.
     fn free_id(&self, request: &Arc<str>) -> Arc<str> {
         if !self.open.contains_key(request) {

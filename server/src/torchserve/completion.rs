@@ -33,11 +33,11 @@ use crate::{
 /// The part of an answer, or of an event of one, that is text.
 #[derive(Deserialize)]
 struct Completion {
-    choices: Vec<Choice>,
+    choices: Vec<CompletionChoice>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct CompletionChoice {
     text: String,
 }
 

@@ -171,7 +171,7 @@ impl Calculator for EmbeddingsResponse {
             let (vectors, ignored) = (&embeddings.vectors, &request.ignored);
             let packets = match &request.form {
                 VectorForm::OpenAI { base64 } => {
-                    body::answer(&Answer::new(request, embeddings, *base64), ignored)
+                    body::answer(&EmbeddingsBody::new(request, embeddings, *base64), ignored)
                 }
                 VectorForm::Pooling { id, base64 } => {
                     let data = pooled(vectors, *base64);
@@ -207,7 +207,7 @@ impl Calculator for EmbeddingsResponse {
 register!(EmbeddingsResponse);
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct EmbeddingsBody<'a> {
     object: &'static str,
     data: Vec<Item<'a>>,
     model: &'a str,
@@ -266,7 +266,7 @@ fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<PoolingEntry<'_>> {
     entries.collect()
 }
 
-impl<'a> Answer<'a> {
+impl<'a> EmbeddingsBody<'a> {
     fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",
