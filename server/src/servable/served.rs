@@ -157,8 +157,8 @@ impl ServedGraphs {
         self.looking().clone()
     }
 
-    /// Reloads like [`ServedGraphs::reload`], and writes a line of the audit log. `actor` is the name of
-    /// a key, and `how` the reason to log for a success.
+    /// Reloads like [`ServedGraphs::reload`], and writes a line of the audit log. `actor` is the
+    /// name of a key, and `how` the reason to log for a success.
     pub(crate) fn reload_for(
         &self,
         actor: Option<&str>,
