@@ -9,7 +9,7 @@ use std::{
 
 use graphmill_calculators::tensor::{
     Datatype, Tensor, TensorInfo, TensorModel,
-    batch::{Asked, Batcher, Batching},
+    batch::{Batcher, Batching, RequestScheduling},
 };
 use graphmill_engine::{Result, block_on};
 
@@ -137,7 +137,7 @@ pub fn measure(load: &Load) -> Result<(Measured, f64)> {
             let mut latencies = Vec::new();
             while begun.elapsed() < load.time {
                 let sent = Instant::now();
-                block_on(batcher.submit(request.clone(), Asked::default())?)?;
+                block_on(batcher.submit(request.clone(), RequestScheduling::default())?)?;
                 latencies.push(sent.elapsed().as_nanos() as f64);
             }
             Ok(latencies)

@@ -101,7 +101,7 @@ impl LanguageModel {
             None => ChatTemplate::new(&script.chat_template),
         };
         if let (true, Ok(template)) = (script.turns.is_empty(), &template) {
-            script.turns = turns::of(template);
+            script.turns = turns::find(template);
             if script.turns.is_empty() {
                 let message = "the chat template does not show where an answer begins: list the texts that begin one as `turns` of the script";
                 return Err(Error::invalid(message));

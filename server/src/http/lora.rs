@@ -99,7 +99,7 @@ async fn load(
         None => adapters.push(given),
     };
     let loaded = change(&who, graph, ("load adapter", &name), put).await;
-    loaded.map_err(|failure| failure.of_field("lora_path"))?;
+    loaded.map_err(|failure| failure.with_field("lora_path"))?;
     Ok(format!(
         "Success: LoRA adapter '{name}' added successfully."
     ))
@@ -124,7 +124,7 @@ async fn unload(
             "names no adapter that was loaded at run time"
         };
         let message = format!("`lora_name` {why}");
-        return Err(Failure::new(Cause::NotFound, message).of_field("lora_name"));
+        return Err(Failure::new(Cause::NotFound, message).with_field("lora_name"));
     };
     let taken = name.clone();
     let take = move |adapters: &mut Vec<AdapterSpec>| adapters.retain(|it| it.name != taken);
@@ -152,7 +152,7 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
         let real = path.canonicalize().ok();
         real.filter(|real| real.starts_with(root)).ok_or_else(|| {
             let why = "`lora_path` names nothing in the folder of `--runtime_lora`";
-            Failure::new(Cause::NotFound, why).of_field("lora_path")
+            Failure::new(Cause::NotFound, why).with_field("lora_path")
         })
     };
     let named = inside(&root.join(path))?;
@@ -176,7 +176,8 @@ async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable
         let why = "there are several graphs: name one of them";
         only.ok_or_else(|| missing(FIELD, why))?.name().to_owned()
     };
-    who.find(&name).map_err(|failure| failure.of_field(FIELD))?;
+    who.find(&name)
+        .map_err(|failure| failure.with_field(FIELD))?;
     let ready = with_language_model(who, Some(&name)).await?;
     let models = ready.plan().resources::<LanguageModel>();
     match models.len() {
