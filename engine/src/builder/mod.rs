@@ -139,14 +139,14 @@ impl GraphBuilder {
     pub fn node<C: Calculator>(&self) -> NodeBuilder<'_, C::Ports> {
         let mut contract = Contract::describing();
         let ports = C::contract(&mut contract, &C::Options::default());
-        self.typed(Registration::of::<C>(), ports, &contract)
+        self.typed(Registration::new::<C>(), ports, &contract)
     }
 
     /// Adds a node of an async calculator. The calculator need not be registered.
     pub fn async_node<C: AsyncCalculator>(&self) -> NodeBuilder<'_, C::Ports> {
         let mut contract = Contract::describing();
         let ports = C::contract(&mut contract, &C::Options::default());
-        self.typed(Registration::of_async::<C>(), ports, &contract)
+        self.typed(Registration::new_async::<C>(), ports, &contract)
     }
 
     /// Adds a node by the name of a registered calculator or subgraph.

@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     calculator::Flow,
-    calculator::erased::{Answer, Instance, Returned},
+    calculator::erased::{Answer, AsyncReturn, Instance},
     emits::{AsyncCall, Description, Emits},
     error::{Error, Result},
     lanes::Lane,
@@ -25,7 +25,7 @@ use crate::{
 use super::{
     guard::{Call, catch, panicked},
     message::Message,
-    shared::Shared,
+    shared::SessionState,
 };
 
 /// Number of calls in progress outside the session's task, over all nodes.
@@ -63,7 +63,7 @@ impl InFlight {
 
 /// Waker of an async call. It asks the session to poll the call's future.
 pub(super) struct PollNode {
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
     node: u16,
     slot: u16,
     /// Set while a message is on its way.
@@ -108,7 +108,7 @@ impl Wake for PollNode {
     }
 }
 
-pub(super) type NodeFuture = Pin<Box<dyn Future<Output = Returned> + Send>>;
+pub(super) type NodeFuture = Pin<Box<dyn Future<Output = AsyncReturn> + Send>>;
 
 /// Calls of one node in progress outside the session's task.
 #[derive(Default)]
@@ -192,7 +192,7 @@ impl Away {
     /// wait.
     pub(super) fn async_call(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SessionState>,
         node: u16,
         slot: u16,
     ) -> Arc<PollNode> {
@@ -241,7 +241,7 @@ impl Away {
 
     /// Polls the call in a slot. `None` if it is not a future or is pending; an error if it
     /// panicked.
-    pub(super) fn poll(&mut self, slot: u16) -> Option<Result<Returned, Error>> {
+    pub(super) fn poll(&mut self, slot: u16) -> Option<Result<AsyncReturn, Error>> {
         let Slot { work, poll, .. } = &mut self.slots[usize::from(slot)];
         let (Work::Future(future), Some(poll)) = (&mut *work, poll) else {
             return None;

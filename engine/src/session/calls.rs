@@ -24,7 +24,10 @@ impl Running {
         }
         let mut close = !state.is_held();
         if !plan.inputs.is_empty() {
-            match state.intake.readiness(self.queues.of(&plan.inputs)) {
+            match state
+                .intake
+                .readiness(self.queues.node_queues(&plan.inputs))
+            {
                 Readiness::Process(_) if !state.has_room() => return false,
                 Readiness::Process(at) => {
                     self.fill(frame, node, at);
@@ -50,7 +53,7 @@ impl Running {
         if !state.has_room() || state.is_away() {
             return false;
         }
-        if state.take_event(self.queues.of(&plan.inputs)) {
+        if state.take_event(self.queues.node_queues(&plan.inputs)) {
             self.call(frame, node, Call::Event);
             return true;
         }
@@ -184,7 +187,7 @@ impl Running {
                 if !self.nodes[node].has_events()
                     && self.nodes[node]
                         .intake
-                        .is_exhausted(self.queues.of(&plan.inputs), at) => {}
+                        .is_exhausted(self.queues.node_queues(&plan.inputs), at) => {}
             (_, Flow::Continue) => {
                 self.nodes.look_at(node as u16);
                 self.resume(frame, node);

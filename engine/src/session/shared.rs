@@ -27,7 +27,7 @@ use super::{mailbox::Exchange, message::Message, summary::Summary};
 #[derive(Copy, Clone)]
 pub(super) struct Frame<'a> {
     pub(super) plan: &'a Arc<Plan>,
-    pub(super) shared: &'a Arc<Shared>,
+    pub(super) shared: &'a Arc<SessionState>,
 }
 
 impl<'a> Frame<'a> {
@@ -58,7 +58,7 @@ pub(super) fn cancelled() -> Error {
 }
 
 /// The part of a session that other threads can reach.
-pub(super) struct Shared {
+pub(super) struct SessionState {
     pub(super) run: Arc<RunCx>,
     state: Mutex<State>,
     /// Node whose call runs in the session's task; [`NOBODY`] if there is none. Observers read it
@@ -81,7 +81,7 @@ pub(super) struct State {
     pub(super) outcome_waiters: Vec<Waker>,
 }
 
-impl Shared {
+impl SessionState {
     pub(super) fn new(run: Arc<RunCx>, plan: &Plan) -> Self {
         let room = |port: &GraphPort| {
             let consumers = plan.streams[port.stream as usize].consumers.iter();
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-impl Host for Arc<Shared> {
+impl Host for Arc<SessionState> {
     fn run(&self) -> &Arc<RunCx> {
         &self.run
     }
@@ -160,7 +160,7 @@ impl Host for Arc<Shared> {
 /// A node that is held open.
 struct HeldNode {
     node: u16,
-    session: Arc<Shared>,
+    session: Arc<SessionState>,
 }
 
 impl Held for HeldNode {

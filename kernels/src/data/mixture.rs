@@ -110,11 +110,13 @@ impl Plan {
         let panels = rows.div_ceil(ROWS);
         let weight =
             |routes: &Range<usize>| routes.len().max(FEW) * usize::from(!routes.is_empty());
-        let total: usize = (0..experts).map(|expert| weight(&self.of(expert))).sum();
+        let total: usize = (0..experts)
+            .map(|expert| weight(&self.expert_routes(expert)))
+            .sum();
         let wanted = threads.max(1) * PARTS_PER_THREAD;
         self.parts.clear();
         for expert in 0..experts {
-            let routes = self.of(expert);
+            let routes = self.expert_routes(expert);
             if routes.is_empty() {
                 continue;
             }
@@ -148,7 +150,7 @@ impl Plan {
     }
 
     /// The routes of an expert.
-    fn of(&self, expert: usize) -> Range<usize> {
+    fn expert_routes(&self, expert: usize) -> Range<usize> {
         let first = expert.checked_sub(1).map_or(0, |before| self.ends[before]);
         first..self.ends[expert]
     }

@@ -13,7 +13,7 @@ pub(crate) struct CellBook {
 
 /// Cells of a sequence: its last run; `None` for no cells.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Option<usize>);
+pub(crate) struct SequenceCells(Option<usize>);
 
 #[derive(Debug)]
 struct Run {
@@ -30,7 +30,7 @@ impl CellBook {
     }
 
     /// Adds new cells at the end of a sequence.
-    pub(crate) fn grow(&mut self, held: &mut Held, cells: u32) {
+    pub(crate) fn grow(&mut self, held: &mut SequenceCells, cells: u32) {
         if cells == 0 {
             return;
         }
@@ -49,7 +49,7 @@ impl CellBook {
     }
 
     /// Frees a sequence's last cells, which no other sequence may share.
-    pub(crate) fn shrink(&mut self, held: &mut Held, cells: u32) {
+    pub(crate) fn shrink(&mut self, held: &mut SequenceCells, cells: u32) {
         assert!(
             cells <= self.owned(held),
             "cells of others are not given up"
@@ -69,11 +69,11 @@ impl CellBook {
     }
 
     /// Returns the cells of another sequence that reuses the first `cells` cells of this one.
-    pub(crate) fn share(&mut self, held: &Held, cells: u32) -> Held {
+    pub(crate) fn share(&mut self, held: &SequenceCells, cells: u32) -> SequenceCells {
         let mut end = self.length(held);
         assert!(cells <= end, "{cells} of {end} cells");
         let Some(mut run) = held.0.filter(|_| cells > 0) else {
-            return Held(None);
+            return SequenceCells(None);
         };
         while end - self.runs[run].cells >= cells {
             end -= self.runs[run].cells;
@@ -94,11 +94,11 @@ impl CellBook {
             run = upper;
         }
         self.runs[run].references += 1;
-        Held(Some(run))
+        SequenceCells(Some(run))
     }
 
     /// Frees all cells of a sequence.
-    pub(crate) fn release(&mut self, held: &mut Held) {
+    pub(crate) fn release(&mut self, held: &mut SequenceCells) {
         let mut next = held.0.take();
         while let Some(run) = next {
             self.runs[run].references -= 1;
@@ -112,18 +112,18 @@ impl CellBook {
     }
 
     /// Number of cells that become free if the sequence frees its cells.
-    pub(crate) fn owned(&self, held: &Held) -> u32 {
+    pub(crate) fn owned(&self, held: &SequenceCells) -> u32 {
         let alone = self
             .chain(held)
             .take_while(|run| self.runs[*run].references == 1);
         alone.map(|run| self.runs[run].cells).sum()
     }
 
-    fn length(&self, held: &Held) -> u32 {
+    fn length(&self, held: &SequenceCells) -> u32 {
         self.chain(held).map(|run| self.runs[run].cells).sum()
     }
 
-    fn chain(&self, held: &Held) -> impl Iterator<Item = usize> {
+    fn chain(&self, held: &SequenceCells) -> impl Iterator<Item = usize> {
         std::iter::successors(held.0, |run| self.runs[*run].parent)
     }
 
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_shared_beginning_counts_once() {
         let mut book = CellBook::default();
-        let (mut first, mut second) = (Held::default(), Held::default());
+        let (mut first, mut second) = (SequenceCells::default(), SequenceCells::default());
         book.grow(&mut first, 100);
         second.0 = book.share(&first, 60).0;
         book.grow(&mut second, 5);
@@ -184,7 +184,7 @@ mod tests {
         #[test]
         fn the_book_agrees_with_a_list_of_every_cell(changes in prop::collection::vec(change(), 1..60)) {
             let mut book = CellBook::default();
-            let mut held: BTreeMap<usize, (Held, Vec<u32>)> = BTreeMap::new();
+            let mut held: BTreeMap<usize, (SequenceCells, Vec<u32>)> = BTreeMap::new();
             let mut next_cell = 0;
             for change in changes {
                 match change {

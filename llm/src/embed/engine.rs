@@ -33,7 +33,7 @@ pub struct EmbeddingEngine {
     head: Head,
     capacity: EmbeddingCapacity,
     info: EmbeddingInfo,
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddingState>,
     worker: Worker<Box<Job>, Arc<Vectors>>,
 }
 
@@ -42,7 +42,7 @@ pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
 
 /// State that the engine thread publishes.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct EmbeddingState {
     /// Liveness of the thread, also shared with the guard that reports its end.
     pub(super) pulse: Arc<Pulse>,
     /// Places of requests that have not ended.
@@ -85,7 +85,7 @@ impl EmbeddingEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
         spec.validate()?;
-        let _told = progress::Told::of(&spec.model);
+        let _guard = progress::LoadGuard::new(&spec.model);
         let files = load::prepare_embedding(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| {
@@ -118,7 +118,7 @@ impl EmbeddingEngine {
         F: FnOnce(&mut ServeEmbedding<'_>) -> Result<(), LoadError> + Send + 'static,
     {
         spec.validate()?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<EmbeddingState>::default();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let to_publish = Arc::clone(&shared);
         let serve = move |ready: Ready<_>, inbox: Inbox<_>| {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::batch::{self, Texts};
-use super::engine::{Shared, Vectors};
+use super::engine::{EmbeddingState, Vectors};
 use super::request::{EmbeddingError, EmbeddingOutcome};
 use crate::backend::interface::{EmbeddingBackend, EmbeddingCapacity};
 use crate::protocol::{ErrorKind, Tenant, Token};
@@ -49,7 +49,7 @@ impl Job {
 pub(super) struct Core<'a> {
     backend: &'a mut dyn EmbeddingBackend,
     capacity: EmbeddingCapacity,
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddingState>,
     queue: VecDeque<Job>,
     // Memory reused from step to step.
     batch: Vec<usize>,
@@ -57,7 +57,7 @@ pub(super) struct Core<'a> {
 }
 
 impl<'a> Core<'a> {
-    pub(super) fn new(backend: &'a mut dyn EmbeddingBackend, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(backend: &'a mut dyn EmbeddingBackend, shared: Arc<EmbeddingState>) -> Self {
         Self {
             capacity: backend.capacity(),
             backend,

@@ -17,7 +17,7 @@ use crate::protocol::{
     FinishReason, RequestId, SequenceId, StepOutput, Tenant, Token, TokenLogprob, TokenSet, Tokens,
     Usage,
 };
-use crate::sampler::{BadWords, Sampled, Sampler};
+use crate::sampler::{BadWords, SampledToken, Sampler};
 use crate::schedule::turns::Owner;
 use crate::schedule::{Row, Work};
 use crate::speculate::{Drafting, KEPT_HIDDEN, Speculation};
@@ -64,7 +64,7 @@ pub(crate) struct Sequence {
     /// Log probabilities of the prompt, as long as some are missing.
     pub(crate) prompt_logprobs: Option<PromptLogprobs>,
     /// Tokens chosen from `rows`; `None` if no logit was finite.
-    pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
+    pub(crate) sampled: SmallVec<[Option<SampledToken>; 1]>,
     /// True if it was admitted before. Then it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
     /// Called when it is admitted for the first time, or ends before.

@@ -1,7 +1,7 @@
 //! Mirostat: selects the tokens that can be drawn, so that the surprise stays near a target.
 
 use super::row;
-use super::truncation::{self, Candidate, Cuts, Kept};
+use super::truncation::{self, Candidate, Cuts, EligibleTokens};
 use crate::protocol::{MirostatParams, MirostatVersion};
 
 /// Number of most likely tokens in the fit of version one.
@@ -29,7 +29,7 @@ impl Mirostat {
         logits: &[f32],
         highest: f32,
         sharpness: f32,
-        kept: &mut Kept,
+        kept: &mut EligibleTokens,
         likeliest: &mut Vec<Candidate>,
     ) {
         match self.params.version {

@@ -59,7 +59,7 @@ impl Candidate {
 
 /// Tokens that can be drawn. The memory is reused from row to row.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct EligibleTokens {
     /// One weight per token of the vocabulary, or per candidate if `few`.
     pub(super) weights: Vec<f32>,
     pub(super) candidates: Vec<Candidate>,
@@ -68,7 +68,7 @@ pub(super) struct Kept {
     masses: Vec<f64>,
 }
 
-impl Kept {
+impl EligibleTokens {
     /// Returns the token of a weight.
     pub(super) fn token(&self, index: usize) -> Token {
         if self.few {

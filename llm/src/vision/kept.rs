@@ -10,7 +10,7 @@ use crate::backend::Bitmap;
 use crate::room::{self, Cache};
 
 /// The most recently used images and sounds, within a limit in bytes.
-pub(super) struct Kept {
+pub(super) struct MediaCache {
     limit: u64,
     state: Mutex<State>,
 }
@@ -33,7 +33,7 @@ struct Entry {
     used: u64,
 }
 
-impl Kept {
+impl MediaCache {
     pub(super) fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -115,7 +115,7 @@ impl Kept {
     }
 }
 
-impl Cache for Kept {
+impl Cache for MediaCache {
     fn shrink(&self) {
         self.lock().evict_to(0);
     }

@@ -32,7 +32,7 @@ impl Medium {
     ///
     /// Prompts share computed cells of it only if they use clones of the same `Arc`; equal numbers
     /// alone do not make two media the same.
-    pub fn of_embeddings(width: usize, embeddings: impl Into<Arc<[f32]>>) -> Option<Self> {
+    pub fn from_embeddings(width: usize, embeddings: impl Into<Arc<[f32]>>) -> Option<Self> {
         let embeddings = embeddings.into();
         let positions = embeddings.len().checked_div(width)?;
         let positions = u32::try_from(positions).ok().filter(|count| *count > 0)?;

@@ -38,7 +38,7 @@ const MAX_NESTING: usize = 64;
 const MAX_NODES: usize = u16::MAX as usize;
 
 /// A node that may still have to be expanded.
-struct Unexpanded {
+struct PendingNode {
     config: Node,
     within: Vec<String>,
 }
@@ -89,7 +89,7 @@ struct Expansion<'a, 'g> {
     parsed: HashMap<String, Option<Arc<GraphConfig>>>,
     /// Nodes that could not be expanded, which has been reported. They stay, so that other nodes
     /// find their streams.
-    unexpandable: Vec<Unexpanded>,
+    unexpandable: Vec<PendingNode>,
 }
 
 pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
@@ -103,9 +103,9 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
     let mut configs = graph.node.clone();
     let mut own = GraphOptions::new(graph.all_options(), []);
     expansion.substitute(&mut configs, &mut own);
-    let mut nodes: Vec<Unexpanded> = configs
+    let mut nodes: Vec<PendingNode> = configs
         .into_iter()
-        .map(|config| Unexpanded {
+        .map(|config| PendingNode {
             config,
             within: Vec::new(),
         })
@@ -169,7 +169,7 @@ fn canonical_names<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Str
 impl Expansion<'_, '_> {
     /// Removes the subgraphs and containers from the list and returns the nodes inside them.
     /// Returns `None` if there are none in the list.
-    fn round(&mut self, nodes: &mut Vec<Unexpanded>) -> Option<Vec<Unexpanded>> {
+    fn round(&mut self, nodes: &mut Vec<PendingNode>) -> Option<Vec<PendingNode>> {
         let names = canonical_names(nodes.iter().map(|node| &node.config));
         let (mut plain, mut expanded, mut found) = (Vec::new(), Vec::new(), false);
         for (node, name) in std::mem::take(nodes).into_iter().zip(names) {
@@ -205,7 +205,7 @@ impl Expansion<'_, '_> {
 
     /// Returns the inner nodes of one use of a subgraph or container. Returns `None` on errors,
     /// which have been reported.
-    fn inline(&mut self, outer: &Unexpanded, name: &str, part: &Part) -> Option<Vec<Unexpanded>> {
+    fn inline(&mut self, outer: &PendingNode, name: &str, part: &Part) -> Option<Vec<PendingNode>> {
         if let Some(endless) = endless(outer, part) {
             self.draft.report(endless);
             return None;
@@ -271,7 +271,7 @@ impl Expansion<'_, '_> {
                 .map_or(config.place(), |name| name.span);
             config.name = Some(Spanned::new(format!("{prefix}{inner_name}"), span));
         }
-        let nodes = configs.into_iter().map(|config| Unexpanded {
+        let nodes = configs.into_iter().map(|config| PendingNode {
             config,
             within: within.clone(),
         });
@@ -351,7 +351,7 @@ impl Expansion<'_, '_> {
 }
 
 /// Reports a subgraph whose expansion would not end.
-fn endless(node: &Unexpanded, part: &Part) -> Option<Diagnostic> {
+fn endless(node: &PendingNode, part: &Part) -> Option<Diagnostic> {
     let place = node.config.place();
     let contains_itself =
         |subgraph: &Subgraph| node.within.iter().any(|within| *within == subgraph.name);

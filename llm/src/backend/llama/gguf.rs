@@ -112,7 +112,7 @@ pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
 
 /// Reads the header of a file and passes it to `look`.
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
-    let state = FileState::of(path)?;
+    let state = FileState::read(path)?;
     let file = File::open(path).map_err(|source| LoadError::Read {
         path: path.to_owned(),
         source,

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
-use super::seen::{Cells, Seen};
+use super::seen::{Cells, SeenCells};
 use super::{Run, chunks};
 use crate::data::attention::{Attention, BLOCK};
 use products::ROWS;
@@ -30,7 +30,7 @@ const VALUES_AT_ONCE: usize = 32;
 /// Memory that a thread uses again and again.
 #[derive(Default)]
 struct Space {
-    seen: Vec<Seen>,
+    seen: Vec<SeenCells>,
     /// The cells of a block that some row sees.
     cells: Vec<u16>,
     /// The keys of a group of them by element, and the values of some, in 32-bit elements.
@@ -93,7 +93,7 @@ pub(crate) unsafe fn compute_block(
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let size = attention.partial();
         // SAFETY: as the caller promises.
@@ -121,7 +121,7 @@ pub(crate) unsafe fn merge(
     place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         empty(&run, space, true);
         let size = attention.partial();
@@ -209,7 +209,7 @@ unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
     if space.cells.is_empty() {
         return;
     }
-    Part::of_run(run, &space.seen, &any, &mut space.parts);
+    Part::split_run(run, &space.seen, &any, &mut space.parts);
     // SAFETY: as the caller promises.
     unsafe {
         score(run, space, first);
@@ -221,7 +221,7 @@ unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
 
 impl Part {
     /// The rows of a run that are computed together.
-    fn of_run(run: &Run<'_>, seen: &[Seen], any: &Cells, parts: &mut Vec<Self>) {
+    fn split_run(run: &Run<'_>, seen: &[SeenCells], any: &Cells, parts: &mut Vec<Self>) {
         let group = run.attention.group();
         parts.clear();
         parts.extend(chunks(run.rows(), ROWS).map(|rows| {

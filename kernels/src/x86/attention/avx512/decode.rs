@@ -10,7 +10,7 @@ use super::super::{Run, chunks};
 use super::exp::exp2;
 use super::rows::{Ahead, mixed_places};
 use super::state::{Lanes, State, add_product, anchor, cap_scores, gather};
-use super::{LANES, SPACE, Space, common, of_rows, padded};
+use super::{LANES, SPACE, Space, common, padded, row_pointers};
 use crate::data::attention::{Attention, BLOCK};
 
 /// Vectors of scores that are computed together.
@@ -63,7 +63,7 @@ impl<'a> Narrow<'a> {
         space.added.resize(self.rows * values / LANES, Lanes::ZERO);
         space.scores.resize(BLOCK, Lanes::ZERO);
         self.empty(space, sinks);
-        let sources = of_rows(0..self.rows, |row| self.run.query(row));
+        let sources = row_pointers(0..self.rows, |row| self.run.query(row));
         // SAFETY: rows of queries have so many elements, and there is a vector for each.
         unsafe {
             gather(
@@ -413,7 +413,7 @@ pub(crate) unsafe fn compute_block(
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         // SAFETY: as the caller promises.
         unsafe {
@@ -440,7 +440,7 @@ pub(crate) unsafe fn merge(
     place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let narrow = Narrow::new(&run);
         narrow.empty(space, true);

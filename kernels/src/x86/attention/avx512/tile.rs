@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::Run;
-use super::super::seen::{Seen, common};
+use super::super::seen::{SeenCells, common};
 use super::padded;
 use super::state::{Lanes, State, add_product, cap_scores, weigh};
 
@@ -25,7 +25,7 @@ pub(super) struct Tile<'a> {
     /// The cells whose keys and values follow.
     pub(super) cells: &'a [u16],
     /// What the tokens of the run see.
-    pub(super) seen: &'a [Seen],
+    pub(super) seen: &'a [SeenCells],
     pub(super) keys: *const f32,
     pub(super) values: *const f32,
     /// By element, a vector for every sixteen rows.

@@ -185,7 +185,7 @@ impl Context<'_> {
                 self.n_embd
             )));
         }
-        let batch = self.batch.of_embeddings();
+        let batch = self.batch.embeddings_batch();
         let look_ahead = images.iter().any(|image| image.tile.looks_ahead);
         let rows = images.iter().filter(|image| image.logits).count();
         self.look_ahead(look_ahead);

@@ -144,7 +144,7 @@ impl<'a> Context<'a> {
             in_use: Adapters::default(),
             changing,
             counts_adapters: true,
-            cuts: Cuts::of(mappings.to_vec()),
+            cuts: Cuts::new(mappings.to_vec()),
             model,
         })
     }

@@ -95,7 +95,7 @@ pub(crate) struct Cuts {
 
 impl Cuts {
     /// Begins to check these mappings; earlier reads are ignored.
-    pub(crate) fn of(mappings: Vec<Range<usize>>) -> Self {
+    pub(crate) fn new(mappings: Vec<Range<usize>>) -> Self {
         Self {
             mappings,
             seen: FAULTS.load(Ordering::Acquire),

@@ -61,7 +61,7 @@ struct CacheForm {
 }
 
 /// A parsed state, from which cells can be copied.
-pub(super) struct Parsed<'a> {
+pub(super) struct ParsedState<'a> {
     pub(super) form: Form,
     /// Position of the first cell in its sequence.
     first: u32,
@@ -78,7 +78,7 @@ struct Cells<'a> {
     planes: Vec<&'a [u8]>,
 }
 
-impl Parsed<'_> {
+impl ParsedState<'_> {
     /// Copies the cells at some positions.
     pub(super) fn cells(&self, positions: &Range<u32>) -> Result<SavedCells, SaveError> {
         let in_cell: usize = self.form.rows.iter().map(|row| *row as usize).sum();
@@ -127,7 +127,7 @@ pub(super) fn parse(
     layout: Layout,
     rest: usize,
     extended: Option<(NonZero<usize>, u32)>,
-) -> Result<Parsed<'_>, SaveError> {
+) -> Result<ParsedState<'_>, SaveError> {
     let mut reader = Reader(state);
     let magic = reader.array()?;
     reader.number()?; // the sequence's id
@@ -145,7 +145,7 @@ pub(super) fn parse(
     }
     let place = extended.map_or(0, |(bytes, _)| POSITION + bytes.get());
     let rows = caches.iter().flat_map(|cache| cache.rows.iter().copied());
-    Ok(Parsed {
+    Ok(ParsedState {
         form: Form {
             magic,
             place,
