@@ -202,12 +202,12 @@ struct CachedResource {
     files: FileStamps,
 }
 
-type Slot = Arc<Mutex<Option<CachedResource>>>;
+type ResourceSlot = Arc<Mutex<Option<CachedResource>>>;
 
 /// Resources that are in use. One cache serves all graphs of a process.
 #[derive(Default)]
 pub struct ResourceCache {
-    slots: Mutex<HashMap<ResourceKey, Slot>>,
+    slots: Mutex<HashMap<ResourceKey, ResourceSlot>>,
 }
 
 impl ResourceCache {
@@ -218,8 +218,8 @@ impl ResourceCache {
 
     /// Returns the number of resources in use.
     pub fn len(&self) -> usize {
-        let slots: Vec<Slot> = self.slots().values().cloned().collect();
-        let alive = |slot: &Slot| {
+        let slots: Vec<ResourceSlot> = self.slots().values().cloned().collect();
+        let alive = |slot: &ResourceSlot| {
             lock(slot)
                 .as_ref()
                 .is_some_and(|loaded| loaded.resource.strong_count() > 0)
@@ -291,7 +291,7 @@ impl ResourceCache {
         })
     }
 
-    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<ResourceKey, Slot>> {
+    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<ResourceKey, ResourceSlot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -58,7 +58,7 @@ pub struct Tensor {
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
     let mut bytes = Vec::new();
     File::open(path)?.read_to_end(&mut bytes)?;
-    let mut reader = Reader(&bytes);
+    let mut reader = GgufReader(&bytes);
     if reader.take(4)? != MAGIC || reader.u32()? != VERSION {
         return Err(invalid("not a GGUF file of version 3"));
     }
@@ -171,9 +171,9 @@ fn put_value(out: &mut Vec<u8>, value: &Value) {
 }
 
 /// Takes values off the front of a file's bytes.
-struct Reader<'a>(&'a [u8]);
+struct GgufReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> GgufReader<'a> {
     fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
         let (taken, rest) = self
             .0

@@ -20,7 +20,7 @@ use crate::{
     contract::Run,
     executor::ThreadPool,
     lanes::{Executors, Junction, Lane},
-    plan::Place,
+    plan::NodePlace,
     registry::read_options,
 };
 
@@ -88,7 +88,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         };
         used.insert(wanted.clone());
         if let Some(&number) = numbers.get(&wanted) {
-            draft.nodes[at].place = Place::Executor(number);
+            draft.nodes[at].place = NodePlace::Executor(number);
             continue;
         }
         let executor = match declared.get(&wanted) {
@@ -110,7 +110,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             draft.executors.push((wanted.clone(), executor));
             let number = draft.executors.len() as u16 - 1;
             numbers.insert(wanted, number);
-            draft.nodes[at].place = Place::Executor(number);
+            draft.nodes[at].place = NodePlace::Executor(number);
         }
     }
     // After a mistake, an executor may only seem to be unused.

@@ -7,7 +7,7 @@ use crate::{
     calculator::erased::{Answer, Instance},
     emits::{Emission, Emits},
     error::Result,
-    plan::{Place, PlanNode},
+    plan::{NodePlace, PlanNode},
     policy::Readiness,
     timestamp::Timestamp,
 };
@@ -90,26 +90,28 @@ impl Running {
         let state = &mut self.nodes[node];
         state.set_time(call, free);
         match (state.instance(), plan.place) {
-            (Some(Instance::Sync(_)), Place::Inline) => self.call_here(frame, node, call, free),
+            (Some(Instance::Sync(_)), NodePlace::Inline) => self.call_here(frame, node, call, free),
             (Some(Instance::Async(_)), _) if call == Call::Close => {
                 self.call_here(frame, node, call, free);
             }
             (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
-            (Some(Instance::Sync(instance)), Place::Executor(_))
+            (Some(Instance::Sync(instance)), NodePlace::Executor(_))
                 if matches!(call, Call::Inputs(_))
                     && plan.lanes <= 1
                     && instance.is_light(&state.intake.set) =>
             {
                 self.call_here(frame, node, call, free);
             }
-            (Some(Instance::Sync(_)), Place::Executor(executor)) => {
+            (Some(Instance::Sync(_)), NodePlace::Executor(executor)) => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
             // All instances are in use and another call may start: make another instance.
-            (None, Place::Executor(executor)) if plan.lanes > 1 => {
+            (None, NodePlace::Executor(executor)) if plan.lanes > 1 => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
-            (None, Place::Inline) if plan.lanes > 1 => self.start_async(frame, node, call, free),
+            (None, NodePlace::Inline) if plan.lanes > 1 => {
+                self.start_async(frame, node, call, free);
+            }
             (None, _) => {}
         }
     }

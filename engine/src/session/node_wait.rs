@@ -2,7 +2,7 @@
 
 use crate::{
     calculator::ANY_EVENT,
-    plan::{Place, Producer, SideSource},
+    plan::{NodePlace, Producer, SideSource},
     policy::{Readiness, Waiting},
     timestamp::Timestamp,
 };
@@ -59,10 +59,10 @@ impl WaitGraph<'_> {
             Status::Unopened => self.unopened(node),
             Status::Open | Status::Busy if state.is_away() => {
                 WaitsFor::root(match self.plan.nodes[node].place {
-                    Place::Inline => Reason::Future {
+                    NodePlace::Inline => Reason::Future {
                         what: state.call_waits_for(),
                     },
-                    Place::Executor(executor) => Reason::Executor {
+                    NodePlace::Executor(executor) => Reason::Executor {
                         runs: self.plan.explain.nodes[node].runs.clone(),
                         before: state
                             .job()

@@ -359,24 +359,24 @@ enum Variant<'t, 'c> {
 
 impl<'t, 'c> EnumAccess<'t> for Variant<'t, 'c> {
     type Error = Error<'t>;
-    type Variant = Content<'t, 'c>;
+    type Variant = VariantContent<'t, 'c>;
 
     fn variant_seed<S: DeserializeSeed<'t>>(
         self,
         seed: S,
-    ) -> Result<(S::Value, Content<'t, 'c>), Error<'t>> {
+    ) -> Result<(S::Value, VariantContent<'t, 'c>), Error<'t>> {
         let word = |name| BorrowedStrDeserializer::<Error<'t>>::new(name);
         Ok(match self {
-            Self::Name(name) => (seed.deserialize(word(name))?, Content(None)),
+            Self::Name(name) => (seed.deserialize(word(name))?, VariantContent(None)),
             Self::Index(index) => {
                 let index = U64Deserializer::<Error<'t>>::new(index);
-                (seed.deserialize(index)?, Content(None))
+                (seed.deserialize(index)?, VariantContent(None))
             }
             Self::Field(cx, field) => {
                 let content = Input::fields(cx, vec![field]);
                 (
                     seed.deserialize(word(field.name.as_str()))?,
-                    Content(Some(content)),
+                    VariantContent(Some(content)),
                 )
             }
         })
@@ -384,9 +384,9 @@ impl<'t, 'c> EnumAccess<'t> for Variant<'t, 'c> {
 }
 
 /// The contents of an enum's value.
-struct Content<'t, 'c>(Option<Input<'t, 'c>>);
+struct VariantContent<'t, 'c>(Option<Input<'t, 'c>>);
 
-impl<'t, 'c> Content<'t, 'c> {
+impl<'t, 'c> VariantContent<'t, 'c> {
     fn input(self) -> Result<Input<'t, 'c>, Error<'t>> {
         let expected = "a message with exactly one field".to_owned();
         self.0
@@ -394,7 +394,7 @@ impl<'t, 'c> Content<'t, 'c> {
     }
 }
 
-impl<'t> VariantAccess<'t> for Content<'t, '_> {
+impl<'t> VariantAccess<'t> for VariantContent<'t, '_> {
     type Error = Error<'t>;
 
     fn unit_variant(self) -> Result<(), Error<'t>> {

@@ -70,7 +70,7 @@ pub(crate) enum ReadOutcome {
 }
 
 /// A field of a struct, singular or repeated.
-pub(crate) trait Slot {
+pub(crate) trait FieldSlot {
     /// Reads the values of one occurrence.
     fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome;
 
@@ -95,7 +95,7 @@ fn put<'a, T: Read + 'a>(
     fields.extend(values.into_iter().map(field));
 }
 
-impl<T: Read> Slot for Option<T> {
+impl<T: Read> FieldSlot for Option<T> {
     fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome {
         if let Some(first) = self {
             cx.report(duplicate(field, first.place()));
@@ -110,7 +110,7 @@ impl<T: Read> Slot for Option<T> {
     }
 }
 
-impl<T: Read> Slot for Vec<T> {
+impl<T: Read> FieldSlot for Vec<T> {
     fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome {
         let values = match &field.value.value {
             ValueKind::List(values) => values.as_slice(),
@@ -194,7 +194,7 @@ pub(crate) trait Table: Default {
     const DEPRECATED: &'static [(&'static str, &'static str)];
 
     /// Returns the name and the slot of a field.
-    fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn Slot)>;
+    fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn FieldSlot)>;
     /// Checks the message as a whole, after all fields have been read.
     fn finish(&mut self, cx: &mut Lowering);
     /// Sets the locations of the message and its refused fields.
@@ -312,7 +312,7 @@ macro_rules! message {
             /// schema, as [`print`](crate::fmt::print) writes it.
             pub fn to_message(&self) -> $crate::ast::Message {
                 let mut message = $crate::ast::Message::empty();
-                $( $crate::graph::table::Slot::put(&self.$field, $field_name, &mut message.fields); )*
+                $( $crate::graph::table::FieldSlot::put(&self.$field, $field_name, &mut message.fields); )*
                 message
             }
         }
@@ -322,7 +322,7 @@ macro_rules! message {
             const FIELDS: &'static [&'static str] = &[$($field_name),*];
             const DEPRECATED: &'static [(&'static str, &'static str)] = &[$($(($field_name, $instead),)?)*];
 
-            fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn $crate::graph::table::Slot)> {
+            fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn $crate::graph::table::FieldSlot)> {
                 match name {
                     $( $field_name => Some(($field_name, &mut self.$field)), )*
                     _ => None,

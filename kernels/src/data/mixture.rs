@@ -74,12 +74,12 @@ pub struct Plan {
     routes: Vec<Route>,
     /// Where the routes of each expert end, and of those before it.
     ends: Vec<usize>,
-    parts: Vec<Part>,
+    parts: Vec<ExpertPart>,
 }
 
 /// Some of an expert's panels times all activations that are routed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct ExpertPart {
     pub(crate) expert: usize,
     pub(crate) panels: Range<usize>,
     routes: Range<usize>,
@@ -127,7 +127,7 @@ impl Plan {
             };
             let share = (wanted * weight(&routes)).div_ceil(total);
             let strips = share.min(panels / least).max(1);
-            self.parts.extend((0..strips).map(|strip| Part {
+            self.parts.extend((0..strips).map(|strip| ExpertPart {
                 expert,
                 panels: panels * strip / strips..panels * (strip + 1) / strips,
                 routes: routes.clone(),
@@ -144,7 +144,7 @@ impl Plan {
     }
 
     /// A part, and the routes that it computes.
-    pub(crate) fn part(&self, number: usize) -> (&Part, &[Route]) {
+    pub(crate) fn part(&self, number: usize) -> (&ExpertPart, &[Route]) {
         let part = &self.parts[number];
         (part, &self.routes[part.routes.clone()])
     }

@@ -6,7 +6,7 @@
 /// The cells of all sequences of a backend.
 #[derive(Debug, Default)]
 pub(crate) struct CellBook {
-    runs: Vec<Run>,
+    runs: Vec<CellRun>,
     free: Vec<usize>,
     used: u32,
 }
@@ -16,7 +16,7 @@ pub(crate) struct CellBook {
 pub(crate) struct SequenceCells(Option<usize>);
 
 #[derive(Debug)]
-struct Run {
+struct CellRun {
     parent: Option<usize>,
     cells: u32,
     /// Number of sequences that end with this run and of runs that continue it.
@@ -39,7 +39,7 @@ impl CellBook {
             Some(run) if self.runs[run].references == 1 => self.runs[run].cells += cells,
             // The new run reuses the sequence's reference to the one it continues.
             parent => {
-                held.0 = Some(self.add(Run {
+                held.0 = Some(self.add(CellRun {
                     parent,
                     cells,
                     references: 1,
@@ -84,7 +84,7 @@ impl CellBook {
         let beyond = end - cells;
         if beyond > 0 {
             let parent = self.runs[run].parent;
-            let upper = self.add(Run {
+            let upper = self.add(CellRun {
                 parent,
                 cells: self.runs[run].cells - beyond,
                 references: 1,
@@ -127,7 +127,7 @@ impl CellBook {
         std::iter::successors(held.0, |run| self.runs[*run].parent)
     }
 
-    fn add(&mut self, run: Run) -> usize {
+    fn add(&mut self, run: CellRun) -> usize {
         if let Some(index) = self.free.pop() {
             self.runs[index] = run;
             return index;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
 use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
-use super::step::{Core, Job};
+use super::step::{Core, EmbedJob};
 use crate::backend::interface::{
     EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
 };
@@ -34,7 +34,7 @@ pub struct EmbeddingEngine {
     capacity: EmbeddingCapacity,
     info: EmbeddingInfo,
     shared: Arc<EmbeddingState>,
-    worker: Worker<Box<Job>, Arc<Vectors>>,
+    worker: Worker<Box<EmbedJob>, Arc<Vectors>>,
 }
 
 /// The receiver of the vectors of a request's texts.
@@ -178,7 +178,7 @@ impl EmbeddingEngine {
         })?;
         let texts = request.texts.len();
         let computed = Arc::<AtomicUsize>::default();
-        let job = Box::new(Job {
+        let job = Box::new(EmbedJob {
             id,
             computed: Arc::clone(&computed),
             texts: request.texts,
@@ -357,7 +357,7 @@ impl fmt::Debug for EmbeddingEngine {
 /// A request in an engine. Dropping it cancels the request, if it has not ended.
 #[derive(Debug)]
 pub struct EmbeddingHandle {
-    _ticket: Ticket<Box<Job>, Arc<Vectors>>,
+    _ticket: Ticket<Box<EmbedJob>, Arc<Vectors>>,
     texts: usize,
     computed: Arc<AtomicUsize>,
 }

@@ -11,7 +11,7 @@ use crate::backend::Backend;
 use crate::model::vocab::Vocab;
 use crate::protocol::{SequenceId, Token};
 use crate::sampler::{self, SampledToken, Scratch};
-use crate::schedule::Work;
+use crate::schedule::RowWork;
 use crate::speculate::Drafting;
 
 /// Number of logits per thread. Synchronizing with other threads takes as long as scanning some ten
@@ -49,7 +49,7 @@ impl Sampling {
         &mut self,
         backend: &dyn Backend,
         batch: &Batch,
-        works: &[Work],
+        works: &[RowWork],
         slots: &mut Slots,
     ) {
         self.samples.clear();

@@ -19,7 +19,7 @@ use crate::protocol::{
 };
 use crate::sampler::{BadWords, SampledToken, Sampler};
 use crate::schedule::turns::Owner;
-use crate::schedule::{Row, Work};
+use crate::schedule::{Row, RowWork};
 use crate::speculate::{Drafting, KEPT_HIDDEN, Speculation};
 use crate::vision::PlacedTile;
 use crate::worker::OutputReceiver;
@@ -287,7 +287,7 @@ impl Sequence {
     }
 
     /// Assigns `asked` rows of logits of the batch, from `first` on, to the sequence.
-    pub(crate) fn take_rows(&mut self, work: &Work, first: usize, asked: usize) {
+    pub(crate) fn take_rows(&mut self, work: &RowWork, first: usize, asked: usize) {
         let reaches_end = (self.cells.computed() + work.tokens) as usize == self.tokens.len();
         let chooses = if reaches_end {
             1 + work.drafts as usize

@@ -108,10 +108,10 @@ impl fmt::Display for GroupedDigits {
 
 /// The standings of all sequences of an engine. Its size is bounded by the queue and the slots.
 #[derive(Debug, Default)]
-pub(super) struct Standings(Mutex<Content>);
+pub(super) struct Standings(Mutex<StandingsState>);
 
 #[derive(Debug, Default)]
-struct Content {
+struct StandingsState {
     /// Running sequences in order of arrival.
     running: Vec<(SequenceId, Standing)>,
     /// Waiting sequences, in the order in which they get slots if that is known.
@@ -123,7 +123,7 @@ struct Content {
 }
 
 impl Standings {
-    fn lock(&self) -> MutexGuard<'_, Content> {
+    fn lock(&self) -> MutexGuard<'_, StandingsState> {
         // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 
 use super::open;
-use super::trial::{Knowledge, Order, Task, VERDICT, Verdict};
+use super::trial::{Knowledge, Task, TrialOrder, VERDICT, Verdict};
 use crate::backend::{self, Adapter, Adapters, Backend, BatchToken, Piece, Projector, Slot};
 use crate::backend::{Bitmap, DecodedMedium, Sound, TILE_SECONDS};
 use crate::model::vocab::{TOOL_TEMPLATE, Vocab};
@@ -28,7 +28,7 @@ pub(super) fn answer(knowledge: Knowledge) -> ! {
     if io::stdin().lock().read_line(&mut order).is_err() {
         backend::exit(2);
     }
-    let Ok(order) = serde_json::from_str::<Order>(&order) else {
+    let Ok(order) = serde_json::from_str::<TrialOrder>(&order) else {
         backend::exit(2);
     };
     // The other end stays open as long as the parent waits.

@@ -74,7 +74,7 @@ pub struct Knowledge {
 
 /// The task of the process, sent to its standard input.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct TrialOrder {
     pub(super) task: Task,
     /// Number of bytes that it may allocate; `None` for no limit.
     pub(super) memory: Option<u64>,
@@ -155,7 +155,7 @@ fn try_task(
     }
     let refused = |path: PathBuf, message| Err(LoadError::Model { path, message });
     let patience = PATIENCE + Duration::from_secs(files.bytes() / BYTES_PER_SECOND);
-    let order = Order {
+    let order = TrialOrder {
         task: tried.task.clone(),
         memory: memory(),
     };
@@ -226,7 +226,7 @@ impl ProcessEnd {
 }
 
 /// Runs a process for a trial and waits for its end.
-fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<ProcessEnd> {
+fn run(order: &TrialOrder, model: &Path, patience: Duration) -> io::Result<ProcessEnd> {
     let mut order = serde_json::to_vec(order)?;
     order.push(b'\n');
     let (output, input) = io::pipe()?;

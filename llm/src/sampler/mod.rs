@@ -23,7 +23,7 @@ mod typical_xtc;
 pub use bad_words::BadWords;
 use dry::Dry;
 use mirostat::Mirostat;
-use truncation::{Candidate, Cuts, EligibleTokens};
+use truncation::{Candidate, EligibleTokens, TruncationLimits};
 
 /// Approximate number of looks at each logit for a log probability.
 pub(crate) const LOGPROB_PASSES: usize = 4;
@@ -299,7 +299,7 @@ impl Sampler {
             mirostat.find(logits, highest, sharpness, kept, likeliest);
             return;
         }
-        let cuts = Cuts {
+        let cuts = TruncationLimits {
             top_k: usize::try_from(params.top_k)
                 .ok()
                 .filter(|count| *count > 0),

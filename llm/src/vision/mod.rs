@@ -17,13 +17,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 mod encoder;
-mod kept;
+mod media_cache;
 mod medium;
 
 pub use crate::backend::{Bitmap, DecodedMedium, Sound};
 use encoder::Encoder;
 pub use encoder::Encoding;
-use kept::{Key, MediaCache};
+use media_cache::{Key, MediaCache};
 pub(crate) use medium::check_prompt;
 pub use medium::{Medium, PlacedTile, Tile};
 

@@ -18,7 +18,7 @@ use super::seen::{Cells, SeenCells};
 use super::{Run, chunks};
 use crate::data::attention::{Attention, BLOCK};
 use products::ROWS;
-use softmax::{Factors, State};
+use softmax::{Factors, SoftmaxState};
 
 /// Elements of a vector.
 const LANES: usize = 8;
@@ -39,18 +39,18 @@ struct Space {
     /// What the mask of a token has for them.
     mask: Vec<f32>,
     /// Rows that are computed together.
-    parts: Vec<Part>,
+    parts: Vec<RowGroup>,
     /// By row: queries, the scores of a block, sums of all blocks and of one.
     queries: Vec<f32>,
     scores: Vec<f32>,
     sums: Vec<f32>,
     added: Vec<f32>,
-    states: Vec<State>,
+    states: Vec<SoftmaxState>,
     factors: Vec<Factors>,
 }
 
 /// Some rows, and from which to which place in the list of cells they see any.
-struct Part {
+struct RowGroup {
     rows: Range<usize>,
     places: Range<usize>,
 }
@@ -135,7 +135,9 @@ pub(crate) unsafe fn merge(
             space.factors.clear();
             for (state, kept) in space.states.iter_mut().zip(states.chunks_exact(2)) {
                 let [largest, total] = [kept[0], kept[1]];
-                space.factors.push(state.add(State { largest, total }));
+                space
+                    .factors
+                    .push(state.add(SoftmaxState { largest, total }));
             }
             add_sums(&space.factors, sums, &mut space.sums);
         }
@@ -195,7 +197,7 @@ fn empty(run: &Run<'_>, space: &mut Space, sinks: bool) {
     let values = padded(run.attention.value_size);
     space.sums.resize(run.rows() * values, 0.0);
     space.states.clear();
-    let states = (0..run.rows()).map(|row| State::new(run.sink(row).filter(|_| sinks)));
+    let states = (0..run.rows()).map(|row| SoftmaxState::new(run.sink(row).filter(|_| sinks)));
     space.states.extend(states);
 }
 
@@ -209,7 +211,7 @@ unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
     if space.cells.is_empty() {
         return;
     }
-    Part::split_run(run, &space.seen, &any, &mut space.parts);
+    RowGroup::split_run(run, &space.seen, &any, &mut space.parts);
     // SAFETY: as the caller promises.
     unsafe {
         score(run, space, first);
@@ -219,7 +221,7 @@ unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
     add_sums(&space.factors, &space.added, &mut space.sums);
 }
 
-impl Part {
+impl RowGroup {
     /// The rows of a run that are computed together.
     fn split_run(run: &Run<'_>, seen: &[SeenCells], any: &Cells, parts: &mut Vec<Self>) {
         let group = run.attention.group();

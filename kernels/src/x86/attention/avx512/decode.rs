@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 use super::super::{Run, chunks};
 use super::exp::exp2;
 use super::rows::{Ahead, mixed_places};
-use super::state::{Lanes, State, add_product, anchor, cap_scores, gather};
+use super::state::{Lanes, SoftmaxState, add_product, anchor, cap_scores, gather};
 use super::{LANES, SPACE, Space, common, padded, row_pointers};
 use crate::data::attention::{Attention, BLOCK};
 
@@ -86,7 +86,9 @@ impl<'a> Narrow<'a> {
         space.sums.clear();
         space.sums.resize(self.rows * values, Lanes::ZERO);
         space.states.clear();
-        space.states.push(State::new(self.run, 0..self.rows, sinks));
+        space
+            .states
+            .push(SoftmaxState::new(self.run, 0..self.rows, sinks));
     }
 
     /// Adds the cells of a block, the first of which is `first`.
@@ -205,7 +207,7 @@ impl<'a> Narrow<'a> {
             for rows in chunks(self.rows, ROWS) {
                 let added = &mut space.added[rows.start * vectors..rows.end * vectors];
                 for first in (0..vectors).step_by(VECTORS) {
-                    let place = Place::<MIXED> {
+                    let place = ValueBlock::<MIXED> {
                         values: &space.values[first..],
                         vectors,
                         cells: cells.len(),
@@ -269,7 +271,7 @@ impl<'a> Narrow<'a> {
 }
 
 /// Where some rows' sums of some vectors of values are.
-struct Place<'a, const MIXED: usize> {
+struct ValueBlock<'a, const MIXED: usize> {
     /// The first of these vectors, and those of the following cells.
     values: &'a [Lanes],
     /// Vectors of a value.
@@ -284,7 +286,7 @@ struct Place<'a, const MIXED: usize> {
     ahead: &'a mut Ahead,
 }
 
-impl<const MIXED: usize> Place<'_, MIXED> {
+impl<const MIXED: usize> ValueBlock<'_, MIXED> {
     /// Adds values by the weights of `R` rows, `V` vectors of them.
     #[inline]
     #[target_feature(enable = "avx512f")]
@@ -325,7 +327,7 @@ impl<const MIXED: usize> Place<'_, MIXED> {
     fn sum_each(self, rows: usize, vectors: usize) {
         for row in 0..rows {
             for vector in 0..vectors {
-                let place = Place::<MIXED> {
+                let place = ValueBlock::<MIXED> {
                     values: &self.values[vector..],
                     row: self.row + row,
                     added: &mut self.added[row * self.vectors + vector..],

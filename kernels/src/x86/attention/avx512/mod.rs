@@ -18,7 +18,7 @@ use super::Run;
 use super::seen::{SeenCells, common};
 use crate::data::attention::{Attention, BLOCK};
 use decode::Narrow;
-use state::{Lanes, State};
+use state::{Lanes, SoftmaxState};
 use tile::{Tile, WIDE};
 
 pub(crate) use decode::{compute_block, merge};
@@ -38,7 +38,7 @@ struct Space {
     /// Queries and sums of tiles, or of few rows.
     queries: Vec<Lanes>,
     sums: Vec<Lanes>,
-    states: Vec<State>,
+    states: Vec<SoftmaxState>,
     /// Scores by cell.
     scores: Vec<Lanes>,
     /// Sums of a block of cells.
@@ -154,7 +154,9 @@ impl<'a> Run<'a> {
         for (index, rows) in self.tiles().enumerate() {
             for vector in 0..WIDE {
                 let rows = rows.start + vector * LANES..rows.end;
-                space.states.push(State::new(self, rows.clone(), true));
+                space
+                    .states
+                    .push(SoftmaxState::new(self, rows.clone(), true));
                 let sources = row_pointers(rows, |row| self.query(row));
                 let queries = &mut space.queries[index * WIDE * keys..][..WIDE * keys];
                 // SAFETY: rows of queries have so many elements, and there is a vector for each.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::super::Run;
 use super::super::seen::{SeenCells, common};
 use super::padded;
-use super::state::{Lanes, State, add_product, cap_scores, weigh};
+use super::state::{Lanes, SoftmaxState, add_product, cap_scores, weigh};
 
 /// Vectors of a tile: what is read of a key or a value is used for all of them.
 pub(super) const WIDE: usize = 2;
@@ -42,7 +42,7 @@ impl Tile<'_> {
         &self,
         scores: &mut [Lanes],
         added: &mut [Lanes],
-        states: &mut [State],
+        states: &mut [SoftmaxState],
         sums: &mut [Lanes],
     ) {
         let attention = self.run.attention;

@@ -9,7 +9,7 @@ use super::super::cpu_kernels;
 use super::adapter::lock;
 use super::context::Context;
 use super::hidden::{Hidden, HiddenOf, target_layers};
-use super::{Cuts, Model, guard};
+use super::{MappingCheck, Model, guard};
 use crate::backend::interface::{Adapters, BatchImage, BatchToken, DecodeError};
 
 /// Maximum number of hidden states encoded at once. Each takes memory for an unused row of logits.
@@ -247,7 +247,11 @@ impl Context<'_> {
 }
 
 /// Converts llama.cpp's status of a batch into a result.
-fn outcome(status: i32, watch: &cpu_kernels::Watch, cuts: &mut Cuts) -> Result<(), DecodeError> {
+fn outcome(
+    status: i32,
+    watch: &cpu_kernels::Watch,
+    cuts: &mut MappingCheck,
+) -> Result<(), DecodeError> {
     match status {
         0 if watch.panicked() => Err(DecodeError::Failed("a matmul failed".to_owned())),
         0 if cuts.look() => Err(DecodeError::Failed(

@@ -12,11 +12,11 @@ use crate::room::{self, Cache};
 /// The most recently used images and sounds, within a limit in bytes.
 pub(super) struct MediaCache {
     limit: u64,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CacheState {
     media: HashMap<Key, Entry>,
     bytes: u64,
     queries: u64,
@@ -109,7 +109,7 @@ impl MediaCache {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         // Every change leaves the counts right, even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,7 +121,7 @@ impl Cache for MediaCache {
     }
 }
 
-impl State {
+impl CacheState {
     /// Drops the least recently used entries until the rest takes at most `limit` bytes.
     fn evict_to(&mut self, limit: u64) {
         while self.bytes > limit {
