@@ -13,7 +13,7 @@ use graphmill_calculators::tensor::{
 };
 use graphmill_engine::{Result, block_on};
 
-use crate::{grpc::Measured, samples::Samples};
+use crate::{grpc::Measurement, samples::Samples};
 
 /// Numbers of a row that goes in, of the layer inside, and of a row that comes out: 25 million
 /// weights, as many as common classifiers of images have.
@@ -121,7 +121,7 @@ fn tensor(rows: usize, numbers: &[f32]) -> Tensor {
 }
 
 /// What came back, and the mean number of rows of a batch.
-pub fn measure(load: &Load) -> Result<(Measured, f64)> {
+pub fn measure(load: &Load) -> Result<(Measurement, f64)> {
     let batcher = Batcher::new(
         "classifier",
         Arc::new(Classifier::new()),
@@ -149,7 +149,7 @@ pub fn measure(load: &Load) -> Result<(Measured, f64)> {
         }
         Ok::<_, graphmill_engine::Error>(latencies)
     })?;
-    let measured = Measured {
+    let measured = Measurement {
         rate: latencies.len() as f64 / begun.elapsed().as_secs_f64(),
         latencies: Samples::new(latencies),
     };

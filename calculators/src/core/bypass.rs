@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn some_streams_pass_and_all_bounds_move() {
         let text = graph(r#"pass_input_stream: "B:1" pass_output_stream: "Y""#);
-        let mut h = Harness::of::<Bypass>(&text);
+        let mut h = Harness::for_calculator::<Bypass>(&text);
         h.push("a", 1, 1_i64).push("b", 1, "no").push("c", 1, "yes");
         h.expect_nothing("x").expect("y", [(1, "yes")]);
         assert_eq!(h.bounds("x"), [Timestamp::new(1)]);

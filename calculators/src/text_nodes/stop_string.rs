@@ -277,7 +277,7 @@ mod tests {
         let node = r#"node {
             calculator: "StopStringCalculator" input_stream: "TEXT:text" input_stream: "PARAMS:params" output_stream: "TEXT:out"
         }"#;
-        let mut harness = Harness::of::<StopString>(node);
+        let mut harness = Harness::for_calculator::<StopString>(node);
         let params = GenerationParams {
             stop: vec!["END".to_owned()],
             ..GenerationParams::default()

@@ -166,7 +166,7 @@ impl TestFile {
 
     /// Returns an error if a script replaces no model.
     pub(crate) fn unused_model(&self, plan: &Plan) -> Option<String> {
-        let of = TypeInfo::of::<LanguageModel>().name();
+        let of = TypeInfo::new::<LanguageModel>().name();
         let sides = plan
             .explain()
             .nodes

@@ -34,11 +34,11 @@ impl StreamContent {
             };
         }
         let known = [
-            (TypeInfo::of::<Tensor>(), Self::Tensor),
-            (TypeInfo::of::<String>(), Self::Text),
-            (TypeInfo::of::<i64>(), Self::Int),
-            (TypeInfo::of::<f64>(), Self::Float),
-            (TypeInfo::of::<bool>(), Self::Bool),
+            (TypeInfo::new::<Tensor>(), Self::Tensor),
+            (TypeInfo::new::<String>(), Self::Text),
+            (TypeInfo::new::<i64>(), Self::Int),
+            (TypeInfo::new::<f64>(), Self::Float),
+            (TypeInfo::new::<bool>(), Self::Bool),
         ];
         let mut known = known.into_iter();
         known.find_map(|(of, carried)| types.contains(&of).then_some(carried))

@@ -222,7 +222,7 @@ pub(super) fn is_model(path: &Path) -> bool {
     let is_gguf = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_gguf || is_onnx(path) || BackendKind::of(path) == BackendKind::Scripted
+    is_gguf || is_onnx(path) || BackendKind::for_model(path) == BackendKind::Scripted
 }
 
 fn is_onnx(path: &Path) -> bool {
