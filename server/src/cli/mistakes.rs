@@ -8,7 +8,7 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
-use super::serve::properties::Expanded;
+use super::serve::properties::PropertiesExpansion;
 use crate::observe::log;
 
 /// Messages of Rust's parsers, and their replacements.
@@ -37,7 +37,7 @@ pub(super) fn leave(
     error: &Error,
     command: &Command,
     arguments: &[OsString],
-    expanded: &Expanded,
+    expanded: &PropertiesExpansion,
 ) -> ! {
     if !error.use_stderr() {
         error.exit();
@@ -71,7 +71,7 @@ fn origin(
     flag: &str,
     command: &Command,
     arguments: &[OsString],
-    expanded: &Expanded,
+    expanded: &PropertiesExpansion,
 ) -> Option<String> {
     if let Some((_, key)) = expanded.keys.iter().find(|(known, _)| *known == flag) {
         return Some(format!("`{key}` in `{}`", expanded.file));

@@ -108,7 +108,7 @@ async fn load(
     };
     let loaded = change(&who, graph, ("load adapter", &name), put).await;
     loaded.map_err(|failure| match failure.param {
-        None => failure.of_field("lora_path"),
+        None => failure.with_field("lora_path"),
         Some(_) => failure,
     })?;
     Ok(format!(
@@ -127,7 +127,7 @@ async fn unload(
     } = body.fields()?;
     let unknown = |why: &str| {
         let message = format!("`lora_name` {why}");
-        Failure::new(Cause::NotFound, message).of_field("lora_name")
+        Failure::new(Cause::NotFound, message).with_field("lora_name")
     };
     let not_loaded = "names no adapter that was loaded at run time";
     let servables = who.servables();
@@ -181,7 +181,7 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
         let real = path.canonicalize().ok();
         real.filter(|real| real.starts_with(root)).ok_or_else(|| {
             let why = "`lora_path` names nothing in the folder of `--runtime_lora`";
-            Failure::new(Cause::NotFound, why).of_field("lora_path")
+            Failure::new(Cause::NotFound, why).with_field("lora_path")
         })
     };
     let named = inside(&root.join(path))?;
@@ -205,7 +205,8 @@ async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable
         let why = "there are several graphs: name one of them";
         only.ok_or_else(|| missing(FIELD, why))?.name().to_owned()
     };
-    who.find(&name).map_err(|failure| failure.of_field(FIELD))?;
+    who.find(&name)
+        .map_err(|failure| failure.with_field(FIELD))?;
     let ready = with_language_model(who, Some(&name)).await?;
     let models = ready.plan().resources::<LanguageModel>();
     match models.len() {

@@ -83,7 +83,7 @@ pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> R
         match &*shortened(&path, SHOWN_BYTES) {
             _ if !error.is_data() => refused(error.to_string()).with_code("invalid_json"),
             "." => refused(error.to_string()),
-            field => refused(format!("`{field}`: {error}")).of_field(field.to_owned()),
+            field => refused(format!("`{field}`: {error}")).with_field(field.to_owned()),
         }
     })?;
     let ended = json.end();
@@ -148,7 +148,7 @@ impl Query {
 
 /// Creates the failure for a wrong parameter or field.
 pub(super) fn wrong(name: &'static str, why: &str) -> Failure {
-    Failure::new(Cause::BadRequest, format!("`{name}` {why}")).of_field(name)
+    Failure::new(Cause::BadRequest, format!("`{name}` {why}")).with_field(name)
 }
 
 /// Creates the failure for a missing parameter or field. `why` is its purpose.

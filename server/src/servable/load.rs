@@ -18,9 +18,9 @@ use graphmill_grammar::{
 use crate::{
     config::{
         GraphEntry,
-        subgraphs::{Known, Named},
+        subgraphs::{KnownSubgraphs, NamedSubgraphs},
     },
-    tensors::{self, Declared},
+    tensors::{self, TensorDeclarations},
 };
 
 /// Tags of the input stream for HTTP requests. Graphs of OpenVINO Model Server that embed and rank
@@ -42,18 +42,18 @@ pub(crate) fn response_stream(plan: &Plan) -> Option<&str> {
 }
 
 /// The result of compiling a graph file.
-pub(crate) struct Compiled {
+pub(crate) struct CompileResult {
     /// `None` when a diagnostic is an error.
     pub(crate) plan: Option<Arc<Plan>>,
     /// Texts that the diagnostics refer to.
     pub(crate) sources: SourceMap,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(super) made: Made,
+    pub(super) made: GraphSources,
 }
 
 /// The sources of a graph.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Made {
+pub(super) struct GraphSources {
     /// Files: the graph, its subgraphs, models and files beside them.
     pub(super) seen: FileStamps,
     /// Text of the graph file; `None` if it cannot be read.
@@ -65,7 +65,7 @@ pub(super) struct Made {
     pub(super) reads: Option<Vec<&'static str>>,
 }
 
-impl Made {
+impl GraphSources {
     /// Returns true if it reads requests at an endpoint.
     pub(super) fn reads(&self, endpoint: &str) -> bool {
         let mut read = self.reads.iter().flatten();
@@ -88,8 +88,8 @@ pub(crate) fn compile(
     file: &Path,
     base: &Path,
     environment: &Environment,
-    named: &Named,
-) -> Result<Compiled, String> {
+    named: &NamedSubgraphs,
+) -> Result<CompileResult, String> {
     let mut seen = FileStamps::default();
     seen.look(file);
     let contents =
@@ -106,15 +106,15 @@ pub(crate) fn compile_text(
     contents: impl Into<Vec<u8>>,
     base: &Path,
     environment: &Environment,
-    named: &Named,
-) -> Compiled {
+    named: &NamedSubgraphs,
+) -> CompileResult {
     let known = named.and_beside(file);
     compile_with(file, contents.into(), base, environment, &known)
 }
 
 /// Compiles the text of a graph without a file. It can use only subgraphs in the registry.
-pub(super) fn compile_alone(text: String, environment: &Environment) -> Compiled {
-    let known = Named::default().and_kept(&[]);
+pub(super) fn compile_alone(text: String, environment: &Environment) -> CompileResult {
+    let known = NamedSubgraphs::default().and_kept(&[]);
     let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));
     compile_with(file, text.into_bytes(), base, environment, &known)
 }
@@ -124,13 +124,13 @@ pub(super) fn compile_in_place(
     text: &str,
     entry: &GraphEntry,
     environment: &Environment,
-) -> Compiled {
+) -> CompileResult {
     compile_text(
         &entry.file,
         text,
         &entry.base,
         &with_adapters(entry, environment),
-        &Named::default(),
+        &NamedSubgraphs::default(),
     )
 }
 
@@ -149,8 +149,8 @@ fn compile_with(
     contents: Vec<u8>,
     base: &Path,
     environment: &Environment,
-    known: &Known,
-) -> Compiled {
+    known: &KnownSubgraphs,
+) -> CompileResult {
     let mut sources = SourceMap::new();
     let text = std::str::from_utf8(&contents).ok().map(Into::into);
     let parsed = parse_graph(&mut sources, file.display().to_string(), contents);
@@ -172,7 +172,7 @@ fn compile_with(
         }
         let (compiled, more) = Plan::compile(&graph, &mut sources, &environment);
         diagnostics.extend(more);
-        match (Declared::read(&graph), &compiled) {
+        match (TensorDeclarations::read(&graph), &compiled) {
             (Ok(declared), Some(plan)) => plan.attach(declared),
             (Ok(_), None) => {}
             (Err(wrong), _) => diagnostics.extend(wrong),
@@ -182,11 +182,11 @@ fn compile_with(
     }
     seen.extend(&files.seen());
     let reads = plan.as_deref().and_then(dialects_of);
-    Compiled {
+    CompileResult {
         plan,
         sources,
         diagnostics,
-        made: Made {
+        made: GraphSources {
             seen,
             text,
             beside: known.beside().into(),
@@ -211,8 +211,8 @@ fn dialects_of(plan: &Plan) -> Option<Vec<&'static str>> {
 pub(super) fn compile_entry(
     entry: &GraphEntry,
     environment: &Environment,
-) -> Result<Compiled, String> {
-    let (file, base, named) = (&entry.file, &entry.base, Named::default());
+) -> Result<CompileResult, String> {
+    let (file, base, named) = (&entry.file, &entry.base, NamedSubgraphs::default());
     let environment = &with_adapters(entry, environment);
     let text = match (&entry.text, &entry.maker) {
         (Some(text), _) => Arc::clone(text),
@@ -231,7 +231,7 @@ pub(super) fn compile_entry(
 }
 
 /// Compiles the graph of a configuration's entry, and checks that it can answer requests.
-pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Compiled, String> {
+pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<CompileResult, String> {
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);
     }

@@ -28,7 +28,7 @@ const OF_RANKS: [&str; 3] = [bodies::RERANK, bodies::TEI_RERANK, bodies::SCORE];
 pub(crate) const LATEST: &str = "latest";
 
 /// The graph or adapter that the `model` of a request names.
-pub(crate) struct Named {
+pub(crate) struct ResolvedGraph {
     pub(crate) servable: Arc<Servable>,
     pub(crate) adapter: Option<Arc<str>>,
 }
@@ -36,15 +36,15 @@ pub(crate) struct Named {
 impl Servables {
     /// Finds a graph, an adapter of a graph, or an adapter by its own name. If several graphs have
     /// an adapter of that name, the first graph by name counts.
-    pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<Named> {
-        if let Some(servable) = self.of_graph(name, choice) {
-            return Some(Named {
+    pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<ResolvedGraph> {
+        if let Some(servable) = self.find_version(name, choice) {
+            return Some(ResolvedGraph {
                 servable: Arc::clone(servable),
                 adapter: None,
             });
         }
         let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
-            let servable = self.of_graph(graph, choice)?;
+            let servable = self.find_version(graph, choice)?;
             if adapter == LATEST && !servable.adapters().iter().any(|own| own == adapter) {
                 return Some((servable, None));
             }
@@ -60,7 +60,7 @@ impl Servables {
                 .find(|servable| servable.adapters().iter().any(|own| own == name))
                 .map(|servable| (servable, Some(name)))
         })?;
-        Some(Named {
+        Some(ResolvedGraph {
             servable: Arc::clone(servable),
             adapter: adapter.map(Into::into),
         })

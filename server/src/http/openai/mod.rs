@@ -76,7 +76,7 @@ pub(super) fn language_model(ready: &Ready) -> Result<Arc<LanguageModel>, Failur
     models.next().ok_or_else(|| {
         let name = ready.servable.name();
         let message = format!("the graph `{name}` has no language model");
-        Failure::new(Cause::NotFound, message).of_field("model")
+        Failure::new(Cause::NotFound, message).with_field("model")
     })
 }
 
