@@ -21,7 +21,7 @@ pub(super) fn read(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Vec<Name
         let adapter = adapters.get(wanted.id as usize).ok_or_else(|| {
             let count = adapters.len();
             let why = format!(
-                "must be the number of one of the graph's adapters, of which it has {count}"
+                "must be the `id` of an adapter that `/lora-adapters` lists, which are {count}"
             );
             invalid(place("id"), why)
         })?;
