@@ -92,8 +92,8 @@ async fn load(
     let replaces = request.replaces;
     let put = move |servables: &Servables, adapters: &mut Vec<AdapterSpec>| {
         let refused = |why: &str| Err(wrong("lora_name", why));
-        match adapters.iter_mut().find(|it| it.name == given.name) {
-            Some(before) if replaces => *before = given,
+        match adapters.iter().position(|it| it.name == given.name) {
+            Some(at) if replaces => adapters[at] = given,
             Some(_) => return refused("is served already: `load_inplace` replaces the adapter"),
             None if servables.named(&given.name, &Choice::Newest).is_some() => {
                 return refused("is served already");
