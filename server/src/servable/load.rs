@@ -1,10 +1,13 @@
 //! Compilation of a graph file to a plan with loaded models.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use graphmill_calculators::{
     http::{dialect::Dialect, dialect_table},
-    llm::LanguageModel,
+    llm::{LanguageModel, ModelSpec},
 };
 use graphmill_engine::{
     Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
@@ -63,6 +66,8 @@ pub(super) struct Made {
     /// Endpoints of the dialects whose requests its nodes read; empty for a graph of tensors.
     /// `None` if not known: before it is compiled, or if nodes of other crates read requests.
     pub(super) reads: Option<Vec<&'static str>>,
+    /// Names of the adapters of its language models, those given at run time included.
+    pub(super) adapters: Vec<String>,
 }
 
 impl Made {
@@ -158,6 +163,7 @@ fn compile_with(
     let mut plan = None;
     let mut seen = FileStamps::default();
     let files = Arc::new(TrackedFiles::new(Files::new(base)));
+    let adapters = Arc::<Mutex<Vec<String>>>::default();
     if let Some(graph) = parsed.graph {
         known.look(&mut seen);
         diagnostics.extend(known.ambiguities(&graph, &mut sources));
@@ -166,6 +172,9 @@ fn compile_with(
             .clone()
             .with_registry(registry)
             .with_files(Arc::clone(&files));
+        let listed = Arc::clone(&adapters);
+        environment =
+            environment.with_amended::<LanguageModel>(move |spec| list_adapters(spec, &listed));
         if has_errors(&diagnostics) {
             // Other errors are reported, too, but models are not loaded.
             environment = environment.looking_only();
@@ -182,6 +191,7 @@ fn compile_with(
     }
     seen.extend(&files.seen());
     let reads = plan.as_deref().and_then(dialects_of);
+    let adapters = adapters.lock().unwrap_or_else(PoisonError::into_inner);
     Compiled {
         plan,
         sources,
@@ -191,7 +201,19 @@ fn compile_with(
             text,
             beside: known.beside().into(),
             reads,
+            adapters: adapters.clone(),
         },
+    }
+}
+
+/// Adds the names of a model's adapters to a list. A check and a load of a graph both read the spec,
+/// so each name is added once.
+fn list_adapters(spec: &ModelSpec, listed: &Mutex<Vec<String>>) {
+    let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+    for adapter in &spec.engine.adapters {
+        if !listed.contains(&adapter.name) {
+            listed.push(adapter.name.clone());
+        }
     }
 }
 
