@@ -474,6 +474,8 @@ async fn a_request_names_adapters_by_their_numbers() {
         ("chat", json!([{ "id": 2, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": -1, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": 1, "scale": 1e39 }]), "lora[0].scale"),
+        ("chat", json!([{ "id": 1, "scale": 10.5 }]), "lora[0].scale"),
+        ("chat", json!([{ "id": 1, "scale": -1e6 }]), "lora[0].scale"),
         (
             "chat",
             json!([{ "id": 0, "scale": 1 }, { "id": 0, "scale": 0.5 }]),
