@@ -146,8 +146,11 @@ async fn an_adapter_is_loaded_under_traffic_and_unloaded() {
         (400, &json!("lora_name"))
     );
     assert!(again.text.contains("`load_inplace`"), "{}", again.text);
+    // Fields of vLLM that have no effect.
     let mut in_place = nova();
     in_place["load_inplace"] = true.into();
+    in_place["is_3d_lora_weight"] = false.into();
+    in_place["lora_int_id"] = 1.into();
     assert_eq!(load(&server, &in_place).await.status, 200);
     assert_eq!(answer(&server, "nova").await, adapted);
 
@@ -290,6 +293,14 @@ async fn what_is_no_adapter_for_the_graph_is_refused() {
             "{field} {value}: {error}"
         );
         assert!(reply.text.contains(why), "{field} {value}: {error}");
+    }
+    for field in ["lora_name", "lora_path"] {
+        let mut body = nova();
+        body.as_object_mut().expect("an object").remove(field);
+        let error = load(&server, &body).await.json()["error"].clone();
+        assert_eq!(error["param"], field, "{error}");
+        assert_eq!(error["code"], "missing_required_parameter", "{error}");
+        assert_eq!(error["message"], format!("`{field}` is missing"), "{error}");
     }
     let own = unload(&server, "ahoy").await;
     assert_eq!(own.status, 404, "{}", own.text);
