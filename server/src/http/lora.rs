@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::{
-    openai::with_language_model,
+    openai::{why_to_name, with_language_model},
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
     request::{RequestBody, missing, wrong},
     residence::OF_A_GRAPH,
@@ -180,8 +180,9 @@ async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable
     } else {
         let servables = who.servables();
         let only = servables.unnamed(|graph| who.sees(graph, None));
-        let why = "there are several graphs: name one of them";
-        only.ok_or_else(|| missing(FIELD, why))?.name().to_owned()
+        only.ok_or_else(|| missing(FIELD, why_to_name(who)))?
+            .name()
+            .to_owned()
     };
     who.find(&name).map_err(|failure| failure.of_field(FIELD))?;
     let ready = with_language_model(who, Some(&name)).await?;

@@ -10,13 +10,14 @@ use graphmill_calculators::{
     llm::{LanguageModel, ModelSpec},
 };
 use graphmill_engine::{
-    Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
+    Environment, FileSource, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
 };
 use graphmill_grammar::{
     Diagnostic, SourceMap,
     diag::{self, has_errors},
     parse_graph,
 };
+use graphmill_llm::AdapterSpec;
 
 use crate::{
     config::{
@@ -66,8 +67,8 @@ pub(super) struct Made {
     /// Endpoints of the dialects whose requests its nodes read; empty for a graph of tensors.
     /// `None` if not known: before it is compiled, or if nodes of other crates read requests.
     pub(super) reads: Option<Vec<&'static str>>,
-    /// Names of the adapters of its language models, those given at run time included.
-    pub(super) adapters: Vec<String>,
+    /// Adapters of its language models, those given at run time included.
+    pub(super) adapters: Vec<AdapterSpec>,
 }
 
 impl Made {
@@ -163,7 +164,7 @@ fn compile_with(
     let mut plan = None;
     let mut seen = FileStamps::default();
     let files = Arc::new(TrackedFiles::new(Files::new(base)));
-    let adapters = Arc::<Mutex<Vec<String>>>::default();
+    let adapters = Arc::<Mutex<Vec<AdapterSpec>>>::default();
     if let Some(graph) = parsed.graph {
         known.look(&mut seen);
         diagnostics.extend(known.ambiguities(&graph, &mut sources));
@@ -172,9 +173,10 @@ fn compile_with(
             .clone()
             .with_registry(registry)
             .with_files(Arc::clone(&files));
-        let listed = Arc::clone(&adapters);
-        environment =
-            environment.with_amended::<LanguageModel>(move |spec| list_adapters(spec, &listed));
+        let (listed, of_graph) = (Arc::clone(&adapters), Arc::clone(&files));
+        environment = environment.with_amended::<LanguageModel>(move |spec| {
+            list_adapters(spec, &*of_graph, &listed);
+        });
         if has_errors(&diagnostics) {
             // Other errors are reported, too, but models are not loaded.
             environment = environment.looking_only();
@@ -206,13 +208,16 @@ fn compile_with(
     }
 }
 
-/// Adds the names of a model's adapters to a list. A check and a load of a graph both read the spec,
-/// so each name is added once.
-fn list_adapters(spec: &ModelSpec, listed: &Mutex<Vec<String>>) {
+/// Adds a model's adapters to a list. A spec may be read more than once, so each name is added once.
+fn list_adapters(spec: &ModelSpec, files: &dyn FileSource, listed: &Mutex<Vec<AdapterSpec>>) {
     let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
     for adapter in &spec.engine.adapters {
-        if !listed.contains(&adapter.name) {
-            listed.push(adapter.name.clone());
+        if listed.iter().all(|other| other.name != adapter.name) {
+            let path = files.resolve(&adapter.path);
+            listed.push(AdapterSpec {
+                path,
+                ..adapter.clone()
+            });
         }
     }
 }

@@ -80,7 +80,9 @@ impl Servable {
     /// Returns the names of its models' adapters, as of its last load or check. They stay known
     /// while it is not in memory.
     pub(crate) fn adapters(&self) -> Vec<String> {
-        self.made().adapters.clone()
+        let made = self.made();
+        let adapters = made.adapters.iter();
+        adapters.map(|adapter| adapter.name.clone()).collect()
     }
 
     /// Returns true if it was given an adapter of this name at run time.
@@ -88,15 +90,11 @@ impl Servable {
         self.entry().adapters.iter().any(|it| it.name == adapter)
     }
 
-    /// Returns the file of an adapter of its models, if it is loaded.
+    /// Returns the file of an adapter of its models.
     pub(crate) fn adapter_file(&self, adapter: &str) -> Option<PathBuf> {
-        let models = self.resources::<LanguageModel>();
-        models.iter().find_map(|model| {
-            let engine = model.engine();
-            let mut adapters = engine.spec().adapters.iter();
-            let found = adapters.find(|it| it.name == adapter);
-            found.map(|it| it.path.clone())
-        })
+        let made = self.made();
+        let found = made.adapters.iter().find(|it| it.name == adapter);
+        found.map(|it| it.path.clone())
     }
 
     /// Returns the media that each of its language models reads besides text, once they are loaded:

@@ -514,4 +514,13 @@ async fn an_adapter_is_named_by_keys_that_are_for_it() {
         (reply.status, &reply.json()["error"]["param"]),
         (403, &json!("lora"))
     );
+    let unnamed = keys::get(&server, "k-one", "/lora-adapters").await;
+    assert_eq!(unnamed.status, 400, "{unnamed:?}");
+    assert!(unnamed.text.contains("for adapters only"), "{unnamed:?}");
+    for name in ["chat:two", "two"] {
+        let path = format!("/lora-adapters?model={name}");
+        let listed = keys::get(&server, "k-one", &path).await.json();
+        let two = json!([{ "id": 1, "name": "two", "scale": 1.0 }]);
+        assert_eq!(listed, two, "{name}");
+    }
 }

@@ -135,7 +135,11 @@ async fn an_adapter_is_loaded_under_traffic_and_unloaded() {
         (&adapters[0]["name"], &adapters[0]["scale"]),
         (&json!("nova"), &json!(1.0))
     );
-    // It stays where the configuration is read again.
+    // It stays while the graph is not in memory, and where the configuration is read again.
+    let unloaded = post(&server, "/models/unload", &json!({ "model": "chat" })).await;
+    assert_eq!(unloaded.status, 200, "{}", unloaded.text);
+    assert_eq!(listed(&server).await.len(), 4);
+    assert_eq!(answer(&server, "nova").await, adapted);
     let reloaded = post(&server, "/v1/config/reload", &json!({})).await;
     assert_eq!(reloaded.status, 200, "{}", reloaded.text);
     assert_eq!(answer(&server, "nova").await, adapted);
