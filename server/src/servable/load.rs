@@ -208,7 +208,7 @@ fn compile_with(
     }
 }
 
-/// Adds a model's adapters to a list. A spec may be read more than once, so each name is added once.
+/// Adds a model's adapters to a list. A spec may be read more than once, so a name is added once.
 fn list_adapters(spec: &ModelSpec, files: &dyn FileSource, listed: &Mutex<Vec<AdapterSpec>>) {
     let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
     for adapter in &spec.engine.adapters {

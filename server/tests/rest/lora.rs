@@ -13,6 +13,7 @@ use crate::models::gguf::Gguf;
 use crate::rest::{
     isolation::text,
     keys,
+    logging::Logging,
     support::{CHAT, Reply, Setup, TestServer, question, read, streamed},
 };
 
@@ -358,6 +359,14 @@ async fn an_adapter_stays_when_its_graph_changes() {
     assert_eq!(refused.status, 412, "{}", refused.text);
     assert!(refused.text.contains("two adapters"), "{}", refused.text);
     assert_eq!(answer(&server, "nova").await, "cde");
+}
+
+#[tokio::test]
+async fn tensors_of_adapters_are_not_logged_one_by_one() {
+    let setup = setup().0;
+    let said = Logging::start(&setup.config(), &[]).all_it_says();
+    let about_adapters = said.lines().filter(|line| line.contains("adapter_lora"));
+    assert_eq!(about_adapters.count(), 0, "{said}");
 }
 
 fn write(file: &Path, text: &str) {
