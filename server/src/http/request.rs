@@ -78,7 +78,7 @@ pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> R
     let refused = |why: String| Failure::new(Cause::BadRequest, format!("{what}: {why}"));
     let lacking = |field: String| {
         let failure = Failure::new(Cause::BadRequest, format!("`{field}` is missing"));
-        failure.of_field(field).with_code(MISSING)
+        failure.with_field(field).with_code(MISSING)
     };
     if text.trim_ascii_start().starts_with(b"[") {
         // serde would accept an array of the fields' values.

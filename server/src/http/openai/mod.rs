@@ -16,7 +16,7 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
-    servable::{Named, Ready, Servable},
+    servable::{Ready, ResolvedGraph, Servable},
 };
 
 #[rustfmt::skip]
@@ -63,7 +63,7 @@ pub(super) async fn with_language_model(
         (_, None) => return Err(missing("model", why_to_name(who))),
     };
     // Always the same one of several versions.
-    let Named { servable, adapter } = who.find(name)?;
+    let ResolvedGraph { servable, adapter } = who.find(name)?;
     let newest = servable.name();
     // A key may be for an adapter, and not for its graph.
     let name = adapter.map_or_else(|| newest.to_owned(), |it| format!("{newest}:{it}"));
