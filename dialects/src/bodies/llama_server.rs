@@ -54,7 +54,7 @@ pub const GENERATION: &[Plain] = &plain! {
 pub struct Adapters {
     /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`. At most four adapters may have a scale other than 0.
     /// `model` can name one instead, at the scale of the graph: `graph:adapter`.
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 64), extend("x-beyond" = true))]
     pub lora: Vec<Adapter>,
 }
 
