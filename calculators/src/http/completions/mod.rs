@@ -12,8 +12,7 @@ use super::{
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
     fields::invalid,
     limits::MAX_PROMPTS,
-    llama_server,
-    prompts, vectors,
+    llama_server, prompts, vectors,
 };
 use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
 
