@@ -210,7 +210,7 @@ impl EmbeddingEngineOptions {
         if spec.model.as_os_str().is_empty() {
             c.missing_option("models_path", "\"./\"");
         } else if let Err(error) = spec.validate() {
-            c.option_error(error.field(), error.to_string());
+            c.error(error.to_string());
         }
         spec
     }

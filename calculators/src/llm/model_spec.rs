@@ -47,7 +47,7 @@ impl LlmOptions {
         if !node.models_path.is_empty()
             && let Err(error) = engine.validate()
         {
-            c.option_error(error.field(), error.to_string());
+            c.error(error.to_string());
         }
         let speculation = SpeculationParams {
             num_assistant_tokens: node.num_assistant_tokens,

@@ -196,22 +196,6 @@ pub enum SpecError {
     },
 }
 
-impl SpecError {
-    /// Returns the name of the wrong option, as in a graph or in `plugin_config`.
-    pub fn field(&self) -> &'static str {
-        match self {
-            Self::OutOfRange { field, .. } => field,
-            Self::PluginConfig { .. } => "plugin_config",
-            Self::Device { .. } | Self::DeviceList { .. } => "device",
-            Self::Missing { .. }
-            | Self::NoModel { .. }
-            | Self::SeveralModels { .. }
-            | Self::NotAModel { .. }
-            | Self::Unreadable { .. } => "models_path",
-        }
-    }
-}
-
 impl From<SpecError> for LoadError {
     fn from(error: SpecError) -> Self {
         match error {

@@ -10,7 +10,7 @@ use axum::{Json, extract::State};
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_dialects::{
     bodies::{TEI_EMBED, TEI_RERANK, TGI},
-    limits::{MAX_DOCUMENTS, MAX_STOPS, MAX_TEXTS},
+    limits::{MAX_STOPS, MAX_TEXTS},
 };
 use graphmill_llm::embed::{Head, Pooling};
 use serde_json::{Map, Value, json};
@@ -144,11 +144,11 @@ fn embeds(model: &EmbeddingModel) -> Value {
     let engine = model.engine();
     let info = engine.info();
     let embeds = |pooling| json!({ "embedding": { "pooling": pooling } });
-    let (kind, texts) = match info.pooling {
-        Pooling::Mean => (embeds("mean"), MAX_TEXTS),
-        Pooling::Cls => (embeds("cls"), MAX_TEXTS),
-        Pooling::Last => (embeds("last_token"), MAX_TEXTS),
-        Pooling::Rank => (head(engine.head()), MAX_DOCUMENTS),
+    let kind = match info.pooling {
+        Pooling::Mean => embeds("mean"),
+        Pooling::Cls => embeds("cls"),
+        Pooling::Last => embeds("last_token"),
+        Pooling::Rank => head(engine.head()),
     };
     json!({
         "model_sha": null,
@@ -156,6 +156,6 @@ fn embeds(model: &EmbeddingModel) -> Value {
         "max_concurrent_requests": info.max_waiting,
         "max_input_length": info.context_length,
         "max_batch_tokens": info.max_num_batched_tokens,
-        "max_client_batch_size": texts,
+        "max_client_batch_size": MAX_TEXTS,
     })
 }

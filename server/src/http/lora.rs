@@ -29,16 +29,13 @@ use crate::{
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     const NAME: Parameter = Parameter::new("lora_name", Kind::Text, "Name of the adapter, without colons");
-    const NUMBER: Parameter = Parameter::new("lora_int_id", Kind::Count(1 << 32), "Has no effect");
     const LOAD: &[Parameter] = &[
         NAME,
         Parameter::new("lora_path", Kind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
         Parameter::new("base_model_name", Kind::OptionalText, "The graph; without it, the only one with a language model"),
         Parameter::new("load_inplace", Kind::Boolean, "`true` replaces an adapter that was loaded under this name"),
-        Parameter::new("is_3d_lora_weight", Kind::Boolean, "Has no effect: the file has the shapes of its weights"),
-        NUMBER,
     ];
-    const UNLOAD: &[Parameter] = &[NAME, NUMBER];
+    const UNLOAD: &[Parameter] = &[NAME, Parameter::new("lora_int_id", Kind::Count(1 << 32), "Has no effect")];
     let operations = [
         Operation::post("/v1/load_lora_adapter", load).about(Group::Models, "Loads an adapter, as vLLM does").takes(LOAD),
         Operation::post("/v1/unload_lora_adapter", unload).about(Group::Models, "Unloads an adapter that was loaded in this way").takes(UNLOAD),
@@ -55,10 +52,6 @@ struct Load {
     base_model_name: Option<String>,
     #[serde(default, rename = "load_inplace")]
     replaces: bool,
-    #[serde(default, rename = "is_3d_lora_weight")]
-    _is_3d: Option<bool>,
-    #[serde(default, rename = "lora_int_id")]
-    _number: Option<u64>,
 }
 
 #[derive(Deserialize)]

@@ -163,28 +163,6 @@ fn a_negative_number_is_out_of_range_and_no_flag() {
     }
 }
 
-#[test]
-fn a_wrong_adapter_is_shown_in_the_file_of_the_graph() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("graph.pbtxt");
-    let graph = text(&graphmill(&["serve", MODEL, "--emit_graph"]).stdout);
-    for (adapters, why) in [
-        (&["a", "a"][..], "has two adapters with the name `a`"),
-        (&["a:b"], "without colons"),
-    ] {
-        let option = |name| format!("lora_adapters {{ path: \"x.gguf\" name: \"{name}\" }} ");
-        let options: String = adapters.iter().map(option).collect();
-        let graph = graph.replacen("models_path:", &format!("{options}models_path:"), 1);
-        fs::write(&file, graph).expect("writable");
-        let output = graphmill(&["check", "--skip_models", path(&file)]);
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains(why), "{said}");
-        let is_there = said.contains("graph.pbtxt:") && !said.contains("http_llm.pbtxt");
-        assert!(is_there, "{said}");
-    }
-}
-
 /// Two nodes whose options cannot be read: the side packet that these define is missing for no
 /// reason of its own.
 const WRONG_OPTIONS: &str = r#"

@@ -467,7 +467,6 @@ async fn the_only_graph_of_a_kind_is_meant_where_none_is_named() {
         info["model_type"]["embedding"]["pooling"].is_string(),
         "{info}"
     );
-    assert_eq!(info["max_client_batch_size"], 2048, "{info}");
     let info = server.get("/info?model=chat").await.json();
     assert_eq!(info["model_id"], "chat", "{info}");
     assert!(

@@ -323,11 +323,7 @@ async fn an_adapter_stays_when_its_graph_changes() {
     let file = setup.path().join("0/graph.pbtxt");
     let setup = setup.with(move |options| options.runtime_lora = Some(root));
     let server = setup.start().await;
-    // vLLM's own fields do not matter.
-    let body = json!({
-        "lora_name": "nova", "lora_path": "ahoy.gguf",
-        "lora_int_id": 1, "is_3d_lora_weight": false,
-    });
+    let body = json!({ "lora_name": "nova", "lora_path": "ahoy.gguf" });
     let loaded = load(&server, &body).await;
     assert_eq!(loaded.status, 200, "{}", loaded.text);
     assert_eq!(answer(&server, "nova").await, "bcd");
