@@ -36,7 +36,7 @@ pub struct Generation {
 pub const GENERATION: &[Plain] = &plain! {
     /// Alternative name of `n_predict`, which wins if both are given.
     "max_tokens": Alias("n_predict"),
-    /// Alternative name of `n`, the number of choices.
+    /// Alternative name of `n`.
     "n_cmpl": Alias("n"),
     /// Use `n_probs` for log probabilities.
     "logprobs": Only(&[]),
@@ -110,7 +110,7 @@ pub struct Embedding {
     /// Texts to embed, as in `input` of `embeddings`.
     #[schemars(schema_with = "shapes::texts")]
     pub content: ReadApart,
-    /// Alternative name of `content`, the texts.
+    /// Alternative name of `content`.
     #[schemars(schema_with = "shapes::texts")]
     pub input: ReadApart,
     /// Scales each vector to length 1 with 2, and leaves it unchanged with -1; the default is the node's `normalize_embeddings`.
