@@ -37,7 +37,7 @@ pub struct Generation {
 pub const GENERATION: &[Plain] = &plain! {
     /// Alternative name of `n_predict`, which wins if both are given.
     "max_tokens": Alias("n_predict"),
-    /// Alternative name of `n`, the number of choices.
+    /// Alternative name of `n`.
     "n_cmpl": Alias("n"),
     /// Use `n_probs` for log probabilities.
     "logprobs": Only(&[]),
@@ -55,7 +55,7 @@ pub const GENERATION: &[Plain] = &plain! {
 pub struct Adapters {
     /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`, from -10 to 10. At most four adapters may have a scale other than 0.
     /// `model` can name one instead, at the scale of the graph: `graph:adapter`.
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 64), extend("x-beyond" = true))]
     pub lora: Vec<Adapter>,
 }
 
@@ -112,7 +112,7 @@ pub struct Embedding {
     /// Texts to embed, as in `input` of `embeddings`.
     #[schemars(schema_with = "shapes::texts")]
     pub content: ReadApart,
-    /// Alternative name of `content`, the texts.
+    /// Alternative name of `content`.
     #[schemars(schema_with = "shapes::texts")]
     pub input: ReadApart,
     /// Scales each vector to length 1 with 2, and leaves it unchanged with -1; the default is the node's `normalize_embeddings`.

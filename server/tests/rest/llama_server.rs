@@ -470,6 +470,18 @@ async fn a_request_names_adapters_by_their_numbers() {
         let answer = ask(model, lora.clone()).await.json();
         assert_eq!(answer["content"], text, "{lora}");
     }
+    let mut chat = question("chat", "hi");
+    chat["lora"] = json!([{ "id": 0, "scale": 2 }]);
+    let reply = server.chat(&chat).await;
+    let content = &reply.json()["choices"][0]["message"]["content"];
+    assert_eq!(content, two, "{}", reply.text);
+    let body =
+        json!({ "model": "chat", "prompt": "<|im_start|>assistant\n", "lora": chat["lora"] });
+    let reply = post(&server, "/v1/completions", body).await;
+    assert_eq!(reply.json()["choices"][0]["text"], two, "{}", reply.text);
+    chat["lora"][0]["id"] = 2.into();
+    let error = server.chat(&chat).await.json();
+    assert_eq!(error["error"]["param"], "lora[0].id", "{error}");
     for (model, lora, param) in [
         ("chat", json!([{ "id": 2, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": -1, "scale": 1 }]), "lora[0].id"),
