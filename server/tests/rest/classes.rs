@@ -331,6 +331,7 @@ async fn what_has_no_classes_is_refused() {
     );
     let info = async |name: &str| {
         let info = server.get(&format!("/info?model={name}")).await.json();
+        assert_eq!(info["max_client_batch_size"], 4096, "{name}");
         info["model_type"].clone()
     };
     let kind = json!({ "classifier": {
