@@ -228,7 +228,7 @@ fn model(file: &Path, bench: &Bench) -> Checked {
 
 /// Checks a `config.properties` of TorchServe.
 fn properties_file(file: &Path) -> Checked {
-    let read = properties::warnings(file);
+    let read = properties::check(file);
     Checked {
         note: read
             .as_ref()
