@@ -9,11 +9,11 @@ use std::{
 
 use graphmill_calculators::tensor::{
     Datatype, Tensor, TensorInfo, TensorModel,
-    batch::{Asked, Batcher, Batching},
+    batch::{Batcher, Batching, RequestScheduling},
 };
 use graphmill_engine::{Result, block_on};
 
-use crate::{grpc::Measured, samples::Samples};
+use crate::{grpc::Measurement, samples::Samples};
 
 /// Numbers of a row that goes in, of the layer inside, and of a row that comes out: 25 million
 /// weights, as many as common classifiers of images have.
@@ -121,7 +121,7 @@ fn tensor(rows: usize, numbers: &[f32]) -> Tensor {
 }
 
 /// What came back, and the mean number of rows of a batch.
-pub fn measure(load: &Load) -> Result<(Measured, f64)> {
+pub fn measure(load: &Load) -> Result<(Measurement, f64)> {
     let batcher = Batcher::new(
         "classifier",
         Arc::new(Classifier::new()),
@@ -137,7 +137,7 @@ pub fn measure(load: &Load) -> Result<(Measured, f64)> {
             let mut latencies = Vec::new();
             while begun.elapsed() < load.time {
                 let sent = Instant::now();
-                block_on(batcher.submit(request.clone(), Asked::default())?)?;
+                block_on(batcher.submit(request.clone(), RequestScheduling::default())?)?;
                 latencies.push(sent.elapsed().as_nanos() as f64);
             }
             Ok(latencies)
@@ -149,7 +149,7 @@ pub fn measure(load: &Load) -> Result<(Measured, f64)> {
         }
         Ok::<_, graphmill_engine::Error>(latencies)
     })?;
-    let measured = Measured {
+    let measured = Measurement {
         rate: latencies.len() as f64 / begun.elapsed().as_secs_f64(),
         latencies: Samples::new(latencies),
     };

@@ -63,7 +63,7 @@ pub struct Load {
 }
 
 /// What came back.
-pub struct Measured {
+pub struct Measurement {
     /// Runs a second.
     pub rate: f64,
     /// How long each took, in nanoseconds.
@@ -71,7 +71,7 @@ pub struct Measured {
 }
 
 /// Sends a load; the error is the first that came back.
-pub async fn measure(load: &Load) -> Result<Measured, String> {
+pub async fn measure(load: &Load) -> Result<Measurement, String> {
     let endpoint = Endpoint::from_shared(load.url.clone()).map_err(|error| error.to_string())?;
     let channel = endpoint
         .connect()
@@ -106,7 +106,7 @@ pub async fn measure(load: &Load) -> Result<Measured, String> {
     while let Some(stream) = streams.join_next().await {
         latencies.extend(stream.map_err(|error| error.to_string())??);
     }
-    Ok(Measured {
+    Ok(Measurement {
         rate: latencies.len() as f64 / begun.elapsed().as_secs_f64(),
         latencies: Samples::new(latencies),
     })

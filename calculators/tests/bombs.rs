@@ -88,7 +88,7 @@ fn bmp(field: usize, value: u32) -> Vec<u8> {
 /// The most bytes that were allocated while a file was decoded, and what was said of it.
 fn cost(file: &[u8]) -> (usize, String) {
     let mut harness = Harness::global(GRAPH);
-    let tensor = Tensor::of_strings([file]);
+    let tensor = Tensor::from_strings([file]);
     let profiler = dhat::Profiler::builder().testing().build();
     harness.push("file", 0, tensor).settle();
     let most = HeapStats::get().max_bytes;

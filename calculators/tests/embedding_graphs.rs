@@ -112,7 +112,7 @@ fn start(
     let input = harness.plan().graph_inputs().next().expect("one input");
     let input = input.to_owned();
     let payload = HttpRequestPayload {
-        json: JsonBody::of_value(body).ok().map(Arc::new),
+        json: JsonBody::from_value(body).ok().map(Arc::new),
         ..HttpRequestPayload::new(uri, None)
     };
     harness.push(&input, 0, payload);

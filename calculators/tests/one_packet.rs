@@ -24,7 +24,7 @@ fn session(chat: &Chat, graph: &str) -> Harness {
 
 fn request(uri: &str, body: &Value) -> HttpRequestPayload {
     HttpRequestPayload {
-        json: JsonBody::of_value(body).ok().map(Arc::new),
+        json: JsonBody::from_value(body).ok().map(Arc::new),
         ..HttpRequestPayload::new(uri, None)
     }
 }

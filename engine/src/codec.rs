@@ -34,7 +34,7 @@ impl PayloadCodec {
     pub const fn serde<T: Payload + Serialize + DeserializeOwned>(name: &'static str) -> Self {
         Self {
             name,
-            of: TypeInfo::of::<T>(),
+            of: TypeInfo::new::<T>(),
             encode: |packet| {
                 packet
                     .get::<T>()
@@ -71,7 +71,7 @@ macro_rules! register_payload {
         $crate::codec::inventory::submit! {
             $crate::codec::PayloadCodec {
                 name: $name,
-                of: $crate::packet::TypeInfo::of::<$payload>(),
+                of: $crate::packet::TypeInfo::new::<$payload>(),
                 encode: |packet| packet.get::<$payload>().map($encode),
                 decode: |value| $decode(value).map($crate::packet::Packet::side::<$payload>),
             }
@@ -299,9 +299,9 @@ mod tests {
             round_trip(&json!("prestream"), Some("timestamp")).1,
             json!("PreStream")
         );
-        let float = decode(&json!(3), None, &[TypeInfo::of::<f64>()]).expect("a float");
+        let float = decode(&json!(3), None, &[TypeInfo::new::<f64>()]).expect("a float");
         assert_eq!(float.get::<f64>(), Some(&3.0));
-        let second = [TypeInfo::of::<bool>(), TypeInfo::of::<String>()];
+        let second = [TypeInfo::new::<bool>(), TypeInfo::new::<String>()];
         assert!(
             decode(&json!("x"), None, &second)
                 .expect("a string")
@@ -316,7 +316,7 @@ mod tests {
         };
         assert!(error(json!(1), Some("itn"), &[]).contains("did you mean `int`?"));
         assert!(error(json!(1.5), Some("int"), &[]).contains("type `int`"));
-        let unregistered = error(json!(1), None, &[TypeInfo::of::<TypeId>()]);
+        let unregistered = error(json!(1), None, &[TypeInfo::new::<TypeId>()]);
         assert!(unregistered.contains("register_payload!"), "{unregistered}");
     }
 }

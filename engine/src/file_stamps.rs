@@ -19,7 +19,7 @@ struct Stamp {
 
 impl Stamp {
     /// Reads the stamp of a path, following links. Returns `None` if nothing is there.
-    fn of(path: &Path) -> Option<Self> {
+    fn read(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         #[cfg(unix)]
         let number = {
@@ -45,7 +45,7 @@ impl FileStamps {
     /// Records a path, unless it is recorded already.
     pub fn look(&mut self, path: &Path) {
         if !self.0.contains_key(path) {
-            self.0.insert(path.to_owned(), Stamp::of(path));
+            self.0.insert(path.to_owned(), Stamp::read(path));
         }
     }
 
@@ -59,7 +59,7 @@ impl FileStamps {
     /// Returns the first path whose file has changed.
     pub fn changed(&self) -> Option<&Path> {
         let mut all = self.0.iter();
-        let changed = all.find(|(path, stamp)| Stamp::of(path) != **stamp)?;
+        let changed = all.find(|(path, stamp)| Stamp::read(path) != **stamp)?;
         Some(changed.0)
     }
 
@@ -70,14 +70,14 @@ impl FileStamps {
         let mut others = elsewhere.0.iter().filter(|(_, stamp)| !is_folder(stamp));
         let mut own = self.0.iter().filter(|(_, stamp)| !is_folder(stamp));
         others.all(|(path, stamp)| self.0.get(path) == Some(stamp))
-            && own.all(|(path, stamp)| Stamp::of(path) == *stamp)
+            && own.all(|(path, stamp)| Stamp::read(path) == *stamp)
     }
 
     /// Returns the same paths with their current stamps.
     #[must_use]
     pub fn again(&self) -> Self {
         let all = self.0.keys();
-        Self(all.map(|path| (path.clone(), Stamp::of(path))).collect())
+        Self(all.map(|path| (path.clone(), Stamp::read(path))).collect())
     }
 
     /// Returns the latest recorded modification time of a file.

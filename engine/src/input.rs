@@ -179,7 +179,7 @@ pub(crate) struct BadTime {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct PortSlot {
     packet: Option<Packet>,
     time: Timestamp,
 }
@@ -194,7 +194,7 @@ pub(crate) struct Event {
 /// timestamp.
 pub struct InputSet {
     time: Timestamp,
-    slots: SmallVec<[Slot; 2]>,
+    slots: SmallVec<[PortSlot; 2]>,
     event: Option<Event>,
 }
 
@@ -206,7 +206,7 @@ impl Default for InputSet {
 
 impl InputSet {
     pub(crate) fn new(inputs: usize) -> Self {
-        let empty = || Slot {
+        let empty = || PortSlot {
             packet: None,
             time: Timestamp::UNSTARTED,
         };
@@ -274,7 +274,7 @@ impl InputSet {
     /// Leaves input `input` empty and records the last settled timestamp of `queue`. Policies call
     /// it for the streams that they hold back.
     pub fn hold_back(&mut self, input: usize, queue: &InputQueue) {
-        self.slots[input] = Slot {
+        self.slots[input] = PortSlot {
             packet: None,
             time: queue.head_or_bound().prev(),
         };
@@ -282,7 +282,7 @@ impl InputSet {
 
     /// Puts a packet on input `input`, whatever its type.
     pub fn put(&mut self, input: usize, packet: Packet) {
-        self.slots[input] = Slot {
+        self.slots[input] = PortSlot {
             time: packet.time,
             packet: Some(packet),
         };

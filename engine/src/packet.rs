@@ -20,7 +20,7 @@ pub trait Payload: Any + Send + Sync + fmt::Debug {
 
 impl<T: Any + Send + Sync + fmt::Debug> Payload for T {
     fn type_info(&self) -> TypeInfo {
-        TypeInfo::of::<T>()
+        TypeInfo::new::<T>()
     }
 }
 
@@ -109,7 +109,7 @@ pub struct TypeInfo {
 
 impl TypeInfo {
     /// Returns the type information of `T`.
-    pub const fn of<T: 'static>() -> Self {
+    pub const fn new<T: 'static>() -> Self {
         Self {
             id: TypeId::of::<T>,
             path: std::any::type_name::<T>,
@@ -178,7 +178,7 @@ pub struct TypeName {
 impl TypeName {
     #[doc(hidden)]
     pub const fn new<T: Payload>(name: &'static str) -> Self {
-        let of = TypeInfo::of::<T>();
+        let of = TypeInfo::new::<T>();
         Self { of, name }
     }
 }

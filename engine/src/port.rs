@@ -57,7 +57,7 @@ pub trait PortType: 'static {
 
 impl<T: Payload> PortType for T {
     fn port_type() -> Option<TypeInfo> {
-        Some(TypeInfo::of::<T>())
+        Some(TypeInfo::new::<T>())
     }
 }
 

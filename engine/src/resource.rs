@@ -109,7 +109,7 @@ pub(crate) struct ResourceKind {
 impl ResourceKind {
     pub(crate) fn new<R: Resource>() -> Self {
         Self {
-            of: TypeInfo::of::<R>(),
+            of: TypeInfo::new::<R>(),
             resolve: |key, files| R::resolve(spec_of::<R>(key).clone(), files).map(key_of::<R>),
             check: |key, files| R::check(spec_of::<R>(key), files),
             load: |key, files| Ok(Arc::new(R::load(spec_of::<R>(key), files)?)),
@@ -163,17 +163,17 @@ type Provide = dyn Fn(Option<&ResourceKey>, &dyn FileSource) -> Result<AnyResour
 
 /// A resource that replaces one defined by a graph.
 #[derive(Clone)]
-pub(crate) struct Provided {
+pub(crate) struct ResourceOverride {
     of: TypeInfo,
     load: Arc<Provide>,
 }
 
-impl Provided {
+impl ResourceOverride {
     pub(crate) fn new<R: Resource>(
         load: impl Fn(Option<&R::Spec>, &dyn FileSource) -> Result<Arc<R>> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            of: TypeInfo::of::<R>(),
+            of: TypeInfo::new::<R>(),
             load: Arc::new(move |key, files| Ok(load(key.map(spec_of::<R>), files)?)),
         }
     }
@@ -197,17 +197,17 @@ impl Provided {
 }
 
 /// A resource in use, with the files that it was loaded from.
-struct Loaded {
+struct CachedResource {
     resource: Weak<dyn Any + Send + Sync>,
     files: FileStamps,
 }
 
-type Slot = Arc<Mutex<Option<Loaded>>>;
+type ResourceSlot = Arc<Mutex<Option<CachedResource>>>;
 
 /// Resources that are in use. One cache serves all graphs of a process.
 #[derive(Default)]
 pub struct ResourceCache {
-    slots: Mutex<HashMap<ResourceKey, Slot>>,
+    slots: Mutex<HashMap<ResourceKey, ResourceSlot>>,
 }
 
 impl ResourceCache {
@@ -218,8 +218,8 @@ impl ResourceCache {
 
     /// Returns the number of resources in use.
     pub fn len(&self) -> usize {
-        let slots: Vec<Slot> = self.slots().values().cloned().collect();
-        let alive = |slot: &Slot| {
+        let slots: Vec<ResourceSlot> = self.slots().values().cloned().collect();
+        let alive = |slot: &ResourceSlot| {
             lock(slot)
                 .as_ref()
                 .is_some_and(|loaded| loaded.resource.strong_count() > 0)
@@ -263,7 +263,7 @@ impl ResourceCache {
         }
         (kind.check)(&key, &recording)?;
         let resource = (kind.load)(&key, &recording)?;
-        *slot = Some(Loaded {
+        *slot = Some(CachedResource {
             resource: Arc::downgrade(&resource),
             files: recording.seen(),
         });
@@ -291,7 +291,7 @@ impl ResourceCache {
         })
     }
 
-    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<ResourceKey, Slot>> {
+    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<ResourceKey, ResourceSlot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

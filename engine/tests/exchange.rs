@@ -20,7 +20,7 @@ use shuttle::{
     thread,
 };
 
-use mailbox::{CAPACITY, Exchange, Next, Pushed};
+use mailbox::{CAPACITY, Exchange, Next, PushOutcome};
 
 /// The room of the one graph input.
 const ROOM: usize = 2;
@@ -112,11 +112,11 @@ async fn push(shared: &Shared, packet: u32) {
     poll_fn(|cx| {
         let pushed = lock(shared).push(0, Message::Packet(packet), Some(cx));
         match pushed {
-            Pushed::Yes(waker) => {
+            PushOutcome::Yes(waker) => {
                 wake(waker);
                 Poll::Ready(())
             }
-            Pushed::Full(_) => Poll::Pending,
+            PushOutcome::Full(_) => Poll::Pending,
         }
     })
     .await;

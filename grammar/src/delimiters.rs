@@ -16,7 +16,7 @@ use crate::span::{FileId, Span};
 use crate::text_format::{MAX_DEPTH, Rule, TextFormat};
 
 /// A text with matching delimiters.
-pub(crate) struct Matched<'t> {
+pub(crate) struct BalancedText<'t> {
     /// File's own text, unless it was repaired.
     pub(crate) text: Cow<'t, str>,
     /// Reports of unbalanced delimiters.
@@ -70,7 +70,7 @@ struct Matcher<'t> {
 }
 
 /// Makes the delimiters of `text` match. Fails if they are nested too deeply.
-pub(crate) fn balance(file: FileId, text: &str) -> Result<Matched<'_>, Box<Diagnostic>> {
+pub(crate) fn balance(file: FileId, text: &str) -> Result<BalancedText<'_>, Box<Diagnostic>> {
     let mut matcher = Matcher {
         file,
         text,
@@ -316,7 +316,7 @@ impl<'t> Matcher<'t> {
             .also(self.byte_span(outermost), "the outermost is opened here")
     }
 
-    fn finish(self) -> Matched<'t> {
+    fn finish(self) -> BalancedText<'t> {
         let balanced = self.blanked.is_empty() && self.open.is_empty();
         let text = if balanced {
             Cow::Borrowed(self.text)
@@ -335,7 +335,7 @@ impl<'t> Matcher<'t> {
         } else {
             self.diagnostics.into_vec()
         };
-        Matched {
+        BalancedText {
             text,
             diagnostics,
             balanced,

@@ -16,7 +16,7 @@ pub(crate) enum Mismatch {
     /// The parser has already reported the value.
     Reported,
     /// The value has another type.
-    Type(Wanted),
+    Type(WantedType),
     /// The value is a number outside the allowed range.
     Range {
         /// Range of numbers that is allowed.
@@ -29,7 +29,7 @@ pub(crate) enum Mismatch {
 }
 
 impl Mismatch {
-    fn of_type(value: &Value, wanted: Wanted) -> Self {
+    fn from_value(value: &Value, wanted: WantedType) -> Self {
         match value.value {
             ValueKind::Invalid => Self::Reported,
             ValueKind::List(_) => Self::List,
@@ -77,7 +77,7 @@ impl Mismatch {
 
 /// The wanted type of a value.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Wanted {
+pub(crate) enum WantedType {
     String,
     Bool,
     Integer,
@@ -89,7 +89,7 @@ pub(crate) enum Wanted {
     Other(String),
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for WantedType {
     /// Writes the type with its article.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -104,7 +104,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-impl Wanted {
+impl WantedType {
     /// Suggests a repair for mistakes whose intention is clear: missing or additional quotes, `yes`
     /// for `true`. Returns the advice and the new text.
     fn repair(&self, value: &Value) -> Option<(String, String)> {
@@ -167,7 +167,7 @@ const BOOL_WORDS: [(&str, bool); 6] = [
 pub(crate) fn string(value: &Value) -> Result<&str, Mismatch> {
     match &value.value {
         ValueKind::String(string) => string.as_str().ok_or(Mismatch::NotUtf8),
-        _ => Err(Mismatch::of_type(value, Wanted::String)),
+        _ => Err(Mismatch::from_value(value, WantedType::String)),
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn string(value: &Value) -> Result<&str, Mismatch> {
 pub(crate) fn bytes(value: &Value) -> Result<&[u8], Mismatch> {
     match &value.value {
         ValueKind::String(string) => Ok(&string.bytes),
-        _ => Err(Mismatch::of_type(value, Wanted::String)),
+        _ => Err(Mismatch::from_value(value, WantedType::String)),
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn boolean(value: &Value) -> Result<bool, Mismatch> {
         },
         _ => None,
     };
-    read.ok_or_else(|| Mismatch::of_type(value, Wanted::Bool))
+    read.ok_or_else(|| Mismatch::from_value(value, WantedType::Bool))
 }
 
 /// Reads an integer within `range`.
@@ -205,7 +205,7 @@ pub(crate) fn integer(value: &Value, range: RangeInclusive<i128>) -> Result<i128
         expected: format!("an integer from {} to {}", range.start(), range.end()),
     };
     let ValueKind::Number(number) = &value.value else {
-        return Err(Mismatch::of_type(value, Wanted::Integer));
+        return Err(Mismatch::from_value(value, WantedType::Integer));
     };
     match number.literal {
         Literal::Integer {
@@ -225,7 +225,7 @@ pub(crate) fn integer(value: &Value, range: RangeInclusive<i128>) -> Result<i128
             }
         }
         Literal::HugeInteger(_) => Err(out_of_range()),
-        Literal::Float(_) => Err(Mismatch::of_type(value, Wanted::Integer)),
+        Literal::Float(_) => Err(Mismatch::from_value(value, WantedType::Integer)),
     }
 }
 
@@ -255,10 +255,10 @@ pub(crate) fn float(value: &Value) -> Result<f64, Mismatch> {
         _ => (false, None),
     };
     let wanted = match &value.value {
-        ValueKind::Number(_) => Wanted::Decimal,
-        _ => Wanted::Float,
+        ValueKind::Number(_) => WantedType::Decimal,
+        _ => WantedType::Float,
     };
-    let magnitude = magnitude.ok_or_else(|| Mismatch::of_type(value, wanted))?;
+    let magnitude = magnitude.ok_or_else(|| Mismatch::from_value(value, wanted))?;
     Ok(if negative { -magnitude } else { magnitude })
 }
 
@@ -266,6 +266,6 @@ pub(crate) fn float(value: &Value) -> Result<f64, Mismatch> {
 pub(crate) fn message(value: &Value) -> Result<&Message, Mismatch> {
     match &value.value {
         ValueKind::Message(message) => Ok(message),
-        _ => Err(Mismatch::of_type(value, Wanted::Message)),
+        _ => Err(Mismatch::from_value(value, WantedType::Message)),
     }
 }

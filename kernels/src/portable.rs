@@ -2,7 +2,7 @@
 
 use crate::data::activation::Layout;
 use crate::data::matmul::{Matmul, Output, Span};
-use crate::data::panel::{self, BLOCK, ROWS, Unpacked};
+use crate::data::panel::{self, BLOCK, ROWS, UnpackedRow};
 
 /// Multiplies some of the panels by some of the activations.
 ///
@@ -20,7 +20,7 @@ pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>)
                 layout.blocks_of(matmul.activations, token).enumerate()
             {
                 let unit = &panel[block / blocks * unit..];
-                let Unpacked {
+                let UnpackedRow {
                     weights,
                     scale,
                     second,

@@ -82,14 +82,14 @@ pub use protocol::{
     SamplingParams, SequenceId, SpeculationParams, StepOutput, StepSink, SubmitError, Tenant,
     Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
-pub use sampler::{BadWords, Sampled, Sampler, Scratch};
+pub use sampler::{BadWords, SampledToken, Sampler, Scratch};
 pub use spec::{
     AdapterSpec, BackendKind, Device, DraftSpec, FlashAttention, KvType, LlmEngineSpec, Numa,
     Number, PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,
     VisionSpec, projector_beside, resolve_model_path,
 };
-pub use supervise::{Health, LlmEngineState, Supervised};
+pub use supervise::{Health, LlmEngineState, SupervisedEngine};
 pub use vision::{
-    Bitmap, Decoded, Encoding, Medium, PlacedTile, Sound, Tile, Unread, Vision, VisionStatus,
+    Bitmap, DecodedMedium, Encoding, Medium, PlacedTile, Sound, Tile, Unread, Vision, VisionStatus,
 };
 pub use worker::QueuePlace;

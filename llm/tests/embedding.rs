@@ -9,7 +9,7 @@ use graphmill_llm::embed::{
     EmbeddingBackend, EmbeddingCapacity, EmbeddingEngine, EmbeddingError, EmbeddingHandle,
     EmbeddingRefusal, EmbeddingRequest, EmbeddingSpec, EmbeddingTask, PairForm, Pooling,
 };
-use graphmill_llm::{ErrorKind, LlmEngineSpec, LlmEngineState, Supervised, Tenant, Token};
+use graphmill_llm::{ErrorKind, LlmEngineSpec, LlmEngineState, SupervisedEngine, Tenant, Token};
 
 /// Tells the test what each step computes, and waits for its word. A text's numbers are its length
 /// and its first token; the token [`POISON`] fails the batch that has it, and [`PANIC`] panics.
@@ -325,7 +325,7 @@ fn an_engine_that_hangs_is_given_up_with_all_that_wait_for_it() {
         Ok((backend, vocab, PairForm::around(vec![], vec![], vec![])))
     };
     let engine = EmbeddingEngine::with_backend(spec, open).expect("a valid spec");
-    let engine = Supervised::<EmbeddingEngine>::once(engine).expect("a thread");
+    let engine = SupervisedEngine::<EmbeddingEngine>::once(engine).expect("a thread");
     let (sender, outcomes) = mpsc::channel();
     let submit = |name: &'static str| {
         let sender = sender.clone();

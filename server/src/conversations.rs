@@ -124,7 +124,7 @@ impl Conversations {
             let why = format!(
                 "`session_id` has a conversation of more than {BYTES_OF_ONE} bytes: begin another"
             );
-            let failure = Failure::new(Cause::BadRequest, why).of_field("session_id");
+            let failure = Failure::new(Cause::BadRequest, why).with_field("session_id");
             return Err(failure.with_code("invalid_value"));
         }
         let (conversations, mut reply) = (Arc::clone(self), String::new());

@@ -67,7 +67,7 @@ pub(crate) fn tenant(caller: Option<&Arc<Caller>>, owner: Option<&Owner>) -> Opt
 
 impl Owner {
     /// Returns the owner of the request with these extensions.
-    pub(crate) fn of(extensions: &Extensions) -> Option<Self> {
+    pub(crate) fn from_extensions(extensions: &Extensions) -> Option<Self> {
         match extensions.get::<Arc<Caller>>() {
             Some(caller) => Some(Self::Key(Arc::clone(caller.name()))),
             None => extensions.get().copied().map(Self::Client),

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
                 batching: Batching {
                     max_queue_delay_microseconds: arguments.max_queue_delay_microseconds,
                     instances: arguments.instances,
-                    ..Batching::of(most)
+                    ..Batching::with_max_batch_size(most)
                 },
                 clients,
                 time: Duration::from_secs(arguments.seconds),

@@ -158,7 +158,7 @@ impl Site {
             outcome = drive::run(&self.client, &target, &plan) => outcome,
             () = watch => unreachable!("it watches until the load ends"),
         };
-        let mut summary = Summary::of(&samples, seconds, case.limits);
+        let mut summary = Summary::from_samples(&samples, seconds, case.limits);
         let processors = available_parallelism().map_or(1, usize::from) as f64;
         let since = |now: Option<f64>, before: Option<f64>| Some(now? - before?);
         let generator = servers::own_processor_seconds() - before.0;

@@ -19,7 +19,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of values in any order.
-    pub fn of(mut values: Vec<f64>) -> Self {
+    pub fn from_values(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let Some(&max) = values.last() else {
             return Self::default();
@@ -107,12 +107,12 @@ mod tests {
         near(quantile(&values, 0.99), 4.96);
         near(quantile(&values, 1.0), 5.0);
         near(quantile(&[], 0.5), 0.0);
-        let spread = Spread::of(vec![3.0, 1.0, 2.0]);
+        let spread = Spread::from_values(vec![3.0, 1.0, 2.0]);
         assert_eq!(
             (spread.count, spread.mean, spread.p50, spread.max),
             (3, 2.0, 2.0, 3.0)
         );
-        assert_eq!(Spread::of(Vec::new()), Spread::default());
+        assert_eq!(Spread::from_values(Vec::new()), Spread::default());
     }
 
     #[test]

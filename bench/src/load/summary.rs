@@ -116,7 +116,7 @@ pub struct Cost {
 
 impl Summary {
     /// Of the samples of a load that took `seconds`.
-    pub fn of(samples: &[Sample], seconds: f64, limits: Limits) -> Self {
+    pub fn from_samples(samples: &[Sample], seconds: f64, limits: Limits) -> Self {
         let mut errors = BTreeMap::new();
         for error in samples.iter().filter_map(|sample| sample.error.clone()) {
             *errors.entry(error).or_default() += 1;
@@ -149,9 +149,11 @@ impl Summary {
             tokens_per_second: rate(tokens as f64, span(&streams)),
             decode_per_second: decode_rate(&streams),
             good_per_second: rate(streams.iter().filter(kept).count() as f64, span(&streams)),
-            ttft_ms: Spread::of(streams.iter().map(|sample| ttft(sample)).collect()),
-            tpot_ms: Spread::of(streams.iter().filter_map(|sample| tpot(sample)).collect()),
-            itl_ms: Spread::of(gaps(&streams, f64::MIN, f64::MAX)),
+            ttft_ms: Spread::from_values(streams.iter().map(|sample| ttft(sample)).collect()),
+            tpot_ms: Spread::from_values(
+                streams.iter().filter_map(|sample| tpot(sample)).collect(),
+            ),
+            itl_ms: Spread::from_values(gaps(&streams, f64::MIN, f64::MAX)),
             fairness: fairness(&stream_rates(&streams)),
             pieces_per_token: rate(pieces as f64, tokens as f64),
             prompts: prompts(&streams),
@@ -247,8 +249,9 @@ fn prompts(samples: &[&Sample]) -> Prompts {
 }
 
 fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) -> Arrivals {
-    let spread =
-        |samples: &[&Sample]| Spread::of(samples.iter().map(|sample| ttft(sample)).collect());
+    let spread = |samples: &[&Sample]| {
+        Spread::from_values(samples.iter().map(|sample| ttft(sample)).collect())
+    };
     let first_piece = |sample: &&Sample| sample.pieces.first().copied().unwrap_or(sample.ended);
     // All streams decode from `quiet` on; the first arrival comes at `begin`, the last one is
     // served at `end`.
@@ -282,8 +285,8 @@ fn arrivals_among(streams: &[&Sample], arrivals: &[&Sample], alone: &[&Sample]) 
     Arrivals {
         ttft_ms: spread(arrivals),
         alone_ttft_ms,
-        before_itl_ms: Spread::of(gaps(streams, quiet, begin)),
-        during_itl_ms: Spread::of(gaps(streams, begin, end)),
+        before_itl_ms: Spread::from_values(gaps(streams, quiet, begin)),
+        during_itl_ms: Spread::from_values(gaps(streams, begin, end)),
         before_per_second,
         during_per_second,
         after_per_second,
@@ -329,7 +332,7 @@ mod tests {
             sample(Role::Stream, 0, 0.0, &[0.5, 1.0, 1.5, 2.0]),
             sample(Role::Stream, 1, 0.0, &[1.5, 2.0, 2.5, 4.0]),
         ];
-        let summary = Summary::of(&samples, 4.0, LIMITS);
+        let summary = Summary::from_samples(&samples, 4.0, LIMITS);
         assert_eq!(
             (summary.requests, summary.tokens, summary.failed()),
             (2, 8, 0)
@@ -357,7 +360,7 @@ mod tests {
         let mut failed = sample(Role::Stream, 1, 0.0, &[9.0]);
         failed.error = Some("HTTP 503".to_owned());
         let good = sample(Role::Stream, 0, 0.0, &[1.0, 2.0]);
-        let summary = Summary::of(&[failed, good], 2.0, LIMITS);
+        let summary = Summary::from_samples(&[failed, good], 2.0, LIMITS);
         assert_eq!(summary.errors, BTreeMap::from([("HTTP 503".to_owned(), 1)]));
         assert_eq!((summary.tokens, summary.ttft_ms.count), (2, 1));
         near(summary.ttft_ms.max, 1000.0);
@@ -370,7 +373,7 @@ mod tests {
             sample(Role::Stream, 1, 1.0, &[2.0, 3.0, 4.0, 8.0, 9.0]),
             sample(Role::Arrival, 2, 4.0, &[8.5, 8.6]),
         ];
-        let summary = Summary::of(&samples, 9.0, LIMITS);
+        let summary = Summary::from_samples(&samples, 9.0, LIMITS);
         let arrivals = summary.arrivals.expect("there are some");
         near(arrivals.ttft_ms.p50, 4500.0);
         near(arrivals.alone_ttft_ms.p50, 1000.0);
@@ -392,7 +395,7 @@ mod tests {
             sample(Role::Stream, 2, 1.0, &[2.0, 3.0, 4.0, 8.0, 9.0]),
             sample(Role::Arrival, 3, 4.0, &[8.5, 8.6]),
         ];
-        let arrivals = Summary::of(&samples, 9.0, LIMITS).arrivals;
+        let arrivals = Summary::from_samples(&samples, 9.0, LIMITS).arrivals;
         assert_eq!(arrivals.expect("there are some").gain, None);
     }
 
@@ -402,7 +405,7 @@ mod tests {
             sample(Role::Stream, 1, 1.0, &[2.0, 3.0, 4.0, 8.0, 9.0]),
             sample(Role::Arrival, 2, 4.0, &[8.5, 8.6]),
         ];
-        let arrivals = Summary::of(&samples, 9.0, LIMITS).arrivals;
+        let arrivals = Summary::from_samples(&samples, 9.0, LIMITS).arrivals;
         assert_eq!(arrivals.expect("there are some").gain, None);
     }
 }

@@ -58,7 +58,7 @@ pub struct Tensor {
 pub fn metadata(path: &Path) -> io::Result<Metadata> {
     let mut bytes = Vec::new();
     File::open(path)?.read_to_end(&mut bytes)?;
-    let mut reader = Reader(&bytes);
+    let mut reader = GgufReader(&bytes);
     if reader.take(4)? != MAGIC || reader.u32()? != VERSION {
         return Err(invalid("not a GGUF file of version 3"));
     }
@@ -105,7 +105,7 @@ pub fn write(
         head.extend_from_slice(&u64::to_le_bytes(offset));
         offset += tensor.bytes.next_multiple_of(ALIGNMENT);
     }
-    let mut file = Counted {
+    let mut file = CountingWriter {
         inner: BufWriter::with_capacity(1 << 20, File::create(path)?),
         bytes: 0,
     };
@@ -171,9 +171,9 @@ fn put_value(out: &mut Vec<u8>, value: &Value) {
 }
 
 /// Takes values off the front of a file's bytes.
-struct Reader<'a>(&'a [u8]);
+struct GgufReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> GgufReader<'a> {
     fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
         let (taken, rest) = self
             .0
@@ -249,19 +249,19 @@ fn scalar_size(kind: u32) -> io::Result<usize> {
 }
 
 /// Knows how much was written, to align what follows.
-struct Counted<W> {
+struct CountingWriter<W> {
     inner: W,
     bytes: u64,
 }
 
-impl<W: Write> Counted<W> {
+impl<W: Write> CountingWriter<W> {
     fn pad(&mut self) -> io::Result<()> {
         let missing = self.bytes.next_multiple_of(ALIGNMENT) - self.bytes;
         self.write_all(&[0; ALIGNMENT as usize][..missing as usize])
     }
 }
 
-impl<W: Write> Write for Counted<W> {
+impl<W: Write> Write for CountingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
         self.bytes += written as u64;

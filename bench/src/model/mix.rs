@@ -55,7 +55,7 @@ impl Quantization {
     }
 
     /// The type of a matrix with rows of `columns` numbers in a model of `layers`.
-    pub(super) fn of(self, role: Role, columns: u64, layers: u32) -> Type {
+    pub(super) fn matrix_type(self, role: Role, columns: u64, layers: u32) -> Type {
         match self {
             Self::F16 => Type::F16,
             Self::Q8_0 | Self::MxFp4 => Type::Q8_0,
@@ -78,7 +78,7 @@ impl Quantization {
     }
 
     /// The type of experts, if other matrices of their kind have this one.
-    pub(super) fn of_experts(self, others: Type) -> Type {
+    pub(super) fn expert_type(self, others: Type) -> Type {
         match self {
             Self::MxFp4 => Type::MxFp4,
             Self::F16 | Self::Q8_0 | Self::Q4_0 | Self::Q4KM => others,
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn q4_k_m_has_the_types_of_a_published_1_5b_model() {
-        let of = |role| Quantization::Q4KM.of(role, 1536, 28);
+        let of = |role| Quantization::Q4KM.matrix_type(role, 1536, 28);
         assert_eq!(of(Role::Output), Type::Q6K);
         assert_eq!(of(Role::Other), Type::Q4K);
         let sensitive: Vec<u32> = (0..28)
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn rows_that_are_no_whole_blocks_get_smaller_blocks() {
-        let of = |role| Quantization::Q4KM.of(role, 896, 24);
+        let of = |role| Quantization::Q4KM.matrix_type(role, 896, 24);
         assert_eq!(of(Role::Output), Type::Q8_0);
         assert_eq!(of(Role::Sensitive(0)), Type::Q8_0);
         assert_eq!(of(Role::Sensitive(3)), Type::Q5_0);

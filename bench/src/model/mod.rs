@@ -85,7 +85,7 @@ impl Recipe {
         let mut metadata = self.metadata();
         metadata.append(&mut tokenizer);
         let plan = self.tensors();
-        let tensors: Vec<Tensor> = plan.iter().map(Planned::tensor).collect();
+        let tensors: Vec<Tensor> = plan.iter().map(TensorPlan::tensor).collect();
         let mut next = plan.iter();
         gguf::write(path, &metadata, &tensors, |_, out| {
             next.next()
@@ -138,26 +138,27 @@ impl Recipe {
         general.into_iter().chain(own).collect()
     }
 
-    fn tensors(&self) -> Vec<Planned> {
+    fn tensors(&self) -> Vec<TensorPlan> {
         let shape = &self.shape;
         let (width, feed_forward) = (u64::from(shape.width), u64::from(shape.feed_forward));
         let query = u64::from(shape.heads * shape.head_width);
         let key = u64::from(shape.kv_heads * shape.head_width);
         let rows = shape.vocabulary as u64;
-        let kind = |role: Role, columns: u64| self.quantization.of(role, columns, shape.layers);
-        let matrix = |name: String, role: Role, from: u64, to: u64, gain: f32| Planned {
+        let kind =
+            |role: Role, columns: u64| self.quantization.matrix_type(role, columns, shape.layers);
+        let matrix = |name: String, role: Role, from: u64, to: u64, gain: f32| TensorPlan {
             name,
             shape: vec![from, to],
             kind: kind(role, from),
             fill: Fill::Random(gain / (from as f32).sqrt()),
         };
-        let vector = |name: String, length: u64, fill: Fill| Planned {
+        let vector = |name: String, length: u64, fill: Fill| TensorPlan {
             name,
             shape: vec![length],
             kind: Type::F32,
             fill,
         };
-        let embedding = |name: &str, role: Role| Planned {
+        let embedding = |name: &str, role: Role| TensorPlan {
             name: name.to_owned(),
             shape: vec![width, rows],
             kind: kind(role, width),
@@ -198,7 +199,7 @@ impl Recipe {
                 let (from, to) = ("shortconv.in_proj.weight", "shortconv.out_proj.weight");
                 tensors.extend([
                     matrix(name(from), Role::Other, width, 3 * width, 1.0),
-                    Planned {
+                    TensorPlan {
                         name: name("shortconv.conv.weight"),
                         shape: vec![u64::from(CONVOLVED), width],
                         kind: Type::F32,
@@ -225,15 +226,15 @@ impl Recipe {
                 if shape.experts == 0 {
                     return one;
                 }
-                Planned {
+                TensorPlan {
                     name: name(&format!("ffn_{part}_exps.weight")),
                     shape: vec![from, to, u64::from(shape.experts)],
-                    kind: self.quantization.of_experts(one.kind),
+                    kind: self.quantization.expert_type(one.kind),
                     ..one
                 }
             }));
             if shape.experts > 0 {
-                tensors.push(Planned {
+                tensors.push(TensorPlan {
                     name: name("ffn_gate_inp.weight"),
                     shape: vec![width, u64::from(shape.experts)],
                     kind: Type::F32,
@@ -263,7 +264,7 @@ impl Recipe {
 
     /// Writes a tensor. The first `silent` tokens are those that the model reads but does not
     /// generate.
-    fn fill(&self, planned: &Planned, silent: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    fn fill(&self, planned: &TensorPlan, silent: usize, out: &mut dyn io::Write) -> io::Result<()> {
         let mut random = Random::named(self.seed, &planned.name);
         let count: u64 = planned.shape.iter().product();
         match planned.fill {
@@ -292,7 +293,7 @@ impl Recipe {
 }
 
 /// A tensor that is going to be written.
-struct Planned {
+struct TensorPlan {
     name: String,
     shape: Vec<u64>,
     kind: Type,
@@ -310,7 +311,7 @@ enum Fill {
     Embedding(f32),
 }
 
-impl Planned {
+impl TensorPlan {
     fn tensor(&self) -> Tensor {
         Tensor {
             name: self.name.clone(),

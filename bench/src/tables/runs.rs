@@ -286,7 +286,7 @@ mod tests {
             model: "m".to_owned(),
             load: load.to_owned(),
             round,
-            summary: Summary::of(&[sample], seconds, limits),
+            summary: Summary::from_samples(&[sample], seconds, limits),
         }
     }
 

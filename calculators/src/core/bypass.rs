@@ -44,15 +44,15 @@ pub struct BypassOptions {
 pub struct Bypass;
 
 /// The inputs of [`Bypass`] that are passed on, each with its output.
-type Passed = Arc<[(In<dyn Payload>, Out<dyn Payload>)]>;
+type PortPairs = Arc<[(In<dyn Payload>, Out<dyn Payload>)]>;
 
 impl Calculator for Bypass {
     const NAME: &'static str = "BypassCalculator";
     const DOC: &'static str = "Drops its inputs, apart from those that its options pass on.";
     type Options = BypassOptions;
-    type Ports = Passed;
+    type Ports = PortPairs;
 
-    fn contract(c: &mut Contract, options: &BypassOptions) -> Passed {
+    fn contract(c: &mut Contract, options: &BypassOptions) -> PortPairs {
         for tag in c.tags(Group::Inputs) {
             c.optional_inputs::<dyn Payload>(&tag);
         }
@@ -77,11 +77,11 @@ impl Calculator for Bypass {
         inputs.iter().zip(outputs).map(pass).collect()
     }
 
-    fn open(_: &BypassOptions, _: Passed, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &BypassOptions, _: PortPairs, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self)
     }
 
-    fn process(&mut self, passed: Passed, cx: &mut Cx<'_>) -> Result<Flow> {
+    fn process(&mut self, passed: PortPairs, cx: &mut Cx<'_>) -> Result<Flow> {
         for &(input, output) in &*passed {
             cx.forward(input, output);
         }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn some_streams_pass_and_all_bounds_move() {
         let text = graph(r#"pass_input_stream: "B:1" pass_output_stream: "Y""#);
-        let mut h = Harness::of::<Bypass>(&text);
+        let mut h = Harness::for_calculator::<Bypass>(&text);
         h.push("a", 1, 1_i64).push("b", 1, "no").push("c", 1, "yes");
         h.expect_nothing("x").expect("y", [(1, "yes")]);
         assert_eq!(h.bounds("x"), [Timestamp::new(1)]);

@@ -173,7 +173,7 @@ mod tests {
             r#"node {{ calculator: "CallbackCalculator" input_stream: "a" input_stream: "b"
                  input_side_packet: "CALLBACK:function" {more} }}"#
         );
-        Harness::of::<CallbackNode>(&graph).side("function", callback)
+        Harness::for_calculator::<CallbackNode>(&graph).side("function", callback)
     }
 
     type Seen = Arc<Mutex<Vec<(Timestamp, Option<i64>, Option<i64>)>>>;

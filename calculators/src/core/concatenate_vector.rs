@@ -52,7 +52,7 @@ impl<T: Payload + Clone> Calculator for ConcatenateVector<T> {
     type Ports = (Ins<dyn Payload>, Out<Vec<T>>);
 
     fn contract(c: &mut Contract, _: &ConcatenateVectorOptions) -> Self::Ports {
-        let types = [TypeInfo::of::<T>(), TypeInfo::of::<Vec<T>>()];
+        let types = [TypeInfo::new::<T>(), TypeInfo::new::<Vec<T>>()];
         (c.inputs_one_of("", &types), c.output(""))
     }
 

@@ -100,7 +100,7 @@ mod tests {
     use super::CounterSource;
 
     fn source(options: &str) -> Harness {
-        Harness::of::<CounterSource>(&format!(
+        Harness::for_calculator::<CounterSource>(&format!(
             r#"node {{ calculator: "CounterSourceCalculator" output_stream: "out"
                  options {{ [graphmill.CounterSourceCalculatorOptions.ext] {{ {options} }} }} }}"#
         ))

@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn it_counts_to_the_end() {
         let graph = r#"node { calculator: "CountingSinkCalculator" input_stream: "a" input_stream: "b" output_side_packet: "COUNT:n" }"#;
-        let mut h = Harness::of::<CountingSink>(graph);
+        let mut h = Harness::for_calculator::<CountingSink>(graph);
         h.push("a", 1, ())
             .push("b", 1, ())
             .push("a", 2, "x")

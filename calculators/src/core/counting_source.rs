@@ -119,7 +119,7 @@ mod tests {
         let graph = format!(
             r#"node {{ calculator: "CountingSourceCalculator" {ports} output_stream: "out" }}"#
         );
-        let empty = Harness::of::<CountingSource>(&graph);
+        let empty = Harness::for_calculator::<CountingSource>(&graph);
         sides.iter().fold(empty, |harness, (tag, value)| {
             harness.side(&tag.to_lowercase(), *value)
         })

@@ -84,7 +84,7 @@ mod tests {
     use super::Demux;
 
     fn demux(select: &str) -> Harness {
-        Harness::of::<Demux>(&format!(
+        Harness::for_calculator::<Demux>(&format!(
             r#"node {{ calculator: "DemuxCalculator" input_stream: "INPUT:in" {select}
                  output_stream: "OUTPUT:0:a" output_stream: "OUTPUT:1:b" }}"#
         ))

@@ -233,7 +233,7 @@ mod tests {
     use super::FlowLimiter;
 
     fn limiter(options: &str) -> Harness {
-        Harness::of::<FlowLimiter>(&format!(
+        Harness::for_calculator::<FlowLimiter>(&format!(
             r#"node {{ calculator: "FlowLimiterCalculator" input_stream: "in" input_stream: "more" input_stream: "FINISHED:finished"
                  output_stream: "out" output_stream: "rest" output_stream: "ALLOW:allow"
                  options {{ [mediapipe.FlowLimiterCalculatorOptions.ext] {{ {options} }} }} }}"#

@@ -153,7 +153,7 @@ mod tests {
     use super::Gate;
 
     fn gate(more: &str) -> Harness {
-        Harness::of::<Gate>(&format!(
+        Harness::for_calculator::<Gate>(&format!(
             r#"node {{ calculator: "GateCalculator" input_stream: "in" output_stream: "out" {more} }}"#
         ))
     }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_gate_without_data_still_tells_of_changes() {
-        let mut h = Harness::of::<Gate>(
+        let mut h = Harness::for_calculator::<Gate>(
             r#"node { calculator: "GateCalculator" input_stream: "DISALLOW:no" output_stream: "STATE_CHANGE:change"
                  options { [mediapipe.GateCalculatorOptions.ext] { initial_gate_state: UNSPECIFIED } } }"#,
         );

@@ -62,7 +62,7 @@ impl<T: Payload + Clone> Calculator for GetVectorItem<T> {
     type Ports = Ports<T>;
 
     fn contract(c: &mut Contract, options: &GetVectorItemOptions) -> Ports<T> {
-        let integers = [TypeInfo::of::<i64>(), TypeInfo::of::<u64>()];
+        let integers = [TypeInfo::new::<i64>(), TypeInfo::new::<u64>()];
         let ports = Ports {
             vector: c.input("VECTOR"),
             index: c.optional_one_of("INDEX", &integers),

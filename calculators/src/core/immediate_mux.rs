@@ -125,7 +125,7 @@ mod tests {
     use super::ImmediateMux;
 
     fn mux(more: &str) -> Harness {
-        Harness::of::<ImmediateMux>(&format!(
+        Harness::for_calculator::<ImmediateMux>(&format!(
             r#"node {{ calculator: "ImmediateMuxCalculator" input_stream: "a" input_stream: "b"
                  output_stream: "out" output_stream: "finished" {more} }}"#
         ))

@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_first_input_wins() {
         let graph = r#"node { calculator: "MergeCalculator" input_stream: "a" input_stream: "b" output_stream: "out" }"#;
-        let mut harness = Harness::of::<Merge>(graph);
+        let mut harness = Harness::for_calculator::<Merge>(graph);
         harness.push("b", 1, "b1").expect_nothing("out");
         harness.push("a", 2, "a2").expect("out", [(1, "b1")]);
         harness.push("b", 2, "b2").expect("out", [(2, "a2")]);

@@ -106,7 +106,7 @@ mod tests {
     use super::Mux;
 
     fn mux(select: &str) -> Harness {
-        Harness::of::<Mux>(&format!(
+        Harness::for_calculator::<Mux>(&format!(
             r#"node {{ calculator: "MuxCalculator" input_stream: "INPUT:0:a" input_stream: "INPUT:1:b" {select}
                  output_stream: "OUTPUT:out" }}"#
         ))

@@ -114,7 +114,7 @@ mod tests {
     use super::PacketCloner;
 
     fn cloner(inputs: &str, options: &str) -> Harness {
-        Harness::of::<PacketCloner>(&format!(
+        Harness::for_calculator::<PacketCloner>(&format!(
             r#"node {{ calculator: "PacketClonerCalculator" {inputs} output_stream: "x" output_stream: "y"
                  options {{ [mediapipe.PacketClonerCalculatorOptions.ext] {{ {options} }} }} }}"#
         ))

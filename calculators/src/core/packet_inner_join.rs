@@ -58,7 +58,7 @@ mod tests {
     fn only_pairs_pass() {
         let graph = r#"node { calculator: "PacketInnerJoinCalculator" input_stream: "a" input_stream: "b"
             output_stream: "x" output_stream: "y" }"#;
-        let mut h = Harness::of::<PacketInnerJoin>(graph);
+        let mut h = Harness::for_calculator::<PacketInnerJoin>(graph);
         for time in [1, 2, 4_i64] {
             h.push("a", time, time);
         }

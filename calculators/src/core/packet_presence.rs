@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn packets_and_bounds_are_told_apart() {
         let graph = r#"node { calculator: "PacketPresenceCalculator" input_stream: "PACKET:in" output_stream: "PRESENCE:out" }"#;
-        let mut harness = Harness::of::<PacketPresence>(graph);
+        let mut harness = Harness::for_calculator::<PacketPresence>(graph);
         harness
             .push("in", 1, "x")
             .bound("in", 10)

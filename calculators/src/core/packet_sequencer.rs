@@ -85,7 +85,7 @@ mod tests {
     use super::PacketSequencer;
 
     fn sequencer() -> Harness {
-        Harness::of::<PacketSequencer>(
+        Harness::for_calculator::<PacketSequencer>(
             r#"node { calculator: "PacketSequencerCalculator" input_stream: "INPUT:in" input_stream: "TICK:0:tick"
                  input_stream: "TICK:1:tock" output_stream: "OUTPUT:out" }"#,
         )

@@ -80,7 +80,7 @@ mod tests {
             input_stream: "A:0:a" input_stream: "A:1:b" input_stream: "c"
             output_stream: "A:0:x" output_stream: "A:1:y" output_stream: "z"
         }"#;
-        let mut harness = Harness::of::<PassThrough>(graph);
+        let mut harness = Harness::for_calculator::<PassThrough>(graph);
         harness
             .push("a", 0, 1_i64)
             .push("b", 0, "two")

@@ -152,7 +152,7 @@ mod tests {
     use super::RealTimeFlowLimiter;
 
     fn limiter() -> Harness {
-        Harness::of::<RealTimeFlowLimiter>(
+        Harness::for_calculator::<RealTimeFlowLimiter>(
             r#"node { calculator: "RealTimeFlowLimiterCalculator" input_stream: "a" input_stream: "b" input_stream: "FINISHED:finished"
                  output_stream: "x" output_stream: "y" output_stream: "ALLOW:allow" }"#,
         )

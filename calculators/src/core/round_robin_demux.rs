@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn packets_go_round() {
-        let mut h = Harness::of::<RoundRobinDemux>(
+        let mut h = Harness::for_calculator::<RoundRobinDemux>(
             r#"node { calculator: "RoundRobinDemuxCalculator" input_stream: "in"
                  output_stream: "OUTPUT:0:a" output_stream: "OUTPUT:1:b" output_stream: "OUTPUT:2:c" output_stream: "SELECT:which" }"#,
         );

@@ -126,7 +126,7 @@ impl<T: Payload + Clone> Calculator for SplitVector<T> {
     fn open(options: &SplitVectorOptions, io: Ports<T>, cx: &mut OpenCx<'_>) -> Result<Self> {
         let parts = Parts::new(options);
         if let Some(vector) = cx.side(io.side_vector) {
-            let packets = parts.of(vector, Timestamp::UNSET)?;
+            let packets = parts.split(vector, Timestamp::UNSET)?;
             for (output, packet) in io.side_parts.iter().zip(packets) {
                 cx.out().side_packet(output, packet);
             }
@@ -139,7 +139,7 @@ impl<T: Payload + Clone> Calculator for SplitVector<T> {
 
     fn process(&mut self, io: Ports<T>, cx: &mut Cx<'_>) -> Result<Flow> {
         if let Some(vector) = cx.get(io.vector) {
-            let packets = self.parts.of(vector, cx.time())?;
+            let packets = self.parts.split(vector, cx.time())?;
             for (output, packet) in io.parts.iter().zip(packets) {
                 cx.out().emit_packet(output, packet);
             }
@@ -208,7 +208,7 @@ impl Parts {
     }
 
     /// Returns the packet of each output for a vector. Fails if the vector is too short.
-    fn of<T: Payload + Clone>(&self, vector: &[T], time: Timestamp) -> Result<Vec<Packet>> {
+    fn split<T: Payload + Clone>(&self, vector: &[T], time: Timestamp) -> Result<Vec<Packet>> {
         if vector.len() < self.least {
             return Err(Error::invalid(format!(
                 "a vector of {} elements is too short for a range that ends at {}",

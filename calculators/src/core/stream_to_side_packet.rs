@@ -60,7 +60,7 @@ mod tests {
     use super::StreamToSidePacket;
 
     fn harness() -> Harness {
-        Harness::of::<StreamToSidePacket>(
+        Harness::for_calculator::<StreamToSidePacket>(
             r#"node { calculator: "StreamToSidePacketCalculator" input_stream: "in" output_side_packet: "side" }"#,
         )
     }

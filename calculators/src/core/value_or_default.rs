@@ -86,7 +86,7 @@ mod tests {
     fn the_default_stands_in() {
         let graph = r#"node { calculator: "ValueOrDefaultCalculator" input_stream: "IN:in" input_stream: "TICK:tick"
             input_side_packet: "default" output_stream: "OUT:out" output_stream: "FLAG:flag" }"#;
-        let mut h = Harness::of::<ValueOrDefault>(graph).side("default", 0_i64);
+        let mut h = Harness::for_calculator::<ValueOrDefault>(graph).side("default", 0_i64);
         h.push("in", 1, 10_i64)
             .push("tick", 1, ())
             .push("tick", 2, ())

@@ -94,7 +94,7 @@ pub(super) fn submit(
         // Fails if the session has ended: nobody waits for the outcome then.
         events.send(outcome).ok();
     });
-    request.tenant = Account::of(run).and_then(|account| account.tenant);
+    request.tenant = Account::find(run).and_then(|account| account.tenant);
     let taken = model.engine().submit(request);
     taken.map_err(|refusal| refused(refusal, field))
 }

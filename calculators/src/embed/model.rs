@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use graphmill_engine::{Error, FileSource, Resource, Result};
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingSpec};
-use graphmill_llm::{Health, LoadError, Supervised, check_headers, resolve_model_path};
+use graphmill_llm::{Health, LoadError, SupervisedEngine, check_headers, resolve_model_path};
 
 use crate::llm::unusable;
 
@@ -17,7 +17,7 @@ const MODEL: &str = "models_path";
 /// and limits share one.
 #[derive(Debug)]
 pub struct EmbeddingModel {
-    engine: Supervised<EmbeddingEngine>,
+    engine: SupervisedEngine<EmbeddingEngine>,
 }
 
 impl EmbeddingModel {
@@ -26,7 +26,7 @@ impl EmbeddingModel {
     /// # Errors
     /// The thread that watches the engine cannot be started.
     pub fn new(engine: EmbeddingEngine) -> Result<Self> {
-        let engine = Supervised::<EmbeddingEngine>::once(engine).map_err(not_loaded)?;
+        let engine = SupervisedEngine::<EmbeddingEngine>::once(engine).map_err(not_loaded)?;
         Ok(Self { engine })
     }
 
@@ -57,7 +57,7 @@ impl Resource for EmbeddingModel {
     }
 
     fn load(spec: &EmbeddingSpec, _: &dyn FileSource) -> Result<Self> {
-        let engine = Supervised::<EmbeddingEngine>::load(spec.clone()).map_err(at_fault)?;
+        let engine = SupervisedEngine::<EmbeddingEngine>::load(spec.clone()).map_err(at_fault)?;
         Ok(Self { engine })
     }
 }

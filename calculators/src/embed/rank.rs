@@ -125,7 +125,7 @@ impl Calculator for Rank {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
                 request.form.field(document, count)
             };
-            if let Some(tally) = Tally::of(cx.run()) {
+            if let Some(tally) = Tally::find(cx.run()) {
                 tally.count(cx.node_name(), |counts| counts.prompt += tokens);
             }
             let handle = engine::submit(&self.model, pairs, cx.sender(io.events), cx.run(), field)?;

@@ -129,7 +129,7 @@ impl Calculator for Embed {
                 })
                 .collect::<Result<_>>()?;
             let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
-            if let Some(tally) = Tally::of(cx.run()) {
+            if let Some(tally) = Tally::find(cx.run()) {
                 tally.count(cx.node_name(), |counts| counts.prompt += tokens);
             }
             let handle = engine::submit(&self.model, texts, cx.sender(io.events), cx.run(), field)?;

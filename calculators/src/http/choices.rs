@@ -213,7 +213,7 @@ fn answer(
     prompt: Option<&EchoedText>,
 ) -> Result<String> {
     #[derive(Serialize)]
-    struct Answer<'a, C> {
+    struct ChoicesBody<'a, C> {
         id: &'a str,
         object: &'static str,
         created: u64,
@@ -225,7 +225,7 @@ fn answer(
         #[serde(flatten)]
         prompt: Option<ToldPrompt<'a>>,
     }
-    to_json(&Answer {
+    to_json(&ChoicesBody {
         id: &request.id,
         object,
         created: request.created,

@@ -13,12 +13,12 @@ pub(super) struct PromptLogprobs<'a>(pub(super) &'a [TextLogprob], pub(super) u8
 impl Serialize for PromptLogprobs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let most = usize::from(self.1);
-        serializer.collect_seq(self.0.iter().map(|token| Place::new(token, most)))
+        serializer.collect_seq(self.0.iter().map(|token| PromptPlace::new(token, most)))
     }
 }
 
 /// The tokens at one place of a prompt.
-struct Place<'a>(Vec<(i32, Likely<'a>)>);
+struct PromptPlace<'a>(Vec<(i32, Likely<'a>)>);
 
 #[derive(Serialize)]
 struct Likely<'a> {
@@ -27,7 +27,7 @@ struct Likely<'a> {
     decoded_token: std::borrow::Cow<'a, str>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> PromptPlace<'a> {
     /// Returns the likeliest tokens and the token itself; `None` for a token without a probability.
     fn new(token: &'a TextLogprob, most: usize) -> Option<Self> {
         let likely = |bytes: &'a [u8], logprob, rank| Likely {
@@ -48,7 +48,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Serialize for Place<'_> {
+impl Serialize for PromptPlace<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(token, likely)| (token, likely)))
     }

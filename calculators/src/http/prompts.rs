@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     fn prompts(prompt: &Value) -> Result<Vec<Prompt>> {
-        let body = JsonBody::of_value(&json!({ "prompt": prompt })).expect("an object");
+        let body = JsonBody::from_value(&json!({ "prompt": prompt })).expect("an object");
         let mut put_in = body.as_sent();
         put_in.insert("prompt", prompt.clone());
         let read = super::read(&body, "prompt", 3, 1);
@@ -178,7 +178,7 @@ mod tests {
         ] {
             assert_eq!(prompts(&value).expect("prompts"), expected);
         }
-        let body = JsonBody::of_value(&json!({ "tokens": [] })).expect("an object");
+        let body = JsonBody::from_value(&json!({ "tokens": [] })).expect("an object");
         let none = read_tokens(&body, "tokens").expect("tokens");
         assert!(none.is_empty());
     }

@@ -143,7 +143,7 @@ mod tests {
             &["input[0].content[0]", "input[1].output[0]"],
         ];
         for (body, fields) in bodies.iter().zip(expected) {
-            let json = JsonBody::of_value(body).expect("an object");
+            let json = JsonBody::from_value(body).expect("an object");
             let images = RemoteImage::all(&json).expect("short");
             let found: Vec<&str> = images.iter().map(|image| &*image.field).collect();
             assert_eq!(found, fields);

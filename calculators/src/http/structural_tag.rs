@@ -30,7 +30,7 @@ pub(super) fn constraint(tag: StructuralTag, field: &str) -> Result<Constraint> 
             let read = serde_json::from_value(format);
             let format =
                 read.map_err(|error| invalid(&field, format!("is not supported: {error}")))?;
-            of(format, &field)
+            format_constraint(format, &field)
         }
         StructuralTag {
             structures: Some(structures),
@@ -108,10 +108,11 @@ fn triggered(
 }
 
 /// Returns the constraint of a format at a place.
-fn of(format: Format, place: &str) -> Result<Constraint> {
+fn format_constraint(format: Format, place: &str) -> Result<Constraint> {
     let all = |elements: Vec<Format>, name: &str| {
         let elements = elements.into_iter().enumerate();
-        let each = elements.map(|(index, it)| of(it, &format!("{place}.{name}[{index}]")));
+        let each =
+            elements.map(|(index, it)| format_constraint(it, &format!("{place}.{name}[{index}]")));
         each.collect::<Result<Vec<_>>>()
     };
     let tags = |tags: Vec<Tag>| {
@@ -180,7 +181,10 @@ fn divided(tag: Tag, place: &str) -> Result<(String, Constraint)> {
     } = tag;
     let then = match *content {
         Format::AnyText if !end.is_empty() => Constraint::text_up_to(&end),
-        content => sequence([of(content, &format!("{place}.content"))?, text(&end)]),
+        content => sequence([
+            format_constraint(content, &format!("{place}.content"))?,
+            text(&end),
+        ]),
     };
     Ok((begin, then))
 }

@@ -15,7 +15,7 @@ pub(super) struct Content {
 
 impl Content {
     /// Creates a content with one text.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn from_text(text: &str) -> Self {
         let mut content = Self::default();
         content.text(text);
         content
@@ -127,7 +127,7 @@ impl Turns {
         if self.media.is_empty() {
             self.messages.retain(|message| message["role"] == "system");
         }
-        self.say("user", Content::of(summary));
+        self.say("user", Content::from_text(summary));
     }
 
     /// Returns the assistant's turn, if it is the last one.

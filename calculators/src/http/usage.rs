@@ -3,7 +3,7 @@
 use graphmill_engine::RunCx;
 use graphmill_llm::Usage;
 
-use crate::payload::{Tallied, Tally, TextChunk, TextRequest};
+use crate::payload::{Tally, TallyCounts, TextChunk, TextRequest};
 
 /// Tokens that the choices of an answer have read and generated.
 #[derive(Default)]
@@ -15,7 +15,7 @@ impl AnswerUsage {
     /// Returns the counts of the answer after one more chunk. They are those of all models and
     /// prompts of the session, if its host counts them, or else those of its choices.
     pub(super) fn with(&mut self, run: &RunCx, request: &TextRequest, chunk: &TextChunk) -> Usage {
-        if let Some(tally) = Tally::of(run) {
+        if let Some(tally) = Tally::find(run) {
             return tally.read().usage();
         }
         let choice = chunk.index as usize;
@@ -23,7 +23,7 @@ impl AnswerUsage {
             self.choices.resize(choice + 1, Usage::default());
         }
         self.choices[choice] = chunk.usage;
-        let mut sum = Tallied::default();
+        let mut sum = TallyCounts::default();
         for (index, choice) in self.choices.iter().enumerate() {
             sum.generated += choice.generated_tokens;
             sum.draft(choice.drafts);

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn vectors(body: &Value) -> Result<Option<PromptVectors>> {
-        read(&JsonBody::of_value(body).expect("an object"))
+        read(&JsonBody::from_value(body).expect("an object"))
     }
 
     #[test]

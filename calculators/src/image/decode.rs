@@ -83,9 +83,9 @@ impl Calculator for ImageDecode {
         c.run(Run::Offload("cpu"));
         c.parallel();
         let types = [
-            TypeInfo::of::<Tensor>(),
-            TypeInfo::of::<Vec<u8>>(),
-            TypeInfo::of::<String>(),
+            TypeInfo::new::<Tensor>(),
+            TypeInfo::new::<Vec<u8>>(),
+            TypeInfo::new::<String>(),
         ];
         (c.one_of("FILE", &types), c.output("IMAGE"))
     }

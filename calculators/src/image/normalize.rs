@@ -91,8 +91,8 @@ register!(ImageNormalize);
 impl ImageNormalize {
     fn normalize(&self, image: &Tensor) -> Result<Tensor> {
         let size = size_of(image, &[Datatype::Uint8, Datatype::Fp32])?;
-        let mean = of_channels("mean", &self.0.mean, 0.0, size.channels)?;
-        let std = of_channels("std", &self.0.std, 1.0, size.channels)?;
+        let mean = channel_values("mean", &self.0.mean, 0.0, size.channels)?;
+        let std = channel_values("std", &self.0.std, 1.0, size.channels)?;
         let mut channels = mean.into_iter().zip(std).cycle();
         let mut number = |value: f32| {
             let (mean, std) = channels.next().unwrap_or((0.0, 1.0));
@@ -110,7 +110,7 @@ impl ImageNormalize {
 }
 
 /// Returns a number for each channel.
-fn of_channels(option: &str, given: &[f32], default: f32, channels: usize) -> Result<Vec<f32>> {
+fn channel_values(option: &str, given: &[f32], default: f32, channels: usize) -> Result<Vec<f32>> {
     match given {
         [] => Ok(vec![default; channels]),
         [one] => Ok(vec![*one; channels]),

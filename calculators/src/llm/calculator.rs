@@ -133,7 +133,7 @@ impl Calculator for Llm {
             params: None,
             work: None,
             has_worked: false,
-            replay: RecordedTokens::of(cx.run(), cx.node_name()),
+            replay: RecordedTokens::take_replay(cx.run(), cx.node_name()),
             looped: io.credit.is_connected() && io.again.is_connected(),
         })
     }
@@ -232,20 +232,20 @@ impl Llm {
         truncation::cut(&mut prompts, params.truncation, context, begin)?;
         self.limits.check_prompts(&prompts)?;
         // A refused request must not use up any limit of its key.
-        if let Some(terms) = Terms::of(cx.run()) {
+        if let Some(terms) = Terms::find(cx.run()) {
             let most = lowered.or(params.max_tokens);
             terms
                 .quota
                 .reserve(&need(&prompts, params, most, context as u64))?;
         }
-        if let Some(tally) = Tally::of(cx.run()) {
+        if let Some(tally) = Tally::find(cx.run()) {
             let tokens: usize = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
             tally.count(cx.node_name(), |counts| {
                 counts.submit(tokens as u32);
                 counts.lowered = lowered;
             });
         }
-        let quota = Terms::of(cx.run()).map(|terms| Arc::clone(&terms.quota));
+        let quota = Terms::find(cx.run()).map(|terms| Arc::clone(&terms.quota));
         let told = (cx.sender(io.events), quota);
         let n = params.n;
         let generations = prepare(&self.model, self.limits, (time, prompts), params, told)?;

@@ -12,7 +12,7 @@ use graphmill_llm::{
 };
 
 use super::{not_tokenized, out_of_memory};
-use crate::payload::{Asked, GenerationParams, Quota, StopSignal, TokenPrompt};
+use crate::payload::{GenerationParams, Quota, RememberedPrompt, StopSignal, TokenPrompt};
 
 /// Number of step outputs of one choice that may be on their way through the graph before the
 /// engine waits for credit. The engine delivers the outputs of 15 ms together, up to a hundred of
@@ -63,7 +63,7 @@ pub(super) struct Choice {
 
 /// A reply that is remembered once it is complete.
 pub(super) struct Reply {
-    pub(super) asked: Arc<Asked>,
+    pub(super) asked: Arc<RememberedPrompt>,
     pub(super) prompt: Vec<Token>,
     pub(super) tokens: Vec<Token>,
 }

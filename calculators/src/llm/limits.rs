@@ -5,7 +5,7 @@ use graphmill_engine::{Error, Result};
 use graphmill_llm::{CompiledConstraint, DraftSource, LlmEngine, SpeculationParams};
 
 use super::LlmOptions;
-use crate::payload::{GenerationParams, Need, TextConstraint, TokenPrompt};
+use crate::payload::{GenerationBounds, GenerationParams, TextConstraint, TokenPrompt};
 
 /// The limits that the options set for a request.
 #[derive(Copy, Clone, Debug)]
@@ -114,14 +114,14 @@ pub(super) fn need(
     params: &GenerationParams,
     most: Option<u32>,
     context: u64,
-) -> Need {
+) -> GenerationBounds {
     let n = u64::from(params.n);
     let lengths = || prompts.iter().map(|prompt| prompt.tokens.len() as u64);
     let generated = |most: u32| {
         let each = lengths().map(|length| u64::from(most).min(context.saturating_sub(length)));
         n * each.sum::<u64>()
     };
-    Need {
+    GenerationBounds {
         prompt_tokens: lengths().sum(),
         generated_tokens: most.map(generated),
         sequences: (prompts.len() as u64 * n).try_into().unwrap_or(u32::MAX),

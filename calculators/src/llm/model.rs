@@ -7,8 +7,8 @@ use std::sync::Arc;
 use graphmill_engine::{Error, FileSource, INVALID_RESOURCE, Kind, Resource, Result};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, Supervised, VisionSpec,
-    Vocab, check_headers, projector_beside, resolve_model_path,
+    BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, SupervisedEngine,
+    VisionSpec, Vocab, check_headers, projector_beside, resolve_model_path,
 };
 
 use super::formats::OutputFormats;
@@ -61,7 +61,7 @@ pub struct ModelSpec {
 /// A loaded model. All sessions of all graphs with the same model and limits share one.
 #[derive(Debug)]
 pub struct LanguageModel {
-    engine: Supervised<LlmEngine>,
+    engine: SupervisedEngine<LlmEngine>,
     vocab: Arc<dyn Vocab>,
     history: Arc<History>,
     template: Option<Result<ChatTemplate, TemplateError>>,
@@ -101,7 +101,7 @@ impl LanguageModel {
             None => ChatTemplate::new(&script.chat_template),
         };
         if let (true, Ok(template)) = (script.turns.is_empty(), &template) {
-            script.turns = turns::of(template);
+            script.turns = turns::find(template);
             if script.turns.is_empty() {
                 let message = "the chat template does not show where an answer begins: list the texts that begin one as `turns` of the script";
                 return Err(Error::invalid(message));
@@ -111,7 +111,8 @@ impl LanguageModel {
             let spec = engine.clone();
             move || Ok(ScriptedBackend::new(script, &spec))
         };
-        let engine = LlmEngine::with_backend(engine, open).and_then(Supervised::<LlmEngine>::once);
+        let engine =
+            LlmEngine::with_backend(engine, open).and_then(SupervisedEngine::<LlmEngine>::once);
         let engine = engine.map_err(not_loaded)?;
         let vocab = engine.current().vocab();
         let (tools, reasoning) =
@@ -225,7 +226,7 @@ impl Resource for LanguageModel {
         let base = files.resolve(Path::new("."));
         let model = resolve_model_path(&base, &spec.engine.model.to_string_lossy());
         let model = model.map_err(|error| unusable(error).with_field(MODEL))?;
-        spec.engine.backend = BackendKind::of(&model);
+        spec.engine.backend = BackendKind::for_model(&model);
         spec.engine.model = files.resolve(&model);
         if let Some(draft) = &mut spec.engine.draft {
             let found = resolve_model_path(&base, &draft.model.to_string_lossy());
@@ -306,7 +307,7 @@ impl Resource for LanguageModel {
                 "the projector beside the model is loaded with it"
             );
         }
-        let engine = Supervised::<LlmEngine>::load(spec.engine.clone());
+        let engine = SupervisedEngine::<LlmEngine>::load(spec.engine.clone());
         let engine = engine.map_err(|error| at_fault(&spec.engine, error))?;
         let vocab = engine.current().vocab();
         let (template, tool_template) = match chosen {

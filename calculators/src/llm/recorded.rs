@@ -35,8 +35,8 @@ impl RecordedTokens {
     }
 
     /// Takes the recorded packets of a node in this run; `None` if models generate.
-    pub(super) fn of(run: &RunCx, node: &str) -> Option<Replay> {
-        let Self(nodes) = Account::of(run)?.recorded.as_ref()?;
+    pub(super) fn take_replay(run: &RunCx, node: &str) -> Option<Replay> {
+        let Self(nodes) = Account::find(run)?.recorded.as_ref()?;
         let mut nodes = nodes.lock().unwrap_or_else(PoisonError::into_inner);
         Some(Replay {
             chunks: nodes.remove(node),
@@ -103,7 +103,7 @@ impl Replay {
             next.prompt <= asked && waiting.is_none_or(|packets| *packets == 0)
         }) {
             let (prompt, index) = (chunk.prompt, chunk.index);
-            if let Some(tally) = Tally::of(cx.run()) {
+            if let Some(tally) = Tally::find(cx.run()) {
                 let before = self.tallied.insert((prompt, index), chunk.usage);
                 tally.count(cx.node_name(), |counts| {
                     add_generated(counts, &before.unwrap_or_default(), &chunk.usage);

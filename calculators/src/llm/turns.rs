@@ -9,7 +9,7 @@ const CONTENT: &str = "last-message";
 
 /// Finds these texts by rendering chats that end with a message of a user or of a tool, with
 /// reasoning and without.
-pub(super) fn of(template: &ChatTemplate) -> Vec<String> {
+pub(super) fn find(template: &ChatTemplate) -> Vec<String> {
     let call = json!({ "id": "000000001", "type": "function", "function": { "name": "f", "arguments": {} } });
     let user = json!({ "role": "user", "content": CONTENT });
     let asked = json!({ "role": "user", "content": "question" });

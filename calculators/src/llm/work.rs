@@ -9,7 +9,7 @@ use graphmill_llm::{DraftCounts, Encoding, FinishReason, GenerationError, StepOu
 use super::calculator::failed;
 use super::generations::{Choice, Generations, Reply};
 use super::{LanguageModel, waits};
-use crate::payload::{EchoedTokens, Finish, OpenWait, Tallied, Tally, TokenChunk};
+use crate::payload::{EchoedTokens, Finish, OpenWait, Tally, TallyCounts, TokenChunk};
 
 /// The run and the name of a node.
 type Site<'a> = (&'a RunCx, &'a Arc<str>);
@@ -103,7 +103,7 @@ impl Work {
         if let Some(generations) = &mut self.generations {
             self.choices = generations.begin(self.follows)?;
         }
-        if let Some(tally) = Tally::of(run) {
+        if let Some(tally) = Tally::find(run) {
             let first = self.choices.first().and_then(Option::as_ref);
             let wait = first.map(|choice| OpenWait {
                 slot: Arc::clone(choice.sequence.slot_wait()),
@@ -141,7 +141,7 @@ impl Work {
         };
         let usage = output.usage;
         let before = std::mem::replace(&mut choice.tallied, usage);
-        if let Some(tally) = Tally::of(run) {
+        if let Some(tally) = Tally::find(run) {
             let clock = &mut self.clock;
             tally.count(node, |counts| {
                 clock.count(counts, &before, &usage, output.at);
@@ -225,7 +225,7 @@ impl Work {
     /// Ends a choice for a later node, unless it has ended already.
     pub(super) fn stop(&mut self, run: &RunCx, node: &Arc<str>, index: u32) {
         if self.end(index)
-            && let Some(tally) = Tally::of(run)
+            && let Some(tally) = Tally::find(run)
         {
             tally.count(node, |counts| counts.finishes.push(Finish::Stop));
         }
@@ -246,7 +246,7 @@ fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
 
 impl Clock {
     /// Counts the tokens and times of a choice's step.
-    fn count(&mut self, counts: &mut Tallied, before: &Usage, usage: &Usage, now: Instant) {
+    fn count(&mut self, counts: &mut TallyCounts, before: &Usage, usage: &Usage, now: Instant) {
         let elapsed = now.duration_since(self.last.unwrap_or(self.submitted));
         // While a further choice waits for its admission, others run.
         let follows = std::mem::replace(&mut self.began, true) && *before == Usage::default();
@@ -272,7 +272,7 @@ impl Clock {
 }
 
 /// Adds the tokens that a choice has generated since its usage was `before`.
-pub(super) fn add_generated(counts: &mut Tallied, before: &Usage, usage: &Usage) {
+pub(super) fn add_generated(counts: &mut TallyCounts, before: &Usage, usage: &Usage) {
     counts.generated += usage
         .generated_tokens
         .saturating_sub(before.generated_tokens);

@@ -9,7 +9,7 @@ use crate::tensor::{Tensor, TensorInfo};
 pub(super) const MAX_TENSOR_BYTES: usize = 4 << 30;
 
 /// A model that is ready to run.
-pub(super) struct Loaded {
+pub(super) struct LoadedModel {
     pub(super) computer: Box<dyn Compute>,
     pub(super) inputs: Vec<TensorInfo>,
     pub(super) outputs: Vec<TensorInfo>,

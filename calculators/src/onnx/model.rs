@@ -90,7 +90,7 @@ impl Resource for OnnxModel {
         let refused = |error: LoadError| Error::invalid(error.to_string()).with_field(MODEL);
         let missing = |error: String| Error::precondition(error).with_field(RUNTIME);
         spec.runtime.prepare().map_err(missing)?;
-        trial::of_file(spec.runtime.format(), &path).map_err(refused)?;
+        trial::try_file(spec.runtime.format(), &path).map_err(refused)?;
         let bytes = files
             .read(&path)
             .map_err(|error| unreadable(&path, &error))?;

@@ -4,7 +4,7 @@ use graphmill_engine::Contract;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::compute::Loaded;
+use super::compute::LoadedModel;
 
 /// Name of the option in all nodes.
 pub(super) const RUNTIME: &str = "runtime";
@@ -56,7 +56,7 @@ impl Runtime {
     }
 
     /// Loads a model from the bytes of a file. The error describes their fault.
-    pub(super) fn load(self, bytes: &[u8]) -> Result<Loaded, String> {
+    pub(super) fn load(self, bytes: &[u8]) -> Result<LoadedModel, String> {
         match self {
             Self::Tract => super::tract::load(bytes),
             #[cfg(feature = "onnxruntime")]

@@ -45,7 +45,7 @@ pub struct Terms {
 
 /// Upper bounds of the tokens and choices of a request that generates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct GenerationBounds {
     /// Tokens of all its prompts together.
     pub prompt_tokens: u64,
     /// Maximum number of tokens of all its choices; `None` if the request sets no limit.
@@ -69,7 +69,7 @@ pub trait Quota: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// The key's limits do not allow so much, or not now.
-    fn reserve(&self, need: &Need) -> Result<()>;
+    fn reserve(&self, need: &GenerationBounds) -> Result<()>;
 
     /// Tells that the request has begun to generate and no longer waits.
     fn admitted(&self);
@@ -77,26 +77,26 @@ pub trait Quota: fmt::Debug + Send + Sync {
 
 impl Account {
     /// Returns the account of a session, if its host has set one.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
+    pub(crate) fn find(run: &RunCx) -> Option<&Self> {
         run.extension.as_deref()?.downcast_ref()
     }
 }
 
 /// Returns the priority level of a session in nodes that batch tensors; 0 if its request sets none.
 pub(crate) fn batch_priority_of(run: &RunCx) -> u32 {
-    Account::of(run).map_or(0, |account| account.batch_priority)
+    Account::find(run).map_or(0, |account| account.batch_priority)
 }
 
 impl Tally {
     /// Returns the tally of a session, if its host has set one.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
-        Some(&Account::of(run)?.tally)
+    pub(crate) fn find(run: &RunCx) -> Option<&Self> {
+        Some(&Account::find(run)?.tally)
     }
 }
 
 impl Terms {
     /// Returns the terms of a session, if it has any.
-    pub(crate) fn of(run: &RunCx) -> Option<&Self> {
-        Account::of(run)?.terms.as_ref()
+    pub(crate) fn find(run: &RunCx) -> Option<&Self> {
+        Account::find(run)?.terms.as_ref()
     }
 }

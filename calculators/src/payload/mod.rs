@@ -33,7 +33,7 @@ use serde_json::{Map, Value};
 use dialect::TextDialect;
 
 pub(crate) use account::batch_priority_of;
-pub use account::{Account, Need, Quota, Terms};
+pub use account::{Account, GenerationBounds, Quota, Terms};
 pub use chunks::{Finish, StopSignal, TextChunk, TokenChunk, ToolCallDelta, ToolCallStart};
 pub use embedding::{
     Classes, Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
@@ -45,7 +45,7 @@ pub use http::{HttpRequestPayload, HttpResponse};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, LikelyToken, TextLogprob};
 pub use question::{EffectiveValues, PromptQuestion, PromptReport, QuestionKind};
 pub(crate) use tally::OpenWait;
-pub use tally::{Tallied, Tally};
+pub use tally::{Tally, TallyCounts};
 pub use vectors::PromptVectors;
 
 /// A checked request: everything the answer needs, apart from the parameters of generation.
@@ -264,7 +264,7 @@ pub struct TemplatedPrompt {
 
 /// A prompt whose reply is to be remembered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RememberedPrompt {
     pub(crate) text: String,
     pub(crate) partner: Partner,
     /// Byte and token of each special token in the text.
@@ -287,7 +287,7 @@ pub struct TokenPrompt {
     /// The tiles of images, sounds and vectors for which placeholders stand, in order.
     pub tiles: Arc<[PlacedTile]>,
     /// The text that the tokens were made of, if the reply to them is to be found again.
-    pub asked: Option<Arc<Asked>>,
+    pub asked: Option<Arc<RememberedPrompt>>,
     /// Number of tokens before the last turn, if it is known.
     pub last_turn: Option<u32>,
     /// True if the tokens are only a part of the text's.

@@ -13,11 +13,11 @@ use super::Finish;
 /// Token counts and times of a request, for each node. The owner of a session puts one into its
 /// [`Account`](super::Account) and reads it at the end.
 #[derive(Debug, Default)]
-pub struct Tally(Mutex<IndexMap<Arc<str>, Tallied>>);
+pub struct Tally(Mutex<IndexMap<Arc<str>, TallyCounts>>);
 
 /// The counts of a [`Tally`].
 #[derive(Clone, Debug, Default)]
-pub struct Tallied {
+pub struct TallyCounts {
     /// Tokens of the prompts, each counted once.
     pub prompt: u32,
     /// Number of these that were not computed, because they were cached.
@@ -58,7 +58,7 @@ pub(crate) struct OpenWait {
     pub(crate) since: Instant,
 }
 
-impl Tallied {
+impl TallyCounts {
     /// Returns the token counts of an answer.
     pub fn usage(&self) -> Usage {
         Usage {
@@ -117,25 +117,25 @@ impl Tallied {
 }
 
 impl Tally {
-    fn lock(&self) -> MutexGuard<'_, IndexMap<Arc<str>, Tallied>> {
+    fn lock(&self) -> MutexGuard<'_, IndexMap<Arc<str>, TallyCounts>> {
         // Each change is one addition, which either happened completely or not at all.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the counts of a node.
-    pub(crate) fn count(&self, node: &Arc<str>, change: impl FnOnce(&mut Tallied)) {
+    pub(crate) fn count(&self, node: &Arc<str>, change: impl FnOnce(&mut TallyCounts)) {
         change(self.lock().entry(Arc::clone(node)).or_default());
     }
 
     /// Returns the counts of a node so far.
-    pub fn of_node(&self, node: &str) -> Tallied {
+    pub fn node_counts(&self, node: &str) -> TallyCounts {
         let nodes = self.lock();
-        nodes.get(node).map(Tallied::read).unwrap_or_default()
+        nodes.get(node).map(TallyCounts::read).unwrap_or_default()
     }
 
     /// Returns the counts of all nodes together so far.
-    pub fn read(&self) -> Tallied {
-        let mut all = Tallied::default();
+    pub fn read(&self) -> TallyCounts {
+        let mut all = TallyCounts::default();
         for counts in self.lock().values() {
             all.add(&counts.read());
         }

@@ -328,18 +328,18 @@ fn to_json(tensor: &Tensor) -> Value {
 /// A tensor as JSON in files of tools.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct JsonTensor {
     datatype: Datatype,
     shape: Vec<i64>,
     data: Value,
 }
 
 fn from_json(value: &Value) -> Result<Tensor, String> {
-    let Written {
+    let JsonTensor {
         datatype,
         shape,
         data,
-    } = Written::deserialize(value).map_err(|error| error.to_string())?;
+    } = JsonTensor::deserialize(value).map_err(|error| error.to_string())?;
     let shape = shape_of(&shape).map_err(|error| error.to_string())?;
     let data = serde_json::value::to_raw_value(&data).map_err(|error| error.to_string())?;
     let data = data_from_json(datatype, &shape, &data)?;

@@ -102,7 +102,7 @@ impl Tensor {
     }
 
     /// Creates a BYTES tensor of one dimension.
-    pub fn of_strings<S: AsRef<[u8]>>(strings: impl IntoIterator<Item = S>) -> Self {
+    pub fn from_strings<S: AsRef<[u8]>>(strings: impl IntoIterator<Item = S>) -> Self {
         let (data, count) = strings::join(strings);
         Self {
             datatype: Datatype::Bytes,
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn strings_have_their_lengths_before_them() {
-        let tensor = Tensor::of_strings(["a", "", "bcd"]);
+        let tensor = Tensor::from_strings(["a", "", "bcd"]);
         assert_eq!(tensor.shape(), [3]);
         let strings: Vec<&[u8]> = tensor.strings().collect();
         assert_eq!(strings, [&b"a"[..], b"", b"bcd"]);

@@ -184,7 +184,7 @@ impl TopLabels {
             }
         }
         let shape = [rows, &[top_k]].concat();
-        let labels = Tensor::of_strings(top_labels).data().clone();
+        let labels = Tensor::from_strings(top_labels).data().clone();
         let made = |datatype, data: bytes::Bytes| {
             Tensor::new(datatype, shape.clone(), data)
                 .map_err(|error| Error::internal(error.to_string()))

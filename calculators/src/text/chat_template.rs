@@ -18,7 +18,7 @@ use graphmill_engine::CancelToken;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::jinja::{self, Budget, Program, Raised, Stopped, message_of};
+use super::jinja::{self, Budget, Program, TemplateException, TemplateStop, message_of};
 pub use super::jinja::{Clock, TemplateError};
 use super::tool_calls::Format;
 
@@ -116,10 +116,10 @@ fn render_error(error: &Error) -> TemplateError {
     let mut stopped = (error.kind() == ErrorKind::OutOfFuel)
         .then(|| format!("it takes more than {MAX_STEPS} steps"));
     while let Some(current) = cause {
-        if let Some(Raised(message)) = current.downcast_ref() {
+        if let Some(TemplateException(message)) = current.downcast_ref() {
             return TemplateError::Raised(message.clone());
         }
-        if let Some(why) = current.downcast_ref::<Stopped>() {
+        if let Some(why) = current.downcast_ref::<TemplateStop>() {
             stopped = Some(why.to_string());
         }
         innermost = current.downcast_ref().unwrap_or(innermost);

@@ -4,11 +4,11 @@
 pub(crate) struct Formats<F: ?Sized + 'static> {
     /// Kind of the formats, for messages.
     pub(crate) of: &'static str,
-    pub(crate) all: &'static [Named<F>],
+    pub(crate) all: &'static [NamedFormat<F>],
 }
 
 /// A format with a name that graphs can use.
-pub(crate) struct Named<F: ?Sized + 'static> {
+pub(crate) struct NamedFormat<F: ?Sized + 'static> {
     /// Name of the format, followed by other names for it.
     pub(crate) names: &'static [&'static str],
     pub(crate) format: &'static F,
@@ -48,7 +48,7 @@ impl<F: ?Sized> Formats<F> {
     }
 
     /// Returns the format that a chat template teaches, if it teaches one.
-    pub(crate) fn taught_by(&self, template: &str) -> Option<&'static Named<F>> {
+    pub(crate) fn taught_by(&self, template: &str) -> Option<&'static NamedFormat<F>> {
         let has = |marks: &&[&str]| marks.iter().all(|mark| template.contains(mark));
         let mut all = self.all.iter();
         all.find(|format| format.taught_by.iter().any(has))

@@ -43,13 +43,13 @@ pub struct Detokenizer {
     /// Timestamp of the prompts whose chunks come now.
     prompt: Timestamp,
     /// State of each choice of the prompts.
-    choices: Vec<Choice>,
+    choices: Vec<DecodedChoice>,
     special: SpecialTokens,
 }
 
 /// The state of a choice.
 #[derive(Default)]
-struct Choice {
+struct DecodedChoice {
     decoder: Utf8Decoder,
     /// Number of characters that were decoded.
     characters: usize,
@@ -104,7 +104,7 @@ impl Calculator for Detokenizer {
         }
         let index = chunk.index as usize;
         if self.choices.len() <= index {
-            self.choices.resize_with(index + 1, Choice::default);
+            self.choices.resize_with(index + 1, DecodedChoice::default);
         }
         let vocab = &**self.model.vocab();
         let choice = &mut self.choices[index];
@@ -144,7 +144,7 @@ impl Calculator for Detokenizer {
 }
 register!(Detokenizer);
 
-impl Choice {
+impl DecodedChoice {
     /// Returns the text that a chunk's tokens complete. `spelled` says which special tokens are
     /// part of it.
     fn decode(
@@ -215,7 +215,7 @@ impl Choice {
 
 /// Returns the text of a prompt. With log probabilities, its first token has an entry without one.
 fn echoed(vocab: &dyn Vocab, echo: EchoedTokens) -> EchoedText {
-    let mut prompt = Choice::default();
+    let mut prompt = DecodedChoice::default();
     let mut text = String::new();
     for (position, token) in echo.tokens.iter().enumerate() {
         if let Some(logprobs) = &echo.logprobs {

@@ -75,7 +75,7 @@ impl Calculator for TextFeatures {
     fn contract(c: &mut Contract, _: &TextFeaturesOptions) -> Self::Ports {
         c.run(Run::Offload("cpu"));
         c.parallel();
-        let types = [TypeInfo::of::<Tensor>(), TypeInfo::of::<String>()];
+        let types = [TypeInfo::new::<Tensor>(), TypeInfo::new::<String>()];
         (c.one_of("TEXT", &types), c.output("FEATURES"))
     }
 

@@ -39,11 +39,11 @@ pub struct StopString {
     /// Timestamp of the prompts whose text comes now.
     prompt: Timestamp,
     /// State of each choice.
-    choices: Vec<Choice>,
+    choices: Vec<HeldChoice>,
 }
 
 /// The held-back text of one choice, with its log probabilities.
-struct Choice {
+struct HeldChoice {
     matcher: Matcher,
     logprobs: HeldLogprobs,
     /// The text so far, if it has a constraint.
@@ -103,13 +103,13 @@ impl Calculator for StopString {
         }
         let index = chunk.index as usize;
         while self.choices.len() <= index {
-            self.choices.push(Choice {
+            self.choices.push(HeldChoice {
                 matcher: Matcher::new(Arc::clone(&self.patterns)),
                 logprobs: HeldLogprobs::default(),
                 constrained: self.constraint.as_ref().map(CompiledConstraint::text),
             });
         }
-        let Choice {
+        let HeldChoice {
             matcher,
             logprobs,
             constrained,
@@ -277,7 +277,7 @@ mod tests {
         let node = r#"node {
             calculator: "StopStringCalculator" input_stream: "TEXT:text" input_stream: "PARAMS:params" output_stream: "TEXT:out"
         }"#;
-        let mut harness = Harness::of::<StopString>(node);
+        let mut harness = Harness::for_calculator::<StopString>(node);
         let params = GenerationParams {
             stop: vec!["END".to_owned()],
             ..GenerationParams::default()

@@ -51,7 +51,7 @@ pub struct ToolParserOptions {
 pub struct ToolParser {
     format: Option<Arc<Format>>,
     /// `None` if the request offers no tools.
-    tools: Option<Offered>,
+    tools: Option<ToolOffer>,
     /// Timestamp of the prompts whose text comes now.
     prompt: Timestamp,
     /// Parser of each choice.
@@ -59,7 +59,7 @@ pub struct ToolParser {
 }
 
 /// The tools of a request.
-struct Offered {
+struct ToolOffer {
     tools: Arc<Tools>,
     eager: bool,
     /// True if the answer consists only of tool calls.
@@ -117,7 +117,7 @@ impl Calculator for ToolParser {
             let params = cx.get(io.params);
             let eager = params.is_some_and(|params| params.constrains_calls);
             self.tools = match &request.input {
-                RequestInput::Chat(chat) => chat.tools.as_ref().map(|tools| Offered {
+                RequestInput::Chat(chat) => chat.tools.as_ref().map(|tools| ToolOffer {
                     tools: Arc::new(Tools::new(tools)),
                     eager,
                     is_demanded: eager && chat.tool_choice != ToolChoice::Auto,

@@ -5,7 +5,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use graphmill_calculators::tensor::batch::{
-    Asked, Batcher, Batching, BatchingLevel, PadValue, Pending, Ragged, TimeoutAction,
+    Batcher, Batching, BatchingLevel, PadValue, Pending, RaggedPolicy, RequestScheduling,
+    TimeoutAction,
 };
 use graphmill_calculators::tensor::{Tensor, TensorModel};
 use graphmill_engine::{Error, Kind, Result, block_on, block_on_for};
@@ -15,7 +16,7 @@ use crate::batching::models::{Anything, Gate, Matmul, PATIENCE, floats, numbers,
 const WIDTH: usize = 3;
 
 fn batching(rows: u32) -> Batching {
-    Batching::of(rows)
+    Batching::with_max_batch_size(rows)
 }
 
 /// Batches that wait for a size and for nothing else.
@@ -46,7 +47,9 @@ fn row_of(first: f32) -> Vec<Tensor> {
 }
 
 fn submit(batcher: &Batcher, inputs: Vec<Tensor>) -> Pending {
-    batcher.submit(inputs, Asked::default()).expect("taken")
+    batcher
+        .submit(inputs, RequestScheduling::default())
+        .expect("taken")
 }
 
 fn result(pending: Pending) -> Result<Vec<Tensor>> {
@@ -143,7 +146,7 @@ fn what_is_wrong_is_refused_before_it_is_in_a_batch() {
     let good = row();
     let first = submit(&batcher, good.clone());
     let refused = |inputs: Vec<Tensor>| {
-        let error = batcher.submit(inputs, Asked::default());
+        let error = batcher.submit(inputs, RequestScheduling::default());
         let error = error.expect_err("refused");
         assert_eq!(error.kind, Kind::InvalidArgument);
         error.message
@@ -153,7 +156,7 @@ fn what_is_wrong_is_refused_before_it_is_in_a_batch() {
         "input `pixels`: the shape is [1, 4], but the model takes [-1, 3]"
     );
     assert_eq!(
-        refused(vec![Tensor::of_strings(["a"])]),
+        refused(vec![Tensor::from_strings(["a"])]),
         "input `pixels`: the tensor is BYTES, but the model takes FP32"
     );
     assert_eq!(
@@ -301,7 +304,7 @@ fn the_first_level_goes_first_and_a_level_that_is_none_is_refused() {
     );
     let busy = occupy(&batcher, &model);
     let ask = |priority| {
-        let asked = Asked {
+        let asked = RequestScheduling {
             priority,
             deadline: None,
         };
@@ -340,7 +343,9 @@ fn a_full_queue_refuses_and_has_room_again() {
     );
     let busy = occupy(&batcher, &model);
     let waiting = [submit(&batcher, row()), submit(&batcher, row())];
-    let error = batcher.submit(row(), Asked::default()).expect_err("full");
+    let error = batcher
+        .submit(row(), RequestScheduling::default())
+        .expect_err("full");
     assert_eq!(error.kind, Kind::ResourceExhausted);
     assert_eq!(
         error.message,
@@ -370,7 +375,7 @@ fn time_limits_hold_while_the_model_is_stuck() {
     );
     let within = |milliseconds| Some(Instant::now() + Duration::from_millis(milliseconds));
     let ask = |priority, deadline| {
-        let asked = Asked { priority, deadline };
+        let asked = RequestScheduling { priority, deadline };
         batcher.submit(row(), asked).expect("taken")
     };
     // Of the level that may wait, and with a deadline long enough that the model is called before.
@@ -443,7 +448,7 @@ fn shorter_requests_are_padded_where_told() {
         Ok(vec![floats(&[rows], &sums), inputs[0].clone()])
     };
     let padded = Batching {
-        ragged: Ragged::Pad,
+        ragged: RaggedPolicy::Pad,
         pad_value: PadValue(0.5),
         ..of_size(3)
     };

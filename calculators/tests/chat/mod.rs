@@ -103,7 +103,7 @@ impl Chat {
     pub(crate) fn open_in(mut harness: Harness, uri: &str, request: &Value) -> (Harness, String) {
         let payload = HttpRequestPayload {
             body: request.to_string().into(),
-            json: JsonBody::of_value(request).ok().map(Arc::new),
+            json: JsonBody::from_value(request).ok().map(Arc::new),
             ..HttpRequestPayload::new(uri, None)
         };
         let input = harness

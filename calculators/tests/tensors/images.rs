@@ -68,7 +68,7 @@ fn a_file_becomes_pixels() {
     let gray = pixels([1, 4, 1], &[54, 182, 18, 255]);
     for (options, expected) in [("", &rgb), ("color: BGR", &bgr), ("color: GRAY", &gray)] {
         let mut h = decode(options);
-        h.push("in", 0, Tensor::of_strings([&png]));
+        h.push("in", 0, Tensor::from_strings([&png]));
         assert_eq!(out(h).as_ref(), Ok(expected), "{options}");
     }
     let text = STANDARD.encode(&png);
@@ -135,7 +135,7 @@ fn what_is_no_image_or_too_large_is_refused() {
         assert!(error.contains(why), "{error}");
     }
     let mut h = decode("");
-    h.push("in", 0, Tensor::of_strings(["a", "b"]));
+    h.push("in", 0, Tensor::from_strings(["a", "b"]));
     assert!(out(h).expect_err("two").contains("BYTES with one element"));
 }
 
@@ -275,7 +275,7 @@ fn dimensions_and_channels_change_places() {
             &pixels([1, 1, 1], &[1]),
             "3 channels, but it has 1",
         ),
-        ("", &Tensor::of_strings(["x"]), "dimensions and numbers"),
+        ("", &Tensor::from_strings(["x"]), "dimensions and numbers"),
     ] {
         let error = lay_out(options, image).expect_err(why);
         assert!(error.contains(why), "{error}");

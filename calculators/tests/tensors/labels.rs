@@ -19,7 +19,7 @@ fn scores(shape: &[usize], values: &[f32]) -> Tensor {
 }
 
 fn labels(shape: &[usize], names: &[&str]) -> Tensor {
-    let data = Tensor::of_strings(names).data().clone();
+    let data = Tensor::from_strings(names).data().clone();
     Tensor::new(Datatype::Bytes, shape, data).expect("a tensor")
 }
 

@@ -316,7 +316,7 @@ fn what_does_not_fit_is_refused_by_name() {
         ),
         (
             good.clone(),
-            Tensor::of_strings(["x"]),
+            Tensor::from_strings(["x"]),
             "input `b` takes FP32, but the tensor is BYTES",
         ),
         (
@@ -400,7 +400,7 @@ fn tensors_of_every_datatype_come_back() {
     }
     for (onnx, tensor) in [
         (DataType::Bool, of(Datatype::Bool, &[0, 1, 1])),
-        (DataType::String, Tensor::of_strings(["a", "", "über"])),
+        (DataType::String, Tensor::from_strings(["a", "", "über"])),
     ] {
         let model = OnnxModel::from_bytes(&same(onnx), Runtime::Tract).expect("a model");
         let outputs = model.run(vec![tensor.clone()]).expect("it runs");

@@ -23,7 +23,11 @@ fn numbers(h: &mut Harness) -> (Vec<usize>, Vec<f32>) {
 fn words_and_their_parts_count() {
     // FNV-1a, 32 bits: "a" is 0xe40c292c, and "foobar" 0xbf9cf968.
     let mut h = harness("buckets: 16 max_part: 0");
-    h.push("in", 0, Tensor::of_strings(["a FOOBAR, foobar!", "", "a"]));
+    h.push(
+        "in",
+        0,
+        Tensor::from_strings(["a FOOBAR, foobar!", "", "a"]),
+    );
     let (shape, numbers) = numbers(&mut h);
     assert_eq!(shape, [3, 16]);
     let mut expected = vec![0.0; 48];
@@ -46,7 +50,7 @@ fn parts_are_of_characters() {
 #[test]
 fn no_more_is_made_than_memory_allows() {
     let mut h = harness("buckets: 1048576");
-    h.push("in", 0, Tensor::of_strings(vec!["x"; 17]));
+    h.push("in", 0, Tensor::from_strings(vec!["x"; 17]));
     let error = h.error().to_string();
     assert!(
         error.contains("there are 17 texts, more than 16"),

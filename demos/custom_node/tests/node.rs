@@ -20,7 +20,7 @@ fn chunk(index: u32, text: &str) -> TextChunk {
 
 /// What comes out of the node for text that comes in these pieces.
 fn masked(pieces: &[&str]) -> String {
-    let mut harness = Harness::of::<MaskEmails>(NODE);
+    let mut harness = Harness::for_calculator::<MaskEmails>(NODE);
     for (piece, time) in pieces.iter().zip(0..) {
         harness.push("text", time, chunk(0, piece));
     }
@@ -55,7 +55,7 @@ fn addresses_are_masked_wherever_the_stream_is_cut() {
 
 #[test]
 fn only_the_last_word_waits() {
-    let mut harness = Harness::of::<MaskEmails>(NODE);
+    let mut harness = Harness::for_calculator::<MaskEmails>(NODE);
     harness
         .push("text", 0, chunk(0, "mail a@b"))
         .expect("masked", [(0, chunk(0, "mail "))]);
@@ -66,7 +66,7 @@ fn only_the_last_word_waits() {
 
 #[test]
 fn two_choices_do_not_mix() {
-    let mut harness = Harness::of::<MaskEmails>(NODE);
+    let mut harness = Harness::for_calculator::<MaskEmails>(NODE);
     harness
         .push("text", 0, chunk(0, "a@"))
         .push("text", 1, chunk(1, "one "))

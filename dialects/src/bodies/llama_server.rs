@@ -1,5 +1,6 @@
 //! Fields of llama-server's own endpoints. Endpoints that generate text also take the fields of completions.
 
+use graphmill_llm::AdapterSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -52,7 +53,7 @@ pub const GENERATION: &[Plain] = &plain! {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adapters {
-    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`. At most four adapters may have a scale other than 0.
+    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`, from -10 to 10. At most four adapters may have a scale other than 0.
     /// `model` can name one instead, at the scale of the graph: `graph:adapter`.
     #[schemars(length(max = 64))]
     pub lora: Vec<Adapter>,
@@ -63,7 +64,8 @@ pub struct Adapters {
 pub struct Adapter {
     /// Number in `GET /lora-adapters`.
     pub id: u32,
-    /// Scale: that of the graph, or 0.
+    /// Strength of the adapter; 0 leaves it out.
+    #[schemars(range(min = -AdapterSpec::MAX_SCALE, max = AdapterSpec::MAX_SCALE))]
     pub scale: f32,
 }
 

@@ -134,7 +134,7 @@ fn generating(endpoint: Endpoint) -> Endpoint {
     let endpoint = endpoint.with::<length::Length>();
     let endpoint = endpoint.with::<SamplingParams>().and(SAMPLING);
     let endpoint = endpoint.with::<output::Output>().and(output::PLAIN);
-    let endpoint = endpoint.with::<told::Told>();
+    let endpoint = endpoint.with::<told::TokenDetails>();
     endpoint.with::<run::Run>().and(run::PLAIN)
 }
 

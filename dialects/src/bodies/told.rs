@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// Token details in an answer.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Told {
+pub struct TokenDetails {
     /// Returns the ids of tokens: `prompt_token_ids`, and `token_ids` of each choice, including the token that ended it. Each event of a stream has the new
     /// ones.
     pub return_token_ids: bool,

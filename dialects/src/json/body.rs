@@ -94,7 +94,7 @@ impl JsonBody {
     ///
     /// # Errors
     /// Those of [`scan`](Self::scan).
-    pub fn of_value(value: &Value) -> Result<Self> {
+    pub fn from_value(value: &Value) -> Result<Self> {
         Self::scan(value.to_string().into())
     }
 

@@ -43,7 +43,7 @@ impl Allowance {
     /// Reads a value like [`Self::parse`]. Positions in errors count `before` and `text` together.
     pub(super) fn parse_behind(&self, before: &[u8], text: &[u8], field: &str) -> Result<Value> {
         let mut deserializer = serde_json::Deserializer::from_slice(text);
-        let seed = Bounded {
+        let seed = ValueSeed {
             allowance: self,
             levels: MAX_DEPTH,
         };
@@ -51,7 +51,7 @@ impl Allowance {
             .deserialize(&mut deserializer)
             .and_then(|value| deserializer.end().map(|()| value));
         value.map_err(|error| {
-            // All errors except those of `Bounded` concern the JSON.
+            // All errors except those of `ValueSeed` concern the JSON.
             let (why, code) = if !error.is_data() {
                 return unreadable(before, field, &error);
             } else if self.0.load(Relaxed) < 0 {
@@ -93,12 +93,12 @@ pub(super) fn unreadable(before: &[u8], field: &str, error: &serde_json::Error) 
 
 /// Reads one value with its contents, to a limited number of levels.
 #[derive(Copy, Clone)]
-struct Bounded<'a> {
+struct ValueSeed<'a> {
     allowance: &'a Allowance,
     levels: usize,
 }
 
-impl Bounded<'_> {
+impl ValueSeed<'_> {
     fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
         let levels = self.levels.checked_sub(1);
         let levels = levels.ok_or_else(|| E::custom("nested too deep"))?;
@@ -106,7 +106,7 @@ impl Bounded<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Bounded<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -119,7 +119,7 @@ impl<'de> DeserializeSeed<'de> for Bounded<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Bounded<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::{Fields, bodies, json::JsonBody, schema};
 
 fn read(endpoint: &str, body: &Value) -> Result<Fields, Error> {
-    let json = JsonBody::of_value(body).expect("an object");
+    let json = JsonBody::from_value(body).expect("an object");
     Fields::read(schema::endpoint(endpoint).expect("an endpoint"), &json)
 }
 

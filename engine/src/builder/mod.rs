@@ -84,11 +84,11 @@ const FILE: &str = "built.pbtxt";
 /// output that produces it.
 #[derive(Debug, Default)]
 pub struct GraphBuilder {
-    state: RefCell<State>,
+    state: RefCell<GraphParts>,
 }
 
 #[derive(Default)]
-struct State {
+struct GraphParts {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     sides: Vec<Port>,
@@ -103,7 +103,7 @@ struct State {
     problems: Vec<String>,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for GraphParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(&self.nodes).finish()
     }
@@ -139,14 +139,14 @@ impl GraphBuilder {
     pub fn node<C: Calculator>(&self) -> NodeBuilder<'_, C::Ports> {
         let mut contract = Contract::describing();
         let ports = C::contract(&mut contract, &C::Options::default());
-        self.typed(Registration::of::<C>(), ports, &contract)
+        self.typed(Registration::new::<C>(), ports, &contract)
     }
 
     /// Adds a node of an async calculator. The calculator need not be registered.
     pub fn async_node<C: AsyncCalculator>(&self) -> NodeBuilder<'_, C::Ports> {
         let mut contract = Contract::describing();
         let ports = C::contract(&mut contract, &C::Options::default());
-        self.typed(Registration::of_async::<C>(), ports, &contract)
+        self.typed(Registration::new_async::<C>(), ports, &contract)
     }
 
     /// Adds a node by the name of a registered calculator or subgraph.
@@ -263,7 +263,7 @@ impl GraphBuilder {
         self.state.borrow_mut().settings.push(field);
     }
 
-    fn border(&self, ports: fn(&mut State) -> &mut Vec<Port>, port: &str) -> Rc<Name> {
+    fn border(&self, ports: fn(&mut GraphParts) -> &mut Vec<Port>, port: &str) -> Rc<Name> {
         let (port, name) = split(port);
         let name = Name::given(name);
         let mut state = self.state.borrow_mut();
@@ -272,7 +272,7 @@ impl GraphBuilder {
         name
     }
 
-    fn give_out(&self, ports: fn(&mut State) -> &mut Vec<Port>, port: &str, name: &Rc<Name>) {
+    fn give_out(&self, ports: fn(&mut GraphParts) -> &mut Vec<Port>, port: &str, name: &Rc<Name>) {
         let (port, wanted) = split(port);
         let mut state = self.state.borrow_mut();
         if let Err(known) = name.give(wanted) {
@@ -285,7 +285,7 @@ impl GraphBuilder {
     }
 }
 
-impl State {
+impl GraphParts {
     /// Names each stream and side packet that has no name yet.
     fn name_all(&mut self) {
         let mut taken: HashSet<String> = HashSet::new();

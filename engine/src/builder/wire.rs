@@ -98,7 +98,7 @@ macro_rules! wire {
             /// Returns the same wire with type `T`. If a port has another type, the graph does not
             /// compile.
             #[must_use]
-            pub fn of<T: Payload>(&self) -> $name<T> {
+            pub fn with_type<T: Payload>(&self) -> $name<T> {
                 $name::new(Rc::clone(&self.name))
             }
         }

@@ -36,12 +36,12 @@ pub(crate) trait AsyncNode: Send {
         self: Box<Self>,
         set: InputSet,
         out: Emits,
-    ) -> Pin<Box<dyn Future<Output = Returned> + Send>>;
+    ) -> Pin<Box<dyn Future<Output = AsyncReturn> + Send>>;
     fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
 }
 
 /// The result of an async call, together with the node.
-pub(crate) struct Returned {
+pub(crate) struct AsyncReturn {
     pub(crate) node: Box<dyn AsyncNode>,
     pub(crate) out: Emits,
     pub(crate) flow: Result<Flow>,
@@ -52,16 +52,19 @@ pub(crate) fn factory<C: Calculator>(options: C::Options, io: C::Ports) -> Facto
     Box::new(move |cx: &mut OpenCx<'_>| {
         let calculator = C::open(&options, io.clone(), cx)?;
         let io = io.clone();
-        Ok(Instance::Sync(Box::new(Bound::<C> { calculator, io })))
+        Ok(Instance::Sync(Box::new(CalculatorNode::<C> {
+            calculator,
+            io,
+        })))
     })
 }
 
-struct Bound<C: Calculator> {
+struct CalculatorNode<C: Calculator> {
     calculator: C,
     io: C::Ports,
 }
 
-impl<C: Calculator> Node for Bound<C> {
+impl<C: Calculator> Node for CalculatorNode<C> {
     fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow> {
         self.calculator
             .process(self.io.clone(), cx)
@@ -103,13 +106,13 @@ impl<C: AsyncCalculator> AsyncNode for AsyncBound<C> {
         mut self: Box<Self>,
         set: InputSet,
         mut out: Emits,
-    ) -> Pin<Box<dyn Future<Output = Returned> + Send>> {
+    ) -> Pin<Box<dyn Future<Output = AsyncReturn> + Send>> {
         Box::pin(async move {
             let flow = self
                 .calculator
                 .process(self.io.clone(), set, &mut out)
                 .await;
-            Returned {
+            AsyncReturn {
                 node: self,
                 out,
                 flow,

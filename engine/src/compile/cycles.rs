@@ -12,11 +12,11 @@ use crate::{codes::cycles, contract::Group};
 
 use super::{
     draft::Draft,
-    order::{Need, Needs},
+    order::{Dependencies, Dependency},
 };
 
 /// Reports one cycle for each group of nodes that wait for each other.
-pub(super) fn report(draft: &Draft<'_>, needs: &Needs<'_>) -> Vec<Diagnostic> {
+pub(super) fn report(draft: &Draft<'_>, needs: &Dependencies<'_>) -> Vec<Diagnostic> {
     let first = |group: Vec<NodeIndex>| {
         let first = group.iter().copied().min()?;
         (group.len() > 1 || needs.contains_edge(first, first)).then_some(first)
@@ -30,7 +30,10 @@ pub(super) fn report(draft: &Draft<'_>, needs: &Needs<'_>) -> Vec<Diagnostic> {
 
 /// Returns the steps of a shortest cycle through a node, in the direction of packets. Each step is
 /// a node and its need. The last step leads to `first`.
-fn shortest<'a>(needs: &'a Needs<'_>, first: NodeIndex) -> Vec<(NodeIndex, &'a Need<'a>)> {
+fn shortest<'a>(
+    needs: &'a Dependencies<'_>,
+    first: NodeIndex,
+) -> Vec<(NodeIndex, &'a Dependency<'a>)> {
     // Rank of each node in a search from `first` against the direction of packets.
     let mut rank = vec![usize::MAX; needs.node_bound()];
     for (at, node) in Bfs::new(needs, first).iter(needs).enumerate() {
@@ -51,7 +54,7 @@ fn shortest<'a>(needs: &'a Needs<'_>, first: NodeIndex) -> Vec<(NodeIndex, &'a N
     steps
 }
 
-fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Need<'_>)]) -> Diagnostic {
+fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Dependency<'_>)]) -> Diagnostic {
     let (first, closing) = steps[steps.len() - 1];
     let node = &draft.nodes[first.index()];
     let mut shown: Vec<String> = std::iter::once(first)

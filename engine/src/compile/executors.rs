@@ -20,7 +20,7 @@ use crate::{
     contract::Run,
     executor::ThreadPool,
     lanes::{Executors, Junction, Lane},
-    plan::Place,
+    plan::NodePlace,
     registry::read_options,
 };
 
@@ -59,7 +59,7 @@ enum Performance {
 }
 
 /// An executor of the graph.
-enum Declared {
+enum ExecutorDeclaration {
     /// A pool whose threads start when the first node needs them.
     Pool {
         /// Location of the declaration, for diagnostics.
@@ -88,12 +88,12 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
         };
         used.insert(wanted.clone());
         if let Some(&number) = numbers.get(&wanted) {
-            draft.nodes[at].place = Place::Executor(number);
+            draft.nodes[at].place = NodePlace::Executor(number);
             continue;
         }
         let executor = match declared.get(&wanted) {
-            Some(Declared::Inline | Declared::Wrong) => continue,
-            Some(Declared::Provided) => draft.environment.executors.lane(&wanted),
+            Some(ExecutorDeclaration::Inline | ExecutorDeclaration::Wrong) => continue,
+            Some(ExecutorDeclaration::Provided) => draft.environment.executors.lane(&wanted),
             Some(pool) => lane(&wanted, pool),
             None => {
                 let known = draft.environment.executors.lane(&wanted);
@@ -110,7 +110,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
             draft.executors.push((wanted.clone(), executor));
             let number = draft.executors.len() as u16 - 1;
             numbers.insert(wanted, number);
-            draft.nodes[at].place = Place::Executor(number);
+            draft.nodes[at].place = NodePlace::Executor(number);
         }
     }
     // After a mistake, an executor may only seem to be unused.
@@ -123,7 +123,7 @@ pub(super) fn resolve(draft: &mut Draft<'_>) {
 /// Returns the executor of a node, with the location for diagnostics.
 fn wanted(
     node: &DraftNode,
-    declared: &HashMap<String, Declared>,
+    declared: &HashMap<String, ExecutorDeclaration>,
     found: &mut Vec<Diagnostic>,
 ) -> Option<(String, Span)> {
     if let Some(name) = &node.config.executor
@@ -147,8 +147,8 @@ fn wanted(
     Some((name.to_owned(), node.config.place()))
 }
 
-fn lane(name: &str, pool: &Declared) -> Option<Lane> {
-    let Declared::Pool {
+fn lane(name: &str, pool: &ExecutorDeclaration) -> Option<Lane> {
+    let ExecutorDeclaration::Pool {
         prefix,
         threads,
         stack_size,
@@ -188,7 +188,7 @@ fn unknown(
     node: &DraftNode,
     wanted: &str,
     span: Span,
-    declared: &HashMap<String, Declared>,
+    declared: &HashMap<String, ExecutorDeclaration>,
 ) -> Diagnostic {
     let message = format!("unknown executor `{wanted}`");
     let diagnostic = Diagnostic::error(&executors::UNKNOWN_EXECUTOR, span, message);
@@ -216,14 +216,14 @@ fn unknown(
 
 /// Reports pools that no node runs on.
 fn unused(
-    declared: &HashMap<String, Declared>,
+    declared: &HashMap<String, ExecutorDeclaration>,
     used: &HashSet<String>,
     found: &mut Vec<Diagnostic>,
 ) {
     let mut declared: Vec<_> = declared.iter().collect();
     declared.sort_unstable_by_key(|(name, _)| name.as_str());
     for (name, declared) in declared {
-        if let Declared::Pool { place, .. } = declared
+        if let ExecutorDeclaration::Pool { place, .. } = declared
             && !used.contains(name)
         {
             let message = format!("no node runs on {}", noun(name));
@@ -237,7 +237,10 @@ fn unused(
     }
 }
 
-fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<String, Declared> {
+fn declarations(
+    draft: &Draft<'_>,
+    found: &mut Vec<Diagnostic>,
+) -> HashMap<String, ExecutorDeclaration> {
     let mut declared = HashMap::new();
     let mut spans: HashMap<String, Span> = HashMap::new();
     if let Some(threads) = draft.graph.num_threads.as_ref().filter(|n| n.value != 0) {
@@ -245,7 +248,7 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
         match threads.value {
             -1 => {}
             1.. => {
-                let pool = Declared::Pool {
+                let pool = ExecutorDeclaration::Pool {
                     place: threads.span,
                     count: threads.span,
                     prefix: "graph".to_owned(),
@@ -256,7 +259,7 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
             }
             _ => {
                 found.push(bad_threads(threads.value, threads.span));
-                declared.insert(DEFAULT.to_owned(), Declared::Wrong);
+                declared.insert(DEFAULT.to_owned(), ExecutorDeclaration::Wrong);
             }
         }
     }
@@ -285,8 +288,11 @@ fn declarations(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) -> HashMap<Strin
 }
 
 /// Reports the pool that exceeds the limit of threads per graph.
-fn too_many_threads(declared: &HashMap<String, Declared>, found: &mut Vec<Diagnostic>) {
-    let mut pools: Vec<_> = declared.values().filter_map(Declared::size).collect();
+fn too_many_threads(declared: &HashMap<String, ExecutorDeclaration>, found: &mut Vec<Diagnostic>) {
+    let mut pools: Vec<_> = declared
+        .values()
+        .filter_map(ExecutorDeclaration::size)
+        .collect();
     pools.sort_unstable_by_key(|(count, _)| *count);
     let mut sum = 0;
     for (count, threads) in pools {
@@ -300,7 +306,7 @@ fn too_many_threads(declared: &HashMap<String, Declared>, found: &mut Vec<Diagno
     }
 }
 
-impl Declared {
+impl ExecutorDeclaration {
     /// Returns the number of a pool's threads, with its location.
     fn size(&self) -> Option<(Span, usize)> {
         match self {
@@ -316,11 +322,11 @@ fn declared(
     name: &str,
     is_provided: bool,
     found: &mut Vec<Diagnostic>,
-) -> Option<Declared> {
+) -> Option<ExecutorDeclaration> {
     let kind = config.r#type.as_ref().map_or("", |kind| kind.as_str());
     let place = config.r#type.as_ref().map_or(config.head, |kind| kind.span);
     match (kind, is_provided) {
-        ("", true) => return Some(Declared::Provided),
+        ("", true) => return Some(ExecutorDeclaration::Provided),
         ("", false) if name == DEFAULT => {}
         ("", false) => {
             let message = format!("executor `{name}` has no `type`, and the program provides none");
@@ -328,7 +334,7 @@ fn declared(
                 Diagnostic::error(&executors::UNKNOWN_EXECUTOR_TYPE, config.head, message)
                     .hint(format!("declare a pool: `{}`", declaration(name))),
             );
-            return Some(Declared::Wrong);
+            return Some(ExecutorDeclaration::Wrong);
         }
         (_, true) => {
             let message = format!("executor `{name}` has a `type`, but the program provides it");
@@ -336,10 +342,12 @@ fn declared(
                 Diagnostic::error(&executors::DUPLICATE_EXECUTOR, place, message)
                     .hint("leave out the `type`, or give it another name"),
             );
-            return Some(Declared::Wrong);
+            return Some(ExecutorDeclaration::Wrong);
         }
         (THREAD_POOL, false) => {}
-        ("ApplicationThreadExecutor", false) if name == DEFAULT => return Some(Declared::Inline),
+        ("ApplicationThreadExecutor", false) if name == DEFAULT => {
+            return Some(ExecutorDeclaration::Inline);
+        }
         (_, false) => {
             let diagnostic = Diagnostic::error(
                 &executors::UNKNOWN_EXECUTOR_TYPE,
@@ -351,11 +359,11 @@ fn declared(
                 place,
                 format!("\"{THREAD_POOL}\""),
             ));
-            return Some(Declared::Wrong);
+            return Some(ExecutorDeclaration::Wrong);
         }
     }
     let Some(options) = options(config, found) else {
-        return Some(Declared::Wrong);
+        return Some(ExecutorDeclaration::Wrong);
     };
     match options.num_threads {
         // An untyped default executor leaves the choice to the engine.
@@ -366,13 +374,13 @@ fn declared(
                 Diagnostic::error(&executors::BAD_THREADS, place, message)
                     .hint("add `options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }`"),
             );
-            Some(Declared::Wrong)
+            Some(ExecutorDeclaration::Wrong)
         }
         Some(threads) if threads < 1 => {
             found.push(bad_threads(threads, count(config).unwrap_or(place)));
-            Some(Declared::Wrong)
+            Some(ExecutorDeclaration::Wrong)
         }
-        Some(threads) => Some(Declared::Pool {
+        Some(threads) => Some(ExecutorDeclaration::Pool {
             place,
             count: count(config).unwrap_or(place),
             prefix: options.thread_name_prefix.unwrap_or_else(|| match name {

@@ -4,7 +4,7 @@ use graphmill_grammar::{SourceMap, fmt};
 
 use crate::{
     contract::Group,
-    plan::{Explain, ExplainNode, ExplainPort, Place},
+    plan::{Explain, ExplainNode, ExplainPort, NodePlace},
     tags::TagEntry,
 };
 
@@ -64,8 +64,8 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> Exp
         place: sources.locate(node.config.place()),
         policy: format!("{:?}", node.policy),
         runs: match node.place {
-            Place::Inline => "inline".to_owned(),
-            Place::Executor(number) => match draft.executors[usize::from(number)].0.as_str() {
+            NodePlace::Inline => "inline".to_owned(),
+            NodePlace::Executor(number) => match draft.executors[usize::from(number)].0.as_str() {
                 "" => "on the default executor".to_owned(),
                 name => format!("on `{name}`"),
             },

@@ -8,7 +8,7 @@ use graphmill_grammar::{
     graph::{OutputStreamHandlerConfig, PacketGeneratorConfig, ProfilerConfig},
 };
 
-use crate::{codes::calculators, plan::Place};
+use crate::{codes::calculators, plan::NodePlace};
 
 use super::draft::{Draft, DraftNode};
 
@@ -248,7 +248,7 @@ fn one_at_a_time(node: &DraftNode) -> Option<&'static str> {
         Some("calls of a source follow each other")
     } else if !node.contract.parallel || !node.contract.event_types.is_empty() {
         Some("calls of this calculator depend on each other, so they are made one at a time")
-    } else if node.place == Place::Inline && !node.is_async {
+    } else if node.place == NodePlace::Inline && !node.is_async {
         Some("this node runs in the session's own task; name an `executor`")
     } else {
         None

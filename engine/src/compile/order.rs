@@ -18,7 +18,7 @@ use crate::{
 use super::{cycles, draft::Draft};
 
 /// A dependency of one node on another.
-pub(super) struct Need<'a> {
+pub(super) struct Dependency<'a> {
     /// Port of the dependent node, which names the stream or side packet.
     pub(super) port: &'a TagEntry,
     /// Position of the input; `None` for a side packet.
@@ -26,7 +26,7 @@ pub(super) struct Need<'a> {
 }
 
 /// All nodes, each with edges to the nodes that it depends on.
-pub(super) type Needs<'a> = StableDiGraph<(), Need<'a>>;
+pub(super) type Dependencies<'a> = StableDiGraph<(), Dependency<'a>>;
 
 pub(super) fn sort(draft: &mut Draft<'_>) {
     let mut needs = needs(draft);
@@ -50,14 +50,14 @@ pub(super) fn sort(draft: &mut Draft<'_>) {
     }
 }
 
-fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
+fn needs<'a>(draft: &'a Draft<'_>) -> Dependencies<'a> {
     let mut side_producers = HashMap::new();
     for (index, node) in draft.nodes.iter().enumerate() {
         for entry in node.contract.tag_map(Group::OutputSides).entries() {
             side_producers.entry(entry.name.as_str()).or_insert(index);
         }
     }
-    let mut graph = Needs::new();
+    let mut graph = Dependencies::new();
     for _ in &draft.nodes {
         graph.add_node(());
     }
@@ -76,7 +76,7 @@ fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
                 let port = node.port(Group::Inputs, input);
                 needs.push((
                     usize::from(from),
-                    Need {
+                    Dependency {
                         port,
                         input: Some(input),
                     },
@@ -85,7 +85,7 @@ fn needs<'a>(draft: &'a Draft<'_>) -> Needs<'a> {
         }
         for port in node.contract.tag_map(Group::InputSides).entries() {
             if let Some(&from) = side_producers.get(port.name.as_str()) {
-                needs.push((from, Need { port, input: None }));
+                needs.push((from, Dependency { port, input: None }));
             }
         }
         // Walks visit the edges of a node from the last to the first.

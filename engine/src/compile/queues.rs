@@ -73,18 +73,18 @@ fn layers(draft: &Draft<'_>) -> Vec<Layers> {
             .as_ref()
             .map_or(0, |layer| layer.value);
         let is_source = node.inputs.is_empty() && node.contract.event_types.is_empty();
-        let of_inputs =
-            (0..node.inputs.len()).filter_map(|input| of_input(draft, node, input, &layers));
+        let inputs =
+            (0..node.inputs.len()).filter_map(|input| input_layers(draft, node, input, &layers));
         layers.push(if is_source {
             Some((own, own))
         } else {
-            of_inputs.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+            inputs.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
         });
     }
     layers
 }
 
-fn of_input(draft: &Draft<'_>, node: &DraftNode, input: usize, layers: &[Layers]) -> Layers {
+fn input_layers(draft: &Draft<'_>, node: &DraftNode, input: usize, layers: &[Layers]) -> Layers {
     let stream = &draft.streams[node.inputs[input]? as usize];
     match stream.producer {
         Producer::Node(from) if !node.back_edges[input] => *layers.get(usize::from(from))?,
@@ -111,7 +111,7 @@ fn joined_layers(
         _ => return None,
     };
     together.iter().find_map(|set| {
-        let with = |input: &usize| Some((*input, of_input(draft, node, *input, layers)?));
+        let with = |input: &usize| Some((*input, input_layers(draft, node, *input, layers)?));
         let (early, (_, ends)) = set.iter().filter_map(with).min_by_key(|(_, layers)| layers.1)?;
         let (late, (begins, _)) = set.iter().filter_map(with).max_by_key(|(_, layers)| layers.0)?;
         if ends >= begins {

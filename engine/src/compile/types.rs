@@ -22,7 +22,7 @@ use super::{
 /// Possible types of a variable, and the location that decides them. `None` if every type is
 /// possible.
 #[derive(Clone, Default)]
-struct Known {
+struct TypeKnowledge {
     types: Option<Vec<TypeInfo>>,
     origin: Option<Span>,
 }
@@ -32,16 +32,16 @@ struct Known {
 pub(super) struct Types {
     same: UnionFind<usize>,
     /// Knowledge about each variable, valid for the representative of equal variables.
-    known: Vec<Known>,
+    known: Vec<TypeKnowledge>,
 }
 
 impl Types {
     /// Makes a variable of any type.
     pub(super) fn fresh(&mut self) -> usize {
-        self.variable(Known::default())
+        self.variable(TypeKnowledge::default())
     }
 
-    fn variable(&mut self, known: Known) -> usize {
+    fn variable(&mut self, known: TypeKnowledge) -> usize {
         self.known.push(known);
         self.same.new_set()
     }
@@ -77,7 +77,7 @@ impl Types {
                 if common.is_empty() {
                     return false;
                 }
-                Known {
+                TypeKnowledge {
                     types: Some(common),
                     origin: left.origin,
                 }
@@ -103,7 +103,7 @@ impl Types {
                 let origin = types
                     .is_some()
                     .then(|| draft.nodes[node].port(group, index).span);
-                self.variable(Known { types, origin })
+                self.variable(TypeKnowledge { types, origin })
             })
             .collect()
     }

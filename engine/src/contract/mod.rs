@@ -18,7 +18,7 @@ mod spec;
 pub use crate::port::Group;
 pub(crate) use resources::ResourceNeed;
 pub use spec::{Arity, Offset, Run};
-pub(crate) use spec::{Declared, PortSpec};
+pub(crate) use spec::{PortDeclaration, PortSpec};
 
 #[derive(Debug, Default)]
 struct Ports {
@@ -49,8 +49,8 @@ pub struct Contract {
     ports: [Ports; 4],
     /// Set while a calculator is described without a node. Every declared port then exists.
     describing: bool,
-    pub(crate) declared: Vec<Declared>,
-    pub(crate) missing: Vec<Declared>,
+    pub(crate) declared: Vec<PortDeclaration>,
+    pub(crate) missing: Vec<PortDeclaration>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) resources: Vec<ResourceNeed>,
     pub(crate) event_types: Vec<TypeId>,

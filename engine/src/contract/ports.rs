@@ -21,7 +21,7 @@ use super::{
     resources::{Fits, ResourceNeed},
     spec::{
         Arity::{self, Optional, OptionalRepeated, Repeated, Required},
-        Declared, PortSpec,
+        PortDeclaration, PortSpec,
     },
 };
 
@@ -29,22 +29,22 @@ impl Contract {
     /// Declares a required input stream. A tag may carry an index: `"TAG:1"`, `":1"`. The empty tag
     /// is the stream without a tag. `In<dyn Payload>` takes any type.
     pub fn input<T: ?Sized + PortType>(&mut self, tag: &str) -> In<T> {
-        In::at(self.one(Inputs, tag, Required, PortSpec::of::<T>()))
+        In::at(self.one(Inputs, tag, Required, PortSpec::for_type::<T>()))
     }
 
     /// Declares an input stream that may be left unconnected.
     pub fn optional<T: ?Sized + PortType>(&mut self, tag: &str) -> In<T> {
-        In::at(self.one(Inputs, tag, Optional, PortSpec::of::<T>()))
+        In::at(self.one(Inputs, tag, Optional, PortSpec::for_type::<T>()))
     }
 
     /// Declares one or more input streams: `TAG:0`, `TAG:1`, ..., or those without a tag.
     pub fn inputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Ins<T> {
-        Ins::new(self.many(Inputs, tag, Repeated, PortSpec::of::<T>()))
+        Ins::new(self.many(Inputs, tag, Repeated, PortSpec::for_type::<T>()))
     }
 
     /// Declares any number of input streams, including none.
     pub fn optional_inputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Ins<T> {
-        Ins::new(self.many(Inputs, tag, OptionalRepeated, PortSpec::of::<T>()))
+        Ins::new(self.many(Inputs, tag, OptionalRepeated, PortSpec::for_type::<T>()))
     }
 
     /// Declares a required input stream of any type, like `input::<dyn Payload>`.
@@ -97,22 +97,22 @@ impl Contract {
 
     /// Declares a required output stream of type `T`.
     pub fn output<T: ?Sized + PortType>(&mut self, tag: &str) -> Out<T> {
-        Out::at(self.one(Outputs, tag, Required, PortSpec::of::<T>()))
+        Out::at(self.one(Outputs, tag, Required, PortSpec::for_type::<T>()))
     }
 
     /// Declares an output stream that may be left unconnected.
     pub fn optional_output<T: ?Sized + PortType>(&mut self, tag: &str) -> Out<T> {
-        Out::at(self.one(Outputs, tag, Optional, PortSpec::of::<T>()))
+        Out::at(self.one(Outputs, tag, Optional, PortSpec::for_type::<T>()))
     }
 
     /// Declares one or more output streams: `TAG:0`, `TAG:1`, ..., or those without a tag.
     pub fn outputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Outs<T> {
-        Outs::new(self.many(Outputs, tag, Repeated, PortSpec::of::<T>()))
+        Outs::new(self.many(Outputs, tag, Repeated, PortSpec::for_type::<T>()))
     }
 
     /// Declares any number of output streams, including none.
     pub fn optional_outputs<T: ?Sized + PortType>(&mut self, tag: &str) -> Outs<T> {
-        Outs::new(self.many(Outputs, tag, OptionalRepeated, PortSpec::of::<T>()))
+        Outs::new(self.many(Outputs, tag, OptionalRepeated, PortSpec::for_type::<T>()))
     }
 
     /// Declares a required output stream with the type of `input`.
@@ -187,12 +187,12 @@ impl Contract {
 
     /// Declares a required input side packet.
     pub fn side<T: ?Sized + PortType>(&mut self, tag: &str) -> Side<T> {
-        Side::at(self.one(InputSides, tag, Required, PortSpec::of::<T>()))
+        Side::at(self.one(InputSides, tag, Required, PortSpec::for_type::<T>()))
     }
 
     /// Declares an input side packet that may be left unconnected.
     pub fn optional_side<T: ?Sized + PortType>(&mut self, tag: &str) -> Side<T> {
-        Side::at(self.one(InputSides, tag, Optional, PortSpec::of::<T>()))
+        Side::at(self.one(InputSides, tag, Optional, PortSpec::for_type::<T>()))
     }
 
     /// Declares an input side packet with the type of `side` that may be left unconnected.
@@ -206,22 +206,27 @@ impl Contract {
 
     /// Declares one or more input side packets.
     pub fn sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
-        Sides::new(self.many(InputSides, tag, Repeated, PortSpec::of::<T>()))
+        Sides::new(self.many(InputSides, tag, Repeated, PortSpec::for_type::<T>()))
     }
 
     /// Declares any number of input side packets, including none.
     pub fn optional_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> Sides<T> {
-        Sides::new(self.many(InputSides, tag, OptionalRepeated, PortSpec::of::<T>()))
+        Sides::new(self.many(InputSides, tag, OptionalRepeated, PortSpec::for_type::<T>()))
     }
 
     /// Declares a required output side packet.
     pub fn output_side<T: ?Sized + PortType>(&mut self, tag: &str) -> OutSide<T> {
-        OutSide::at(self.one(OutputSides, tag, Required, PortSpec::of::<T>()))
+        OutSide::at(self.one(OutputSides, tag, Required, PortSpec::for_type::<T>()))
     }
 
     /// Declares any number of output side packets, including none.
     pub fn optional_output_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> OutSides<T> {
-        OutSides::new(self.many(OutputSides, tag, OptionalRepeated, PortSpec::of::<T>()))
+        OutSides::new(self.many(
+            OutputSides,
+            tag,
+            OptionalRepeated,
+            PortSpec::for_type::<T>(),
+        ))
     }
 
     /// Declares a required output side packet with the type of `side`.
@@ -243,7 +248,7 @@ impl Contract {
     /// Defines a resource through an output side packet: nodes that have the side packet as an
     /// input use the resource. The node itself emits nothing there.
     pub fn output_resource<R: Resource>(&mut self, tag: &str, spec: R::Spec) {
-        let declared = PortSpec::Exact(TypeInfo::of::<R>());
+        let declared = PortSpec::Exact(TypeInfo::new::<R>());
         if let Some(side) = self.one(OutputSides, tag, Required, declared) {
             let need = ResourceNeed::new::<R>(OutputSides, side, Some(spec));
             self.resources.push(need);
@@ -273,7 +278,7 @@ impl Contract {
         arity: Arity,
         spec: Option<R::Spec>,
     ) -> Res<R> {
-        let declared = PortSpec::Exact(TypeInfo::of::<R>());
+        let declared = PortSpec::Exact(TypeInfo::new::<R>());
         let Some(side) = self.one(InputSides, tag, arity, declared) else {
             return Res::absent();
         };
@@ -317,7 +322,7 @@ impl Contract {
 
     /// Declares ports and returns the range of those that are connected.
     fn many(&mut self, group: Group, tag: &str, arity: Arity, spec: PortSpec) -> Range<u16> {
-        let declared = Declared {
+        let declared = PortDeclaration {
             group,
             tag: tag.to_owned(),
             arity,

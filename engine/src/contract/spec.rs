@@ -52,7 +52,7 @@ pub(crate) enum PortSpec {
 }
 
 impl PortSpec {
-    pub(super) fn of<T: ?Sized + PortType>() -> Self {
+    pub(super) fn for_type<T: ?Sized + PortType>() -> Self {
         T::port_type().map_or(Self::Any, Self::Exact)
     }
 }
@@ -72,7 +72,7 @@ pub enum Arity {
 
 /// One declaration of a contract, as listed by `describe`.
 #[derive(Clone, Debug)]
-pub(crate) struct Declared {
+pub(crate) struct PortDeclaration {
     pub(crate) group: Group,
     pub(crate) tag: String,
     pub(crate) arity: Arity,

@@ -69,7 +69,7 @@ pub(crate) struct PlanNode {
     pub(crate) policy: Policy,
     /// Set if the node is also called at settled timestamps without packets.
     pub(crate) bounds: bool,
-    pub(crate) place: Place,
+    pub(crate) place: NodePlace,
     /// Number of calls that may run at once.
     pub(crate) lanes: u16,
     /// Set if packets behind the head of a queue can make the node ready.
@@ -93,7 +93,7 @@ impl PlanNode {
 
 /// The place where a node runs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NodePlace {
     Inline,
     /// On the executor at this position of the plan.
     Executor(u16),

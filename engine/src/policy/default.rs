@@ -9,14 +9,14 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, settle::Settled};
+use super::{InputPolicy, Readiness, settle::SettledTime};
 
 /// Delivers timestamps with at least one packet.
 pub(super) struct Packets;
 
 impl InputPolicy for Packets {
     fn readiness(&self, queues: &[InputQueue]) -> Readiness {
-        Settled::new(false).readiness(queues, 0..queues.len())
+        SettledTime::new(false).readiness(queues, 0..queues.len())
     }
 
     #[inline]
@@ -26,11 +26,11 @@ impl InputPolicy for Packets {
 }
 
 /// Delivers settled timestamps without packets as well.
-pub(super) struct WithBounds(Settled);
+pub(super) struct WithBounds(SettledTime);
 
 impl Default for WithBounds {
     fn default() -> Self {
-        Self(Settled::new(true))
+        Self(SettledTime::new(true))
     }
 }
 

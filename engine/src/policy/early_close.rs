@@ -6,13 +6,13 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, default::fill, settle::Settled};
+use super::{InputPolicy, Readiness, default::fill, settle::SettledTime};
 
-pub(super) struct EarlyClose(Settled);
+pub(super) struct EarlyClose(SettledTime);
 
 impl EarlyClose {
     pub(super) fn new(bounds: bool) -> Self {
-        Self(Settled::new(bounds))
+        Self(SettledTime::new(bounds))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, default::fill, settle::Settled};
+use super::{InputPolicy, Readiness, default::fill, settle::SettledTime};
 
 /// Limits of the queues, in packets.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Truncating {
     sizes: FixedSize,
     /// Packets before this timestamp are dropped, even if they arrive later.
     kept: Timestamp,
-    settled: Settled,
+    settled: SettledTime,
 }
 
 impl Truncating {
@@ -32,7 +32,7 @@ impl Truncating {
         Self {
             sizes,
             kept: Timestamp::UNSET,
-            settled: Settled::new(bounds),
+            settled: SettledTime::new(bounds),
         }
     }
 

@@ -9,14 +9,14 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, Waiting, settle::Settled};
+use super::{InputPolicy, Readiness, Waiting, settle::SettledTime};
 
 pub(super) struct Immediate {
     inputs: Vec<Input>,
 }
 
 struct Input {
-    settled: Settled,
+    settled: SettledTime,
     /// Set once the node has been called after the input was done.
     done_seen: bool,
 }
@@ -24,7 +24,7 @@ struct Input {
 impl Immediate {
     pub(super) fn new(inputs: usize, bounds: bool) -> Self {
         let input = || Input {
-            settled: Settled::new(bounds),
+            settled: SettledTime::new(bounds),
             done_seen: false,
         };
         Self {

@@ -6,9 +6,9 @@ use super::{Readiness, Waiting};
 
 /// Timestamp up to which calls without packets were made. `None` if only packets are delivered.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Settled(Option<Timestamp>);
+pub(super) struct SettledTime(Option<Timestamp>);
 
-impl Settled {
+impl SettledTime {
     pub(super) fn new(bounds: bool) -> Self {
         Self(bounds.then_some(Timestamp::UNSTARTED))
     }

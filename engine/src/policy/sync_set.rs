@@ -10,7 +10,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, Waiting, settle::Settled};
+use super::{InputPolicy, Readiness, Waiting, settle::SettledTime};
 
 pub(super) struct SyncSets {
     sets: Vec<Set>,
@@ -18,7 +18,7 @@ pub(super) struct SyncSets {
 
 struct Set {
     members: Vec<u16>,
-    settled: Settled,
+    settled: SettledTime,
     /// Set once the node has been called after the set was done.
     done_seen: bool,
 }
@@ -36,7 +36,7 @@ impl SyncSets {
             .into_iter()
             .map(|members| Set {
                 members,
-                settled: Settled::new(bounds),
+                settled: SettledTime::new(bounds),
                 done_seen: false,
             })
             .collect();

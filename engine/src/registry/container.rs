@@ -57,7 +57,7 @@ pub struct ContainerRegistration {
 
 impl ContainerRegistration {
     /// Makes the registration of a container.
-    pub const fn of<C: Container>() -> Self {
+    pub const fn new<C: Container>() -> Self {
         Self {
             name: C::NAME,
             option_names: C::OPTION_NAMES,
@@ -70,7 +70,7 @@ impl ContainerRegistration {
                 let declare = |contract: &mut Contract, _: &_| C::contract(contract);
                 Description {
                     policy: None,
-                    ..Description::of::<C::Options>(C::NAME, C::DOC, C::OPTION_NAMES, declare)
+                    ..Description::new::<C::Options>(C::NAME, C::DOC, C::OPTION_NAMES, declare)
                 }
             },
         }
@@ -98,7 +98,7 @@ inventory::collect!(ContainerRegistration);
 macro_rules! register_container {
     ($container:ty) => {
         $crate::registry::inventory::submit! {
-            $crate::registry::container::ContainerRegistration::of::<$container>().in_module(module_path!())
+            $crate::registry::container::ContainerRegistration::new::<$container>().in_module(module_path!())
         }
     };
 }

@@ -46,7 +46,7 @@ pub struct PortDescription {
 
 impl Description {
     /// Makes the description from the contract that `declare` makes for default options.
-    pub(crate) fn of<O: JsonSchema + Default>(
+    pub(crate) fn new<O: JsonSchema + Default>(
         name: &'static str,
         doc: &'static str,
         option_names: &[&str],

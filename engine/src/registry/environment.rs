@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     file_source::{FileSource, Files},
     lanes::Executors,
-    resource::{Amendment, Provided, Resource, ResourceCache, ResourceKey},
+    resource::{Amendment, Resource, ResourceCache, ResourceKey, ResourceOverride},
 };
 
 use super::Registry;
@@ -19,7 +19,7 @@ pub struct Environment {
     pub(crate) files: Arc<dyn FileSource>,
     pub(crate) resources: Arc<ResourceCache>,
     pub(crate) executors: Arc<Executors>,
-    pub(crate) provided: HashMap<String, Provided>,
+    pub(crate) provided: HashMap<String, ResourceOverride>,
     amendments: Vec<Amendment>,
     pub(crate) loading: Loading,
 }
@@ -102,7 +102,8 @@ impl Environment {
         name: impl Into<String>,
         load: impl Fn(Option<&R::Spec>, &dyn FileSource) -> Result<Arc<R>> + Send + Sync + 'static,
     ) -> Self {
-        self.provided.insert(name.into(), Provided::new(load));
+        self.provided
+            .insert(name.into(), ResourceOverride::new(load));
         self
     }
 

@@ -55,11 +55,11 @@ pub struct Registration {
 
 impl Registration {
     /// Makes the registration of a calculator.
-    pub const fn of<C: Calculator>() -> Self {
+    pub const fn new<C: Calculator>() -> Self {
         Self {
             name: C::NAME,
             family: C::NAME,
-            of: TypeInfo::of::<C>(),
+            of: TypeInfo::new::<C>(),
             option_names: C::OPTION_NAMES,
             is_async: false,
             module: "",
@@ -72,17 +72,17 @@ impl Registration {
                 let declare = |contract: &mut Contract, options: &_| {
                     C::contract(contract, options);
                 };
-                Description::of::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
+                Description::new::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
             },
         }
     }
 
     /// Makes the registration of an async calculator.
-    pub const fn of_async<C: AsyncCalculator>() -> Self {
+    pub const fn new_async<C: AsyncCalculator>() -> Self {
         Self {
             name: C::NAME,
             family: C::NAME,
-            of: TypeInfo::of::<C>(),
+            of: TypeInfo::new::<C>(),
             option_names: C::OPTION_NAMES,
             is_async: true,
             module: "",
@@ -95,7 +95,7 @@ impl Registration {
                 let declare = |contract: &mut Contract, options: &_| {
                     C::contract(contract, options);
                 };
-                Description::of::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
+                Description::new::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
             },
         }
     }
@@ -164,12 +164,12 @@ inventory::collect!(Registration);
 macro_rules! register {
     ($calculator:ty) => {
         $crate::registry::inventory::submit! {
-            $crate::registry::Registration::of::<$calculator>().in_module(module_path!())
+            $crate::registry::Registration::new::<$calculator>().in_module(module_path!())
         }
     };
     ($calculator:ty as $name:literal) => {
         $crate::registry::inventory::submit! {
-            $crate::registry::Registration::of::<$calculator>().named($name).in_module(module_path!())
+            $crate::registry::Registration::new::<$calculator>().named($name).in_module(module_path!())
         }
     };
 }
@@ -179,7 +179,7 @@ macro_rules! register {
 macro_rules! register_async {
     ($calculator:ty) => {
         $crate::registry::inventory::submit! {
-            $crate::registry::Registration::of_async::<$calculator>().in_module(module_path!())
+            $crate::registry::Registration::new_async::<$calculator>().in_module(module_path!())
         }
     };
 }
@@ -238,7 +238,7 @@ impl Registry {
     #[must_use]
     pub fn with<C: Calculator>(mut self) -> Self {
         self.calculators
-            .insert(C::NAME, Arc::new(Registration::of::<C>()));
+            .insert(C::NAME, Arc::new(Registration::new::<C>()));
         self
     }
 
@@ -251,7 +251,7 @@ impl Registry {
     #[must_use]
     pub fn with_async<C: AsyncCalculator>(mut self) -> Self {
         self.calculators
-            .insert(C::NAME, Arc::new(Registration::of_async::<C>()));
+            .insert(C::NAME, Arc::new(Registration::new_async::<C>()));
         self
     }
 
@@ -267,7 +267,7 @@ impl Registry {
     #[must_use]
     pub fn with_container<C: Container>(mut self) -> Self {
         self.containers
-            .insert(C::NAME, ContainerRegistration::of::<C>());
+            .insert(C::NAME, ContainerRegistration::new::<C>());
         self
     }
 

@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     calculator::Flow,
-    calculator::erased::{Answer, Instance, Returned},
+    calculator::erased::{Answer, AsyncReturn, Instance},
     emits::{AsyncCall, Description, Emits},
     error::{Error, Result},
     lanes::Lane,
@@ -25,7 +25,7 @@ use crate::{
 use super::{
     guard::{Call, catch, panicked},
     message::Message,
-    shared::Shared,
+    shared::SessionState,
 };
 
 /// Number of calls in progress outside the session's task, over all nodes.
@@ -63,7 +63,7 @@ impl InFlight {
 
 /// Waker of an async call. It asks the session to poll the call's future.
 pub(super) struct PollNode {
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
     node: u16,
     slot: u16,
     /// Set while a message is on its way.
@@ -108,13 +108,13 @@ impl Wake for PollNode {
     }
 }
 
-pub(super) type NodeFuture = Pin<Box<dyn Future<Output = Returned> + Send>>;
+pub(super) type NodeFuture = Pin<Box<dyn Future<Output = AsyncReturn> + Send>>;
 
 /// Calls of one node in progress outside the session's task.
 #[derive(Default)]
 pub(super) struct Away {
     /// Slots for calls, as many as were ever in progress at once.
-    slots: Vec<Slot>,
+    slots: Vec<CallSlot>,
     /// Slots in use, in the order of their calls.
     order: VecDeque<u16>,
     /// Free instances, besides that of the node itself.
@@ -124,14 +124,14 @@ pub(super) struct Away {
 }
 
 /// A slot for one call.
-struct Slot {
+struct CallSlot {
     call: Call,
     began: Instant,
-    work: Work,
+    work: CallWork,
     poll: Option<Arc<PollNode>>,
 }
 
-enum Work {
+enum CallWork {
     /// Taken out by the session for a moment.
     None,
     /// A job with this number on an executor.
@@ -168,10 +168,10 @@ impl Away {
     pub(super) fn begin(&mut self, call: Call, now: Instant) -> u16 {
         let free = (0..self.slots.len() as u16).find(|slot| !self.order.contains(slot));
         let slot = free.unwrap_or_else(|| {
-            self.slots.push(Slot {
+            self.slots.push(CallSlot {
                 call,
                 began: now,
-                work: Work::None,
+                work: CallWork::None,
                 poll: None,
             });
             self.slots.len() as u16 - 1
@@ -192,7 +192,7 @@ impl Away {
     /// wait.
     pub(super) fn async_call(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SessionState>,
         node: u16,
         slot: u16,
     ) -> Arc<PollNode> {
@@ -212,26 +212,26 @@ impl Away {
 
     /// Stores the future of a call in its slot.
     pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
-        self.slots[usize::from(slot)].work = Work::Future(future);
+        self.slots[usize::from(slot)].work = CallWork::Future(future);
     }
 
     /// Stores the number of the job of a call.
     pub(super) fn given(&mut self, slot: u16, job: u64) {
-        self.slots[usize::from(slot)].work = Work::Job(job);
+        self.slots[usize::from(slot)].work = CallWork::Job(job);
     }
 
     /// Returns the job of the earliest call, if it is on an executor.
     pub(super) fn job(&self) -> Option<u64> {
         match self.slots[usize::from(*self.order.front()?)].work {
-            Work::Job(job) => Some(job),
+            CallWork::Job(job) => Some(job),
             _ => None,
         }
     }
 
     /// Describes the wait of the earliest call, if it is a future that has given a description.
     pub(super) fn waits_for(&self) -> Option<String> {
-        let Slot { work, poll, .. } = &self.slots[usize::from(*self.order.front()?)];
-        let Work::Future(_) = work else {
+        let CallSlot { work, poll, .. } = &self.slots[usize::from(*self.order.front()?)];
+        let CallWork::Future(_) = work else {
             return None;
         };
         let description = poll.as_ref()?.description();
@@ -241,9 +241,9 @@ impl Away {
 
     /// Polls the call in a slot. `None` if it is not a future or is pending; an error if it
     /// panicked.
-    pub(super) fn poll(&mut self, slot: u16) -> Option<Result<Returned, Error>> {
-        let Slot { work, poll, .. } = &mut self.slots[usize::from(slot)];
-        let (Work::Future(future), Some(poll)) = (&mut *work, poll) else {
+    pub(super) fn poll(&mut self, slot: u16) -> Option<Result<AsyncReturn, Error>> {
+        let CallSlot { work, poll, .. } = &mut self.slots[usize::from(slot)];
+        let (CallWork::Future(future), Some(poll)) = (&mut *work, poll) else {
             return None;
         };
         // Acquire pairs with the Release in `wake_by_ref`. The flag is cleared before the poll, so
@@ -257,7 +257,7 @@ impl Away {
             Ok(Poll::Pending) => None,
             Ok(Poll::Ready(returned)) => Some(Ok(returned)),
             Err(panic) => {
-                *work = Work::None;
+                *work = CallWork::None;
                 Some(Err(panicked(&*panic)))
             }
         }
@@ -265,7 +265,7 @@ impl Away {
 
     /// Stores the result of a call until earlier calls have ended.
     pub(super) fn finish(&mut self, slot: u16, flow: Answer<Flow>, emits: Emits) {
-        self.slots[usize::from(slot)].work = Work::Done(flow, emits);
+        self.slots[usize::from(slot)].work = CallWork::Done(flow, emits);
     }
 
     /// Takes the result of the earliest call, if it has ended. Results from after the node has
@@ -273,8 +273,8 @@ impl Away {
     pub(super) fn next(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
         loop {
             let slot = &mut self.slots[usize::from(*self.order.front()?)];
-            match std::mem::replace(&mut slot.work, Work::None) {
-                Work::Done(flow, emits) => {
+            match std::mem::replace(&mut slot.work, CallWork::None) {
+                CallWork::Done(flow, emits) => {
                     self.order.pop_front();
                     if !self.stopped || slot.call == Call::Close {
                         return Some((slot.call, flow, emits));

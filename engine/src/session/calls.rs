@@ -7,7 +7,7 @@ use crate::{
     calculator::erased::{Answer, Instance},
     emits::{Emission, Emits},
     error::Result,
-    plan::{Place, PlanNode},
+    plan::{NodePlace, PlanNode},
     policy::Readiness,
     timestamp::Timestamp,
 };
@@ -24,7 +24,10 @@ impl Running {
         }
         let mut close = !state.is_held();
         if !plan.inputs.is_empty() {
-            match state.intake.readiness(self.queues.of(&plan.inputs)) {
+            match state
+                .intake
+                .readiness(self.queues.node_queues(&plan.inputs))
+            {
                 Readiness::Process(_) if !state.has_room() => return false,
                 Readiness::Process(at) => {
                     self.fill(frame, node, at);
@@ -50,7 +53,7 @@ impl Running {
         if !state.has_room() || state.is_away() {
             return false;
         }
-        if state.take_event(self.queues.of(&plan.inputs)) {
+        if state.take_event(self.queues.node_queues(&plan.inputs)) {
             self.call(frame, node, Call::Event);
             return true;
         }
@@ -87,26 +90,28 @@ impl Running {
         let state = &mut self.nodes[node];
         state.set_time(call, free);
         match (state.instance(), plan.place) {
-            (Some(Instance::Sync(_)), Place::Inline) => self.call_here(frame, node, call, free),
+            (Some(Instance::Sync(_)), NodePlace::Inline) => self.call_here(frame, node, call, free),
             (Some(Instance::Async(_)), _) if call == Call::Close => {
                 self.call_here(frame, node, call, free);
             }
             (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
-            (Some(Instance::Sync(instance)), Place::Executor(_))
+            (Some(Instance::Sync(instance)), NodePlace::Executor(_))
                 if matches!(call, Call::Inputs(_))
                     && plan.lanes <= 1
                     && instance.is_light(&state.intake.set) =>
             {
                 self.call_here(frame, node, call, free);
             }
-            (Some(Instance::Sync(_)), Place::Executor(executor)) => {
+            (Some(Instance::Sync(_)), NodePlace::Executor(executor)) => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
             // All instances are in use and another call may start: make another instance.
-            (None, Place::Executor(executor)) if plan.lanes > 1 => {
+            (None, NodePlace::Executor(executor)) if plan.lanes > 1 => {
                 self.offload(frame, node, usize::from(executor), call, free);
             }
-            (None, Place::Inline) if plan.lanes > 1 => self.start_async(frame, node, call, free),
+            (None, NodePlace::Inline) if plan.lanes > 1 => {
+                self.start_async(frame, node, call, free);
+            }
             (None, _) => {}
         }
     }
@@ -184,7 +189,7 @@ impl Running {
                 if !self.nodes[node].has_events()
                     && self.nodes[node]
                         .intake
-                        .is_exhausted(self.queues.of(&plan.inputs), at) => {}
+                        .is_exhausted(self.queues.node_queues(&plan.inputs), at) => {}
             (_, Flow::Continue) => {
                 self.nodes.look_at(node as u16);
                 self.resume(frame, node);

@@ -84,7 +84,10 @@ impl Running {
             }
         })?;
         let lags = node.intake.may_wait_for(input - plan.inputs.start);
-        if node.intake.arrived(self.queues.of_mut(&plan.inputs)) {
+        if node
+            .intake
+            .arrived(self.queues.node_queues_mut(&plan.inputs))
+        {
             plan.inputs
                 .clone()
                 .for_each(|input| self.refresh(frame, input));
@@ -160,7 +163,10 @@ impl Running {
     #[inline]
     pub(super) fn fill(&mut self, frame: Frame<'_>, node: usize, at: Timestamp) {
         let inputs = &frame.plan.nodes[node].inputs;
-        if self.nodes[node].intake.fill(at, self.queues.of_mut(inputs)) {
+        if self.nodes[node]
+            .intake
+            .fill(at, self.queues.node_queues_mut(inputs))
+        {
             self.refresh_full(frame, node);
         }
     }
@@ -173,7 +179,9 @@ impl Running {
         if state.intake.is_on_arrival()
             && state.status() == Status::Open
             && !state.is_away()
-            && state.intake.fill_on_arrival(self.queues.of_mut(inputs))
+            && state
+                .intake
+                .fill_on_arrival(self.queues.node_queues_mut(inputs))
         {
             self.refresh_full(frame, node);
         }

@@ -18,18 +18,18 @@ use crate::{
 };
 
 use super::{
-    mailbox::Pushed, message::Message, output::OutputStream, shared::Shared, summary::Summary,
-    viewer::Viewer, why::Why,
+    mailbox::PushOutcome, message::Message, output::OutputStream, shared::SessionState,
+    summary::Summary, viewer::Viewer, why::Why,
 };
 
 /// The controls of a session. Dropping the handle cancels the session if it has not ended.
 pub struct Handle {
     plan: Arc<Plan>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
 }
 
 impl Handle {
-    pub(super) fn new(plan: Arc<Plan>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, shared: Arc<SessionState>) -> Self {
         Self { plan, shared }
     }
 
@@ -253,11 +253,11 @@ impl Handle {
         let pushed = state.exchange.push(usize::from(input), message, cx);
         drop(state);
         match pushed {
-            Pushed::Yes(wake) => {
+            PushOutcome::Yes(wake) => {
                 drop(Wake(wake));
                 Ok(true)
             }
-            Pushed::Full(message) => {
+            PushOutcome::Full(message) => {
                 if let Message::Packet { packet: back, .. } = message {
                     *packet = Some(back);
                 }

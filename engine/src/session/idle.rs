@@ -115,7 +115,7 @@ impl Running {
         let (plan, state) = (&frame.plan.nodes[node], &self.nodes[node]);
         state.status() == Status::Open
             && !state.has_room()
-            && state.would_run(plan, self.queues.of(&plan.inputs))
+            && state.would_run(plan, self.queues.node_queues(&plan.inputs))
     }
 
     /// Resolves deadlocks of full queues. Such a queue never empties, because its consumer waits
@@ -170,7 +170,7 @@ impl Running {
 
     fn is_waiting(&self, frame: Frame<'_>, node: usize) -> bool {
         let state = &self.nodes[node];
-        let queues = self.queues.of(&frame.plan.nodes[node].inputs);
+        let queues = self.queues.node_queues(&frame.plan.nodes[node].inputs);
         match state.status() {
             Status::Unopened => true,
             Status::Open => matches!(state.intake.readiness(queues), Readiness::Waiting(_)),

@@ -14,7 +14,7 @@ use crate::{calculator::erased::Instance, emits::Emits, timestamp::Timestamp};
 
 use super::{
     guard::{Call, guarded},
-    message::{Message, Returned},
+    message::{Message, NodeReturn},
     running::Running,
     shared::Frame,
 };
@@ -97,7 +97,7 @@ impl Running {
                 let started = Instant::now();
                 let site = frame.site(node);
                 let flow = guarded(site, &mut *instance, &mut set, &mut emits, call);
-                let returned = Returned {
+                let returned = NodeReturn {
                     slot,
                     node: instance,
                     set,
@@ -117,7 +117,7 @@ impl Running {
     }
 
     /// Takes a node back from its executor.
-    pub(super) fn returned(&mut self, frame: Frame<'_>, node: usize, returned: Returned) {
+    pub(super) fn returned(&mut self, frame: Frame<'_>, node: usize, returned: NodeReturn) {
         let now = self.timer.read();
         let (slot, took) = (returned.slot, returned.time);
         self.record_away(node, slot, Some(took));

@@ -42,7 +42,7 @@ impl Running {
     }
 
     fn activity(&self, plan: &Plan, node: &PlanNode, state: &NodeState) -> Activity {
-        let queues = self.queues.of(&node.inputs);
+        let queues = self.queues.node_queues(&node.inputs);
         match state.status() {
             Status::Unopened => Activity::Waiting,
             Status::Closed => Activity::Closed,

@@ -50,7 +50,7 @@ struct Output<P> {
 }
 
 /// The result of pushing a packet to a graph input.
-pub(super) enum Pushed<M> {
+pub(super) enum PushOutcome<M> {
     /// The packet is in the inbox. The caller must wake this waker.
     Yes(Option<Waker>),
     /// There is no room; the packet is returned.
@@ -104,11 +104,16 @@ impl<M, P> Exchange<M, P> {
 
     /// Puts a packet, wrapped in a message, into the inbox. If there is no room and `cx` is given,
     /// its task is woken when there is.
-    pub(super) fn push(&mut self, gate: usize, message: M, cx: Option<&Context<'_>>) -> Pushed<M> {
+    pub(super) fn push(
+        &mut self,
+        gate: usize,
+        message: M,
+        cx: Option<&Context<'_>>,
+    ) -> PushOutcome<M> {
         let state = &mut self.gates[gate];
         if state.staged < state.room {
             state.staged += 1;
-            return Pushed::Yes(self.post(message));
+            return PushOutcome::Yes(self.post(message));
         }
         if let Some(cx) = cx
             && !state
@@ -118,7 +123,7 @@ impl<M, P> Exchange<M, P> {
         {
             state.pushers.push(cx.waker().clone());
         }
-        Pushed::Full(message)
+        PushOutcome::Full(message)
     }
 
     /// Returns `true` if a graph input is closed. The session decides about packets pushed after

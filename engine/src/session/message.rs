@@ -38,7 +38,10 @@ pub(super) enum Message {
     /// The request to poll a call of an async node.
     Poll { node: u16, slot: u16 },
     /// The return of a node from its executor.
-    Returned { node: u16, returned: Box<Returned> },
+    Returned {
+        node: u16,
+        returned: Box<NodeReturn>,
+    },
     /// A query for the session's current wait.
     Why(oneshot::Sender<Why>),
     /// A query for a view of the session.
@@ -55,7 +58,7 @@ pub(super) enum Message {
 }
 
 /// A node back from an executor, with the result of its call.
-pub(super) struct Returned {
+pub(super) struct NodeReturn {
     pub(super) slot: u16,
     pub(super) node: Box<dyn Node>,
     pub(super) set: InputSet,

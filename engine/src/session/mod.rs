@@ -63,7 +63,7 @@ use crate::{
 };
 
 use running::Running;
-use shared::{Frame, Shared, cancelled};
+use shared::{Frame, SessionState, cancelled};
 use sides::SideValues;
 use timeline::Recorder;
 use watch::Watcher;
@@ -76,7 +76,7 @@ use watch::Watcher;
 /// they own.
 pub struct Session {
     plan: Arc<Plan>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
     running: Running,
     /// Resolves at the request's deadline.
     deadline: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -93,7 +93,7 @@ impl Session {
     pub fn new(plan: &Arc<Plan>, run: RunCx, sides: SidePackets) -> Result<(Self, Handle)> {
         let given = SideValues::given(plan, sides)?;
         let deadline = run.deadline.map(|at| run.clock.sleep_until(at));
-        let shared = Arc::new(Shared::new(Arc::new(run), plan));
+        let shared = Arc::new(SessionState::new(Arc::new(run), plan));
         let handle = Handle::new(Arc::clone(plan), Arc::clone(&shared));
         plan.session_opened();
         let session = Self {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    calculator::erased::{Answer, Instance, Returned},
+    calculator::erased::{Answer, AsyncReturn, Instance},
     calculator::{ANY_EVENT, Flow},
     context::{Cx, Site},
     emits::Emits,
@@ -23,7 +23,7 @@ use super::{
     guard::{Call, catch, catch_drop, guarded},
     intake::Intake,
     message,
-    shared::Shared,
+    shared::SessionState,
     summary::Counts,
     timer::Timer,
 };
@@ -315,7 +315,7 @@ impl NodeState {
     /// Returns the handle for the future of the call in a slot.
     pub(super) fn async_call(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<SessionState>,
         node: u16,
         slot: u16,
     ) -> Arc<PollNode> {
@@ -344,7 +344,11 @@ impl NodeState {
     }
 
     /// Polls the call in a slot, and counts the call once it has ended.
-    pub(super) fn poll(&mut self, slot: u16, timer: &mut Timer) -> Option<Result<Returned, Error>> {
+    pub(super) fn poll(
+        &mut self,
+        slot: u16,
+        timer: &mut Timer,
+    ) -> Option<Result<AsyncReturn, Error>> {
         let away = self.away.as_mut()?;
         timer.before(self.runs);
         let polled = away.poll(slot)?;
@@ -355,7 +359,7 @@ impl NodeState {
     }
 
     /// Takes the node back from an executor and counts the call.
-    pub(super) fn returned(&mut self, returned: message::Returned, now: Instant) {
+    pub(super) fn returned(&mut self, returned: message::NodeReturn, now: Instant) {
         self.intake.set = returned.set;
         self.time += returned.time;
         self.since = Some(now);

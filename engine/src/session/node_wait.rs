@@ -2,7 +2,7 @@
 
 use crate::{
     calculator::ANY_EVENT,
-    plan::{Place, Producer, SideSource},
+    plan::{NodePlace, Producer, SideSource},
     policy::{Readiness, Waiting},
     timestamp::Timestamp,
 };
@@ -39,7 +39,7 @@ impl WaitsFor {
 
 /// The question about a node's wait.
 #[derive(Copy, Clone)]
-pub(super) enum Asked {
+pub(super) enum WaitQuery {
     /// The wait of this node alone.
     Itself,
     /// The wait of the packets in its queues, whatever holds the node.
@@ -53,16 +53,16 @@ pub(super) enum Asked {
 
 impl WaitGraph<'_> {
     /// Finds the wait of a node.
-    pub(super) fn find(self, node: usize, asked: Asked) -> WaitsFor {
+    pub(super) fn find(self, node: usize, asked: WaitQuery) -> WaitsFor {
         let state = &self.running.nodes[node];
         match state.status() {
             Status::Unopened => self.unopened(node),
             Status::Open | Status::Busy if state.is_away() => {
                 WaitsFor::root(match self.plan.nodes[node].place {
-                    Place::Inline => Reason::Future {
+                    NodePlace::Inline => Reason::Future {
                         what: state.call_waits_for(),
                     },
-                    Place::Executor(executor) => Reason::Executor {
+                    NodePlace::Executor(executor) => Reason::Executor {
                         runs: self.plan.explain.nodes[node].runs.clone(),
                         before: state
                             .job()
@@ -75,10 +75,10 @@ impl WaitGraph<'_> {
             Status::Open => self.open(node, asked),
             Status::Busy => WaitsFor::root(Reason::Turn),
             Status::Closed => WaitsFor::root(match asked {
-                Asked::Side(side) => Reason::NeverSet {
+                WaitQuery::Side(side) => Reason::NeverSet {
                     side_packet: self.plan.sides[side].name.to_string(),
                 },
-                Asked::Itself | Asked::Packets | Asked::Stream(..) => Reason::End,
+                WaitQuery::Itself | WaitQuery::Packets | WaitQuery::Stream(..) => Reason::End,
             }),
         }
     }
@@ -167,7 +167,7 @@ impl WaitGraph<'_> {
         }
     }
 
-    fn open(self, node: usize, asked: Asked) -> WaitsFor {
+    fn open(self, node: usize, asked: WaitQuery) -> WaitsFor {
         let plan = &self.plan.nodes[node];
         let outside = self.outside(node).map(WaitsFor::root);
         if plan.inputs.is_empty() {
@@ -181,12 +181,12 @@ impl WaitGraph<'_> {
             Readiness::Close | Readiness::Process(_) => return WaitsFor::root(Reason::Turn),
         };
         if let Some(outside) = outside
-            && !matches!(asked, Asked::Packets)
+            && !matches!(asked, WaitQuery::Packets)
         {
             return outside;
         }
         // The consumer waits for timestamps that this node's inputs have passed.
-        if let Asked::Stream(stream, Some(needed)) = asked
+        if let WaitQuery::Stream(stream, Some(needed)) = asked
             && waiting.until > needed
             && !self.follows_inputs(node, stream)
         {
@@ -234,7 +234,7 @@ impl WaitGraph<'_> {
     /// entered it.
     fn forward(self, node: usize) -> Option<Waiting> {
         let inputs = self.plan.nodes[node].inputs.clone();
-        let queues = self.running.queues.of(&inputs);
+        let queues = self.running.queues.node_queues(&inputs);
         let waits = self.running.nodes[node].intake.waits_for(queues);
         let is_inward = |waiting: &Waiting| {
             let input = inputs.start + usize::from(waiting.stream);
@@ -256,13 +256,13 @@ impl WaitGraph<'_> {
         let inputs = &self.plan.nodes[node].inputs;
         self.running.nodes[node]
             .intake
-            .readiness(self.running.queues.of(inputs))
+            .readiness(self.running.queues.node_queues(inputs))
     }
 
     /// Returns `true` if at most full queues keep a node from being called.
     pub(super) fn would_run(self, node: usize) -> bool {
         let plan = &self.plan.nodes[node];
-        self.running.nodes[node].would_run(plan, self.running.queues.of(&plan.inputs))
+        self.running.nodes[node].would_run(plan, self.running.queues.node_queues(&plan.inputs))
     }
 }
 

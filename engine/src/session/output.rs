@@ -12,7 +12,7 @@ use crate::{events::Wake, packet::Packet};
 
 use super::{
     mailbox::{self, Next},
-    shared::Shared,
+    shared::SessionState,
 };
 
 /// The packets of one stream. Ends when the stream is closed or the session has ended.
@@ -20,7 +20,7 @@ use super::{
 /// Its queue is bounded. While it is full, the node that writes it does not run, and so on back to
 /// the source of the packets. After the reader is dropped, the session discards further packets.
 pub struct OutputStream {
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
     index: usize,
 }
 
@@ -30,7 +30,7 @@ impl OutputStream {
     /// slow reader.
     pub const CAPACITY: usize = mailbox::CAPACITY;
 
-    pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
+    pub(super) fn new(shared: Arc<SessionState>, index: usize) -> Self {
         Self { shared, index }
     }
 

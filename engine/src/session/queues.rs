@@ -41,12 +41,12 @@ impl Queues {
 
     /// Returns the queues of one node.
     #[inline]
-    pub(super) fn of(&self, inputs: &Range<usize>) -> &[InputQueue] {
+    pub(super) fn node_queues(&self, inputs: &Range<usize>) -> &[InputQueue] {
         &self.all[inputs.clone()]
     }
 
     #[inline]
-    pub(super) fn of_mut(&mut self, inputs: &Range<usize>) -> &mut [InputQueue] {
+    pub(super) fn node_queues_mut(&mut self, inputs: &Range<usize>) -> &mut [InputQueue] {
         &mut self.all[inputs.clone()]
     }
 

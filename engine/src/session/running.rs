@@ -22,10 +22,10 @@ use super::{
     node::{NodeState, Status},
     nodes::Nodes,
     queues::Queues,
-    shared::{Frame, Shared},
+    shared::{Frame, SessionState},
     sides::SideValues,
     streams::StreamState,
-    summary::{Held, Summary},
+    summary::{HeldPackets, Summary},
     taps::{Observer, Taps},
     timeline::Recorder,
     timer::Timer,
@@ -319,7 +319,7 @@ impl Running {
     }
 
     /// Hands over the remaining packets at the end.
-    pub(super) fn flush(&mut self, shared: &Shared) {
+    pub(super) fn flush(&mut self, shared: &SessionState) {
         let mut wakers = Vec::new();
         let mut state = shared.lock();
         self.taps
@@ -360,11 +360,11 @@ impl Running {
     }
 
     /// Lists the packets left in queues.
-    fn held(&self, plan: &Plan) -> Arc<[Held]> {
+    fn held(&self, plan: &Plan) -> Arc<[HeldPackets]> {
         let inputs = plan.inputs.iter().enumerate();
         let held = inputs.filter_map(|(input, edge)| {
             let queue = &self.queues[input];
-            Some(Held {
+            Some(HeldPackets {
                 first: queue.times().next()?,
                 packets: queue.len(),
                 node: Arc::clone(&plan.nodes[usize::from(edge.node)].name),

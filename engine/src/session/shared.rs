@@ -27,7 +27,7 @@ use super::{mailbox::Exchange, message::Message, summary::Summary};
 #[derive(Copy, Clone)]
 pub(super) struct Frame<'a> {
     pub(super) plan: &'a Arc<Plan>,
-    pub(super) shared: &'a Arc<Shared>,
+    pub(super) shared: &'a Arc<SessionState>,
 }
 
 impl<'a> Frame<'a> {
@@ -58,9 +58,9 @@ pub(super) fn cancelled() -> Error {
 }
 
 /// The part of a session that other threads can reach.
-pub(super) struct Shared {
+pub(super) struct SessionState {
     pub(super) run: Arc<RunCx>,
-    state: Mutex<State>,
+    state: Mutex<MailboxState>,
     /// Node whose call runs in the session's task; [`NOBODY`] if there is none. Observers read it
     /// when the session does not answer.
     inside: AtomicU32,
@@ -69,7 +69,7 @@ pub(super) struct Shared {
 /// Value of `inside` without a running node.
 const NOBODY: u32 = u32::MAX;
 
-pub(super) struct State {
+pub(super) struct MailboxState {
     pub(super) exchange: Exchange<Message, Packet>,
     /// Stream of each output of the exchange.
     pub(super) outputs: SmallVec<[u32; 2]>,
@@ -81,14 +81,14 @@ pub(super) struct State {
     pub(super) outcome_waiters: Vec<Waker>,
 }
 
-impl Shared {
+impl SessionState {
     pub(super) fn new(run: Arc<RunCx>, plan: &Plan) -> Self {
         let room = |port: &GraphPort| {
             let consumers = plan.streams[port.stream as usize].consumers.iter();
             let limits = consumers.map(|&input| plan.inputs[input as usize].limit);
             limits.min().unwrap_or(usize::MAX)
         };
-        let state = State {
+        let state = MailboxState {
             exchange: Exchange::new(plan.graph_inputs.iter().map(room)),
             outputs: SmallVec::new(),
             sides: Vec::new(),
@@ -120,7 +120,7 @@ impl Shared {
         (node != NOBODY).then_some(node as usize)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, MailboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -146,7 +146,7 @@ impl Shared {
     }
 }
 
-impl Host for Arc<Shared> {
+impl Host for Arc<SessionState> {
     fn run(&self) -> &Arc<RunCx> {
         &self.run
     }
@@ -160,7 +160,7 @@ impl Host for Arc<Shared> {
 /// A node that is held open.
 struct HeldNode {
     node: u16,
-    session: Arc<Shared>,
+    session: Arc<SessionState>,
 }
 
 impl Held for HeldNode {
@@ -181,7 +181,7 @@ impl Drop for HeldNode {
     }
 }
 
-impl State {
+impl MailboxState {
     /// Fails if the session has ended, with the error that ended it.
     pub(super) fn ended(&self) -> Result<()> {
         match &self.outcome {

@@ -13,14 +13,14 @@ pub struct Summary {
     pub(super) plan: Arc<Plan>,
     pub(super) counts: Arc<[Counts]>,
     /// Packets left in queues at the end.
-    pub(super) held: Arc<[Held]>,
+    pub(super) held: Arc<[HeldPackets]>,
     /// Duration from the first poll to the end.
     pub elapsed: Duration,
 }
 
 /// Packets that waited for a node.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldPackets {
     pub(super) node: Arc<str>,
     pub(super) stream: Arc<str>,
     pub(super) packets: usize,

@@ -54,7 +54,7 @@ pub enum Happening {
 }
 
 /// A callback with the timeline and the error that ended the session, if any.
-pub(super) type Done = Box<dyn FnOnce(Timeline, Option<&Error>) + Send>;
+pub(super) type DoneCallback = Box<dyn FnOnce(Timeline, Option<&Error>) + Send>;
 
 /// Keeps the last events of a session.
 pub(super) struct Recorder {
@@ -63,11 +63,11 @@ pub(super) struct Recorder {
     /// Maximum number of events that are kept.
     most: usize,
     dropped: u64,
-    done: Done,
+    done: DoneCallback,
 }
 
 impl Recorder {
-    pub(super) fn new(most: usize, done: Done) -> Self {
+    pub(super) fn new(most: usize, done: DoneCallback) -> Self {
         Self {
             began: Instant::now(),
             events: VecDeque::new(),

@@ -12,7 +12,8 @@ use crate::{
 };
 
 use super::{
-    message::Message, shared::Shared, timeline::Timeline, view::View, watch::Watcher, why::Why,
+    message::Message, shared::SessionState, timeline::Timeline, view::View, watch::Watcher,
+    why::Why,
 };
 
 /// An observer of a session. Unlike with a [`Handle`](super::Handle), dropping it does not cancel
@@ -23,11 +24,11 @@ use super::{
 #[derive(Clone)]
 pub struct Viewer {
     plan: Arc<Plan>,
-    shared: Arc<Shared>,
+    shared: Arc<SessionState>,
 }
 
 impl Viewer {
-    pub(super) fn new(plan: &Arc<Plan>, shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(plan: &Arc<Plan>, shared: &Arc<SessionState>) -> Self {
         Self {
             plan: Arc::clone(plan),
             shared: Arc::clone(shared),

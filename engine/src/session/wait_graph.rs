@@ -6,7 +6,7 @@ use crate::{input::InputQueue, plan::Plan, timestamp::Timestamp};
 
 use super::{
     node::Status,
-    node_wait::Asked,
+    node_wait::WaitQuery,
     running::Running,
     why::{OpenInput, Reason, Wait, Why},
 };
@@ -49,7 +49,7 @@ impl WaitGraph<'_> {
     fn nodes(self) -> Vec<Wait> {
         let open = (0..self.plan.nodes.len())
             .filter(|&node| self.running.nodes[node].status() != Status::Closed);
-        open.map(|node| self.wait(node, self.find(node, Asked::Itself).reason))
+        open.map(|node| self.wait(node, self.find(node, WaitQuery::Itself).reason))
             .collect()
     }
 
@@ -61,19 +61,19 @@ impl WaitGraph<'_> {
         // contains its node.
         let mut starts = Vec::new();
         for node in all.clone().filter(|&node| self.is_held_up(node)) {
-            starts.push((node, Asked::Itself));
+            starts.push((node, WaitQuery::Itself));
             if self.first(node).is_some() && self.outside(node).is_some() {
-                starts.push((node, Asked::Packets));
+                starts.push((node, WaitQuery::Packets));
             }
         }
         starts.extend(
             all.filter(|&node| self.is_away(node))
-                .map(|node| (node, Asked::Itself)),
+                .map(|node| (node, WaitQuery::Itself)),
         );
         for (start, asked) in starts {
             let name = self.name(start);
             let mut seen = chains.iter().flatten();
-            if matches!(asked, Asked::Itself)
+            if matches!(asked, WaitQuery::Itself)
                 && self.is_away(start)
                 && seen.any(|wait| wait.node == name)
             {
@@ -104,7 +104,7 @@ impl WaitGraph<'_> {
         state.is_away() || (state.status() == Status::Open && state.is_held())
     }
 
-    fn chain(self, start: usize, mut asked: Asked) -> Vec<Wait> {
+    fn chain(self, start: usize, mut asked: WaitQuery) -> Vec<Wait> {
         let mut chain = Vec::new();
         let mut path: Vec<(usize, Option<usize>)> = Vec::new();
         let mut node = start;
@@ -129,13 +129,13 @@ impl WaitGraph<'_> {
                     // A node without packets of its own passes on the timestamp that the node
                     // before it needs.
                     let passed_on = match asked {
-                        Asked::Stream(_, needed) => needed,
-                        Asked::Itself | Asked::Packets | Asked::Side(_) => None,
+                        WaitQuery::Stream(_, needed) => needed,
+                        WaitQuery::Itself | WaitQuery::Packets | WaitQuery::Side(_) => None,
                     };
-                    Asked::Stream(stream, self.first(node).or(passed_on))
+                    WaitQuery::Stream(stream, self.first(node).or(passed_on))
                 }
-                (None, Some(side)) => Asked::Side(side),
-                (None, None) => Asked::Itself,
+                (None, Some(side)) => WaitQuery::Side(side),
+                (None, None) => WaitQuery::Itself,
             };
             node = next;
         }
@@ -155,7 +155,10 @@ impl WaitGraph<'_> {
     fn wait(self, node: usize, reason: Reason) -> Wait {
         let state = &self.running.nodes[node];
         let since: Option<Duration> = state.since().map(|since| since.elapsed());
-        let queues = self.running.queues.of(&self.plan.nodes[node].inputs);
+        let queues = self
+            .running
+            .queues
+            .node_queues(&self.plan.nodes[node].inputs);
         Wait {
             node: self.name(node),
             packets: queues.iter().map(InputQueue::len).sum(),
@@ -175,7 +178,10 @@ impl WaitGraph<'_> {
 
     /// Returns the timestamp of the first packet in a node's queues.
     pub(super) fn first(self, node: usize) -> Option<Timestamp> {
-        let queues = self.running.queues.of(&self.plan.nodes[node].inputs);
+        let queues = self
+            .running
+            .queues
+            .node_queues(&self.plan.nodes[node].inputs);
         let first = |queue: &InputQueue| queue.times().next();
         queues.iter().filter_map(first).min()
     }

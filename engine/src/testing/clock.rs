@@ -12,17 +12,17 @@ use crate::run::Clock;
 
 /// A clock that moves only when `advance` is called. Clones share the time.
 #[derive(Clone, Debug)]
-pub struct VirtualClock(Arc<Mutex<State>>);
+pub struct VirtualClock(Arc<Mutex<ClockState>>);
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     now: Instant,
     sleepers: Vec<(Instant, Waker)>,
 }
 
 impl Default for VirtualClock {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Mutex::new(ClockState {
             now: Instant::now(),
             sleepers: Vec::new(),
         })))
@@ -45,7 +45,7 @@ impl VirtualClock {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, ClockState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

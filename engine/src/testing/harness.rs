@@ -36,12 +36,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Packets and bounds of one stream since the last look.
 #[derive(Default)]
-struct Seen {
+struct StreamRecord {
     packets: Vec<Packet>,
     bounds: Vec<Timestamp>,
 }
 
-type Streams = Arc<Mutex<BTreeMap<String, Seen>>>;
+type Streams = Arc<Mutex<BTreeMap<String, StreamRecord>>>;
 
 /// Runs one session by hand. If a text declares no graph inputs and outputs, its unconnected
 /// streams become these, so a single node is a graph.
@@ -78,13 +78,13 @@ impl Wake for Woken {
 impl Harness {
     /// Makes a harness for a graph whose nodes use one calculator.
     #[track_caller]
-    pub fn of<C: Calculator>(text: &str) -> Self {
+    pub fn for_calculator<C: Calculator>(text: &str) -> Self {
         Self::new(text, Environment::new(Registry::new().with::<C>()))
     }
 
     /// Makes a harness for a graph whose nodes use one async calculator.
     #[track_caller]
-    pub fn of_async<C: AsyncCalculator>(text: &str) -> Self {
+    pub fn for_async_calculator<C: AsyncCalculator>(text: &str) -> Self {
         Self::new(text, Environment::new(Registry::new().with_async::<C>()))
     }
 
@@ -376,7 +376,7 @@ impl Harness {
     }
 
     #[track_caller]
-    fn seen<T>(&self, stream: &str, look: impl FnOnce(&mut Seen) -> T) -> T {
+    fn seen<T>(&self, stream: &str, look: impl FnOnce(&mut StreamRecord) -> T) -> T {
         assert!(
             self.plan.stream(stream).is_some(),
             "the graph has no stream `{stream}`"

@@ -22,7 +22,7 @@
 //!     }
 //! }
 //!
-//! Harness::of::<Double>(r#"node { calculator: "DoubleCalculator" input_stream: "in" output_stream: "out" }"#)
+//! Harness::for_calculator::<Double>(r#"node { calculator: "DoubleCalculator" input_stream: "in" output_stream: "out" }"#)
 //!     .push("in", 1, 21_i64)
 //!     .close("in")
 //!     .expect("out", [(1, 42_i64)]);

@@ -25,7 +25,7 @@ impl Calculator for Everything {
 
     fn contract(c: &mut Contract, _: &nodes::CountOptions) -> Self::Ports {
         c.offset(Offset::By(3));
-        c.one_of("EITHER", &[TypeInfo::of::<i32>(), TypeInfo::of::<i64>()]);
+        c.one_of("EITHER", &[TypeInfo::new::<i32>(), TypeInfo::new::<i64>()]);
         let any = c.any("ANY");
         (
             c.optional("TEXT"),
@@ -129,11 +129,11 @@ fn names_are_looked_up_from_the_inside_out() {
 #[test]
 fn type_names_are_for_people() {
     assert_eq!(
-        TypeInfo::of::<Vec<Option<String>>>().name(),
+        TypeInfo::new::<Vec<Option<String>>>().name(),
         "Vec<Option<String>>"
     );
     assert_eq!(
-        TypeInfo::of::<(u8, std::sync::Arc<[f32]>)>().name(),
+        TypeInfo::new::<(u8, std::sync::Arc<[f32]>)>().name(),
         "(u8, Arc<[f32]>)"
     );
 }

@@ -161,10 +161,10 @@ impl Drop for Brittle {
 #[test]
 fn a_panic_while_a_node_is_dropped_stays_inside() {
     let text = r#"node { calculator: "BrittleCalculator" input_stream: "in" }"#;
-    let mut closed = Harness::of::<Brittle>(text);
+    let mut closed = Harness::for_calculator::<Brittle>(text);
     closed.push("in", 1, 1_i64).close("in");
     assert_eq!(closed.error().node.as_deref(), Some("BrittleCalculator"));
-    let mut dropped = Harness::of::<Brittle>(text);
+    let mut dropped = Harness::for_calculator::<Brittle>(text);
     dropped.push("in", 1, 1_i64).drop_session();
     assert_eq!(dropped.plan().open_sessions(), 0);
 }

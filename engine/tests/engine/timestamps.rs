@@ -255,7 +255,7 @@ fn calls_know_their_time() {
         ["open Unstarted", "process 5", "process 8", "close Done"]
     );
     let text = r#"node { calculator: "ShiftCalculator" output_stream: "out" output_stream: "CALLS:calls" }"#;
-    let mut source = Harness::of::<Shift>(text);
+    let mut source = Harness::for_calculator::<Shift>(text);
     source.start();
     assert_eq!(
         calls(&mut source),

@@ -169,7 +169,7 @@ typed!(Anything, "AnythingCalculator", |c| c
 typed!(TakesText, "TakesTextCalculator", |c| c.input::<String>(""));
 typed!(TakesNumber, "TakesNumberCalculator", |c| c.input::<i64>(""));
 typed!(TakesEither, "TakesEitherCalculator", |c| {
-    c.one_of("", &[TypeInfo::of::<i64>(), TypeInfo::of::<String>()])
+    c.one_of("", &[TypeInfo::new::<i64>(), TypeInfo::new::<String>()])
 });
 typed!(Same, "SameCalculator", |c| {
     let input = c.input::<dyn Payload>("");

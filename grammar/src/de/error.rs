@@ -8,7 +8,7 @@ use serde::de::{Expected, Unexpected};
 use crate::ast::{Field, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
-use crate::scalar::{Mismatch, Wanted};
+use crate::scalar::{Mismatch, WantedType};
 use crate::span::Span;
 use crate::suggest;
 
@@ -47,7 +47,7 @@ pub(super) enum Problem {
 }
 
 impl<'t> Error<'t> {
-    pub(super) fn of(problem: Problem, field: &'t Field, value: &'t Value) -> Self {
+    pub(super) fn new(problem: Problem, field: &'t Field, value: &'t Value) -> Self {
         Self {
             problem,
             culprit: Some((field, value)),
@@ -129,7 +129,7 @@ impl Problem {
             Self::Mismatch(mismatch) => return mismatch.diagnose(culprit?.1, what),
             Self::Unexpected { expected } => match culprit {
                 Some((_, value)) => {
-                    return Mismatch::Type(Wanted::Other(expected)).diagnose(value, what);
+                    return Mismatch::Type(WantedType::Other(expected)).diagnose(value, what);
                 }
                 None => Diagnostic::error(
                     &fields::WRONG_TYPE,

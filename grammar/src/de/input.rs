@@ -10,7 +10,7 @@ use crate::ast::{Field, Literal, Number, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
 use crate::graph::table;
-use crate::scalar::{self, Mismatch, Wanted};
+use crate::scalar::{self, Mismatch, WantedType};
 
 /// The contents of a field.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl<'t, 'c> Input<'t, 'c> {
             Kind::Fields(occurrences) => match occurrences.as_slice() {
                 [first, second, ..] => {
                     let diagnostic = Box::new(table::duplicate(second, first.name.span));
-                    Err(Error::of(
+                    Err(Error::new(
                         Problem::Diagnosed(diagnostic),
                         second,
                         &second.value,
@@ -77,7 +77,7 @@ impl<'t, 'c> Input<'t, 'c> {
         read: impl FnOnce(&'t Value) -> Result<T, Mismatch>,
     ) -> Result<T, Error<'t>> {
         let (field, value) = self.one()?;
-        read(value).map_err(|mismatch| Error::of(Problem::Mismatch(mismatch), field, value))
+        read(value).map_err(|mismatch| Error::new(Problem::Mismatch(mismatch), field, value))
     }
 
     fn with_body<V>(
@@ -148,8 +148,8 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
                     visitor.visit_borrowed_str(name)
                 }
             }
-            ValueKind::List(_) => Err(Error::of(Problem::Mismatch(Mismatch::List), field, value)),
-            ValueKind::Invalid => Err(Error::of(Problem::Reported, field, value)),
+            ValueKind::List(_) => Err(Error::new(Problem::Mismatch(Mismatch::List), field, value)),
+            ValueKind::Invalid => Err(Error::new(Problem::Reported, field, value)),
         }
     }
 
@@ -223,7 +223,9 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
             let Ok(message) = scalar::message(value) else {
                 return self.with_body(|body| body.deserialize_any(visitor));
             };
-            match map_entry(self.cx, message).map_err(|problem| Error::of(problem, field, value))? {
+            match map_entry(self.cx, message)
+                .map_err(|problem| Error::new(problem, field, value))?
+            {
                 Entry::Of(key, value) => pairs.push((Key::Value(key), vec![value])),
                 Entry::Aside => {}
                 Entry::Map => return self.with_body(|body| body.deserialize_any(visitor)),
@@ -267,7 +269,7 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
             ValueKind::List(_) => Err(Problem::Mismatch(Mismatch::List)),
             _ => Err(no_variant(value, variants)),
         };
-        let variant = variant.map_err(|problem| Error::of(problem, field, value))?;
+        let variant = variant.map_err(|problem| Error::new(problem, field, value))?;
         visitor
             .visit_enum(variant)
             .map_err(|error| error.within(field, value))
@@ -299,7 +301,7 @@ fn no_variant(value: &Value, variants: &[&str]) -> Problem {
             .label(format!("expected {expected}"))
             .fix(format!("remove the quotes: `{text}`"), value.span, text),
         )),
-        None => Problem::Mismatch(Mismatch::Type(Wanted::Other(expected))),
+        None => Problem::Mismatch(Mismatch::Type(WantedType::Other(expected))),
     }
 }
 
@@ -357,24 +359,24 @@ enum Variant<'t, 'c> {
 
 impl<'t, 'c> EnumAccess<'t> for Variant<'t, 'c> {
     type Error = Error<'t>;
-    type Variant = Content<'t, 'c>;
+    type Variant = VariantContent<'t, 'c>;
 
     fn variant_seed<S: DeserializeSeed<'t>>(
         self,
         seed: S,
-    ) -> Result<(S::Value, Content<'t, 'c>), Error<'t>> {
+    ) -> Result<(S::Value, VariantContent<'t, 'c>), Error<'t>> {
         let word = |name| BorrowedStrDeserializer::<Error<'t>>::new(name);
         Ok(match self {
-            Self::Name(name) => (seed.deserialize(word(name))?, Content(None)),
+            Self::Name(name) => (seed.deserialize(word(name))?, VariantContent(None)),
             Self::Index(index) => {
                 let index = U64Deserializer::<Error<'t>>::new(index);
-                (seed.deserialize(index)?, Content(None))
+                (seed.deserialize(index)?, VariantContent(None))
             }
             Self::Field(cx, field) => {
                 let content = Input::fields(cx, vec![field]);
                 (
                     seed.deserialize(word(field.name.as_str()))?,
-                    Content(Some(content)),
+                    VariantContent(Some(content)),
                 )
             }
         })
@@ -382,9 +384,9 @@ impl<'t, 'c> EnumAccess<'t> for Variant<'t, 'c> {
 }
 
 /// The contents of an enum's value.
-struct Content<'t, 'c>(Option<Input<'t, 'c>>);
+struct VariantContent<'t, 'c>(Option<Input<'t, 'c>>);
 
-impl<'t, 'c> Content<'t, 'c> {
+impl<'t, 'c> VariantContent<'t, 'c> {
     fn input(self) -> Result<Input<'t, 'c>, Error<'t>> {
         let expected = "a message with exactly one field".to_owned();
         self.0
@@ -392,7 +394,7 @@ impl<'t, 'c> Content<'t, 'c> {
     }
 }
 
-impl<'t> VariantAccess<'t> for Content<'t, '_> {
+impl<'t> VariantAccess<'t> for VariantContent<'t, '_> {
     type Error = Error<'t>;
 
     fn unit_variant(self) -> Result<(), Error<'t>> {

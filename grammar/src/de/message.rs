@@ -185,14 +185,14 @@ impl<'t> SeqAccess<'t> for Parts<'t, '_, '_> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Error<'t>> {
-        seed.deserialize(Part(self)).map(Some)
+        seed.deserialize(TuplePart(self)).map(Some)
     }
 }
 
 /// One struct of a tuple.
-struct Part<'p, 't, 'c, 'k>(&'p mut Parts<'t, 'c, 'k>);
+struct TuplePart<'p, 't, 'c, 'k>(&'p mut Parts<'t, 'c, 'k>);
 
-impl<'t> serde::Deserializer<'t> for Part<'_, 't, '_, '_> {
+impl<'t> serde::Deserializer<'t> for TuplePart<'_, 't, '_, '_> {
     type Error = Error<'t>;
 
     fn deserialize_any<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {

@@ -27,7 +27,7 @@ pub(super) struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    pub(super) fn of_file(source: Option<&'a Source>, comments: &'a [Span]) -> Self {
+    pub(super) fn for_file(source: Option<&'a Source>, comments: &'a [Span]) -> Self {
         Self {
             source,
             comments,
@@ -38,8 +38,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    pub(super) fn of_values() -> Self {
-        Self::of_file(None, &[])
+    pub(super) fn for_values() -> Self {
+        Self::for_file(None, &[])
     }
 
     pub(super) fn print(mut self, root: &Message) -> String {

@@ -25,7 +25,7 @@ use crate::ast;
 use crate::codes::fields;
 use crate::diag::Diagnostic;
 use crate::span::{FileId, Span, Spanned};
-pub use table::Refused;
+pub use table::RefusedFields;
 use table::{Lowering, Table, message};
 
 message! {

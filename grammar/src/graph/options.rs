@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::table::{Lowering, Read, Slot, message_of, unknown};
+use super::table::{FieldSlot, Lowering, Read, message_of, unknown};
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;

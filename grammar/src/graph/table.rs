@@ -60,7 +60,7 @@ pub(crate) trait Read: Sized {
 
 /// The outcome of reading one occurrence of a field.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum ReadOutcome {
     /// All values were read completely.
     Whole,
     /// All values were read, but a part of one was refused.
@@ -70,19 +70,19 @@ pub(crate) enum Taken {
 }
 
 /// A field of a struct, singular or repeated.
-pub(crate) trait Slot {
+pub(crate) trait FieldSlot {
     /// Reads the values of one occurrence.
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken;
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome;
 
     /// Appends the values as fields of that name.
     fn put(&self, name: &str, fields: &mut Vec<Field>);
 }
 
-fn taken<'a, T: Read + 'a>(all: bool, mut values: impl Iterator<Item = &'a T>) -> Taken {
+fn taken<'a, T: Read + 'a>(all: bool, mut values: impl Iterator<Item = &'a T>) -> ReadOutcome {
     match (all, values.all(T::is_whole)) {
-        (true, true) => Taken::Whole,
-        (true, false) => Taken::Partly,
-        (false, _) => Taken::Refused,
+        (true, true) => ReadOutcome::Whole,
+        (true, false) => ReadOutcome::Partly,
+        (false, _) => ReadOutcome::Refused,
     }
 }
 
@@ -95,11 +95,11 @@ fn put<'a, T: Read + 'a>(
     fields.extend(values.into_iter().map(field));
 }
 
-impl<T: Read> Slot for Option<T> {
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken {
+impl<T: Read> FieldSlot for Option<T> {
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome {
         if let Some(first) = self {
             cx.report(duplicate(field, first.place()));
-            return Taken::Refused;
+            return ReadOutcome::Refused;
         }
         *self = T::read(&field.value, field, cx);
         taken(self.is_some(), self.iter())
@@ -110,8 +110,8 @@ impl<T: Read> Slot for Option<T> {
     }
 }
 
-impl<T: Read> Slot for Vec<T> {
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> Taken {
+impl<T: Read> FieldSlot for Vec<T> {
+    fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome {
         let values = match &field.value.value {
             ValueKind::List(values) => values.as_slice(),
             _ => std::slice::from_ref(&field.value),
@@ -194,17 +194,17 @@ pub(crate) trait Table: Default {
     const DEPRECATED: &'static [(&'static str, &'static str)];
 
     /// Returns the name and the slot of a field.
-    fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn Slot)>;
+    fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn FieldSlot)>;
     /// Checks the message as a whole, after all fields have been read.
     fn finish(&mut self, cx: &mut Lowering);
     /// Sets the locations of the message and its refused fields.
-    fn set_place(&mut self, span: Span, head: Span, refused: Refused);
+    fn set_place(&mut self, span: Span, head: Span, refused: RefusedFields);
 }
 
 /// The fields of a message that were refused and reported. A field that seems to be missing may be
 /// among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedFields {
     fields: Vec<&'static str>,
     /// Set if a refused part may have been any field.
     any: bool,
@@ -212,7 +212,7 @@ pub struct Refused {
     inside: bool,
 }
 
-impl Refused {
+impl RefusedFields {
     /// Returns `true` if a refused part may have been a value of this field.
     pub fn may_be(&self, field: &str) -> bool {
         self.any || self.fields.contains(&field)
@@ -238,9 +238,9 @@ impl Refused {
 /// Lowers the fields of `message`. `head` is the location of diagnostics about the whole message.
 pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) -> T {
     let mut lowered = T::default();
-    let mut refused = Refused {
+    let mut refused = RefusedFields {
         any: message.incomplete,
-        ..Refused::default()
+        ..RefusedFields::default()
     };
     for field in &message.fields {
         let name = field.name.as_str();
@@ -254,9 +254,9 @@ pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) 
             continue;
         };
         match slot.take(field, cx) {
-            Taken::Whole => {}
-            Taken::Partly => refused.inside = true,
-            Taken::Refused => refused.field(known),
+            ReadOutcome::Whole => {}
+            ReadOutcome::Partly => refused.inside = true,
+            ReadOutcome::Refused => refused.field(known),
         }
         if let Some((_, instead)) = T::DEPRECATED
             .iter()
@@ -293,7 +293,7 @@ macro_rules! message {
             pub head: $crate::span::Span,
             /// Parts that were refused and reported. A field that seems to be missing may be among
             /// them.
-            pub refused: $crate::graph::Refused,
+            pub refused: $crate::graph::RefusedFields,
         }
 
         impl Default for $message {
@@ -312,7 +312,7 @@ macro_rules! message {
             /// schema, as [`print`](crate::fmt::print) writes it.
             pub fn to_message(&self) -> $crate::ast::Message {
                 let mut message = $crate::ast::Message::empty();
-                $( $crate::graph::table::Slot::put(&self.$field, $field_name, &mut message.fields); )*
+                $( $crate::graph::table::FieldSlot::put(&self.$field, $field_name, &mut message.fields); )*
                 message
             }
         }
@@ -322,7 +322,7 @@ macro_rules! message {
             const FIELDS: &'static [&'static str] = &[$($field_name),*];
             const DEPRECATED: &'static [(&'static str, &'static str)] = &[$($(($field_name, $instead),)?)*];
 
-            fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn $crate::graph::table::Slot)> {
+            fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn $crate::graph::table::FieldSlot)> {
                 match name {
                     $( $field_name => Some(($field_name, &mut self.$field)), )*
                     _ => None,
@@ -334,7 +334,7 @@ macro_rules! message {
                 $( $finish(self, cx); )?
             }
 
-            fn set_place(&mut self, span: $crate::span::Span, head: $crate::span::Span, refused: $crate::graph::Refused) {
+            fn set_place(&mut self, span: $crate::span::Span, head: $crate::span::Span, refused: $crate::graph::RefusedFields) {
                 (self.span, self.head, self.refused) = (span, head, refused);
             }
         }

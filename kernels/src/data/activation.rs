@@ -97,7 +97,7 @@ impl Layout {
 
     /// Quantizes one row.
     pub(crate) fn quantize(self, source: &[f32], row: &mut [u8]) {
-        self.quantize_blocks(source, row, Integers::of);
+        self.quantize_blocks(source, row, Integers::quantize);
     }
 
     /// Quantizes one row, each block by a function.
@@ -148,7 +148,7 @@ pub(crate) struct Integers {
 }
 
 impl Integers {
-    fn of(source: &[f32; BLOCK]) -> Self {
+    fn quantize(source: &[f32; BLOCK]) -> Self {
         let largest = source
             .iter()
             .fold(0f32, |largest, value| largest.max(value.abs()));

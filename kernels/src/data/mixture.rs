@@ -74,12 +74,12 @@ pub struct Plan {
     routes: Vec<Route>,
     /// Where the routes of each expert end, and of those before it.
     ends: Vec<usize>,
-    parts: Vec<Part>,
+    parts: Vec<ExpertPart>,
 }
 
 /// Some of an expert's panels times all activations that are routed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct ExpertPart {
     pub(crate) expert: usize,
     pub(crate) panels: Range<usize>,
     routes: Range<usize>,
@@ -110,11 +110,13 @@ impl Plan {
         let panels = rows.div_ceil(ROWS);
         let weight =
             |routes: &Range<usize>| routes.len().max(FEW) * usize::from(!routes.is_empty());
-        let total: usize = (0..experts).map(|expert| weight(&self.of(expert))).sum();
+        let total: usize = (0..experts)
+            .map(|expert| weight(&self.expert_routes(expert)))
+            .sum();
         let wanted = threads.max(1) * PARTS_PER_THREAD;
         self.parts.clear();
         for expert in 0..experts {
-            let routes = self.of(expert);
+            let routes = self.expert_routes(expert);
             if routes.is_empty() {
                 continue;
             }
@@ -125,7 +127,7 @@ impl Plan {
             };
             let share = (wanted * weight(&routes)).div_ceil(total);
             let strips = share.min(panels / least).max(1);
-            self.parts.extend((0..strips).map(|strip| Part {
+            self.parts.extend((0..strips).map(|strip| ExpertPart {
                 expert,
                 panels: panels * strip / strips..panels * (strip + 1) / strips,
                 routes: routes.clone(),
@@ -142,13 +144,13 @@ impl Plan {
     }
 
     /// A part, and the routes that it computes.
-    pub(crate) fn part(&self, number: usize) -> (&Part, &[Route]) {
+    pub(crate) fn part(&self, number: usize) -> (&ExpertPart, &[Route]) {
         let part = &self.parts[number];
         (part, &self.routes[part.routes.clone()])
     }
 
     /// The routes of an expert.
-    fn of(&self, expert: usize) -> Range<usize> {
+    fn expert_routes(&self, expert: usize) -> Range<usize> {
         let first = expert.checked_sub(1).map_or(0, |before| self.ends[before]);
         first..self.ends[expert]
     }

@@ -203,7 +203,7 @@ fn six_bits(packed: &[u8]) -> ([u8; 8], [u8; 8]) {
 }
 
 /// One row's weights of a block of columns.
-pub(crate) struct Unpacked {
+pub(crate) struct UnpackedRow {
     pub(crate) weights: [i32; BLOCK],
     /// The scales of the first and of the second half, where they have their own.
     pub(crate) scale: f32,
@@ -214,14 +214,14 @@ pub(crate) struct Unpacked {
 }
 
 /// The weights of a row in block `block` of a unit.
-pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> Unpacked {
+pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> UnpackedRow {
     let byte = |group: usize, column: usize| unit[group * GROUP + lane * 4 + column % 4];
     let at = |start: usize, width: usize, number: usize| {
         &unit[start + number * width * ROWS + lane * width..][..width]
     };
     let weights = |weight: &dyn Fn(usize) -> i32| std::array::from_fn(weight);
     let nibble = |byte: u8, high: bool| i32::from(if high { byte >> 4 } else { byte & 15 });
-    let plain = |weights, scale| Unpacked {
+    let plain = |weights, scale| UnpackedRow {
         weights,
         scale,
         second: None,
@@ -256,7 +256,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
             weights(&|column| five_bits(column) - 16),
             half::read(at(5 * GROUP, 2, 0)),
         ),
-        Format::Q5_1 => Unpacked {
+        Format::Q5_1 => UnpackedRow {
             weights: weights(&five_bits),
             scale: half::read(at(5 * GROUP, 2, 0)),
             second: None,
@@ -267,7 +267,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
             let of_half = |half: usize| at(16 * GROUP, 1, 2 * block + half)[0];
             let factor = |number| half::read(at(16 * GROUP + 16 * ROWS, 2, number));
             let minimum = |half: usize| factor(1) * f32::from(of_half(half) >> 4);
-            Unpacked {
+            UnpackedRow {
                 // The integer scale of a half is multiplied in.
                 weights: weights(&|column| {
                     let byte = byte(block / 4 * GROUPS + column / 4, column);
@@ -285,7 +285,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
                 half::read(at(24 * GROUP + 16 * ROWS, 2, 0))
                     * f32::from(at(24 * GROUP, 1, 2 * block + half)[0].cast_signed())
             };
-            Unpacked {
+            UnpackedRow {
                 weights: weights(&|column| {
                     let high = byte(column / 4, column) >> block & 1;
                     let low = byte((1 + block / 4) * GROUPS + column / 4, column);
@@ -304,7 +304,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
             };
             let factors = unit_bytes(format) - 20 * ROWS;
             let factor = |number| half::read(at(factors + 16 * ROWS, 2, number));
-            Unpacked {
+            UnpackedRow {
                 weights: weights(&|column| {
                     nibble(
                         byte(block / 2 * GROUPS + column / 4, column),
@@ -323,7 +323,7 @@ pub(crate) fn unpack(format: Format, unit: &[u8], block: usize, lane: usize) -> 
                 half::read(at(48 * GROUP + 16 * ROWS, 2, 0))
                     * f32::from(at(48 * GROUP, 1, 2 * block + half)[0].cast_signed())
             };
-            Unpacked {
+            UnpackedRow {
                 weights: weights(&|column| {
                     let low = byte((side * 2 + within % 2) * GROUPS + column / 4, column);
                     let high = byte(32 + side * GROUPS + column / 4, column) >> (2 * within) & 3;

@@ -86,12 +86,12 @@ struct Tiles {
 
 /// Tiles as the kernels want them; dropping it brings back the shapes from before, which may be
 /// somebody else's.
-pub(crate) struct Configured {
+pub(crate) struct TileGuard {
     before: Tiles,
 }
 
 /// Sets the shapes of this thread's tiles: 0 holds activations, 1 weights, and 2 and 3 sums.
-pub(crate) fn configure() -> Configured {
+pub(crate) fn configure() -> TileGuard {
     let mut tiles = Tiles {
         palette: 1,
         start: 0,
@@ -112,10 +112,10 @@ pub(crate) fn configure() -> Configured {
         asm!("sttilecfg [{}]", in(reg) &raw mut before, options(nostack));
         asm!("ldtilecfg [{}]", in(reg) &raw const tiles, options(nostack));
     }
-    Configured { before }
+    TileGuard { before }
 }
 
-impl Drop for Configured {
+impl Drop for TileGuard {
     fn drop(&mut self) {
         // SAFETY: what was read from the CPU, which may be given back to it.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const self.before, options(nostack)) };

@@ -102,7 +102,7 @@ pub(crate) unsafe fn multiply(
         unsafe {
             match instructions {
                 Instructions::Amx
-                    if amx::suits(Shape::of(format)) && span.tokens.len() >= AMX_TOKENS =>
+                    if amx::suits(Shape::for_format(format)) && span.tokens.len() >= AMX_TOKENS =>
                 {
                     let _configured = amx::configure();
                     let way = Way {
@@ -133,7 +133,8 @@ pub(crate) unsafe fn multiply(
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
                         expand: &|units, records| {
-                            let offset = matches!(Shape::of(format), Shape::Plain | Shape::Halves);
+                            let offset =
+                                matches!(Shape::for_format(format), Shape::Plain | Shape::Halves);
                             expand::expand(format, offset, units, records);
                         },
                         compute: &|strip| avx512::multiply(strip),
@@ -260,9 +261,9 @@ unsafe fn blocks<T, W: Copy + Default>(
     let groups = if few {
         Groups::apart(&span.panels)
     } else if whole {
-        Groups::of_neighbors(&span.panels, 1)
+        Groups::neighbors(&span.panels, 1)
     } else {
-        Groups::of_neighbors(&span.panels, span.panels.len())
+        Groups::neighbors(&span.panels, span.panels.len())
     };
     records.resize_with(chunk, Record::zero);
     let mut first = span.tokens.start;
@@ -293,7 +294,7 @@ unsafe fn blocks<T, W: Copy + Default>(
                     let fetches = tokens.div_ceil(height) * records.len() * way.steps;
                     (way.compute)(&Strip {
                         records,
-                        shape: Shape::of(matmul.format),
+                        shape: Shape::for_format(matmul.format),
                         tiles: Tiles {
                             first: tiles.first.wrapping_add(block),
                             ..tiles

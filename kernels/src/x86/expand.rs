@@ -20,7 +20,7 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    pub(crate) fn of(format: Format) -> Self {
+    pub(crate) fn for_format(format: Format) -> Self {
         match format {
             Format::Q8_0
             | Format::Q4_0

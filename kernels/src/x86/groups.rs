@@ -19,7 +19,7 @@ pub(crate) struct Groups<'a> {
 
 impl<'a> Groups<'a> {
     /// Panels that follow each other, at most so many.
-    pub(crate) fn of_neighbors(panels: &'a Range<usize>, each: usize) -> Self {
+    pub(crate) fn neighbors(panels: &'a Range<usize>, each: usize) -> Self {
         let each = each.max(1);
         Self {
             panels,

@@ -18,10 +18,11 @@ pub mod scripted;
 
 pub use interface::{
     Adapter, Adapters, Backend, BatchImage, BatchToken, Bitmap, Capacity, Checkpoint, DecodeError,
-    Decoded, DraftSupport, EmbeddingBackend, EmbeddingCapacity, KvLayout, MAX_ADAPTERS, Piece,
-    PreparedTile, Projector, Reuse, SaveError, SavedCells, SavedPart, Slot, Sound, TileShape,
+    DecodedMedium, DraftSupport, EmbeddingBackend, EmbeddingCapacity, KvLayout, MAX_ADAPTERS,
+    Piece, PreparedTile, Projector, Reuse, SaveError, SavedCells, SavedPart, Slot, Sound,
+    TileShape,
 };
-pub(crate) use interface::{Loaded, Serve, TILE_SECONDS};
+pub(crate) use interface::{LoadedBackends, Serve, TILE_SECONDS};
 #[cfg(feature = "llama")]
 pub use llama::with_cpu_kernels;
 #[cfg(feature = "cpu-kernels")]

@@ -6,17 +6,17 @@
 /// The cells of all sequences of a backend.
 #[derive(Debug, Default)]
 pub(crate) struct CellBook {
-    runs: Vec<Run>,
+    runs: Vec<CellRun>,
     free: Vec<usize>,
     used: u32,
 }
 
 /// Cells of a sequence: its last run; `None` for no cells.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Option<usize>);
+pub(crate) struct SequenceCells(Option<usize>);
 
 #[derive(Debug)]
-struct Run {
+struct CellRun {
     parent: Option<usize>,
     cells: u32,
     /// Number of sequences that end with this run and of runs that continue it.
@@ -30,7 +30,7 @@ impl CellBook {
     }
 
     /// Adds new cells at the end of a sequence.
-    pub(crate) fn grow(&mut self, held: &mut Held, cells: u32) {
+    pub(crate) fn grow(&mut self, held: &mut SequenceCells, cells: u32) {
         if cells == 0 {
             return;
         }
@@ -39,7 +39,7 @@ impl CellBook {
             Some(run) if self.runs[run].references == 1 => self.runs[run].cells += cells,
             // The new run reuses the sequence's reference to the one it continues.
             parent => {
-                held.0 = Some(self.add(Run {
+                held.0 = Some(self.add(CellRun {
                     parent,
                     cells,
                     references: 1,
@@ -49,7 +49,7 @@ impl CellBook {
     }
 
     /// Frees a sequence's last cells, which no other sequence may share.
-    pub(crate) fn shrink(&mut self, held: &mut Held, cells: u32) {
+    pub(crate) fn shrink(&mut self, held: &mut SequenceCells, cells: u32) {
         assert!(
             cells <= self.owned(held),
             "cells of others are not given up"
@@ -69,11 +69,11 @@ impl CellBook {
     }
 
     /// Returns the cells of another sequence that reuses the first `cells` cells of this one.
-    pub(crate) fn share(&mut self, held: &Held, cells: u32) -> Held {
+    pub(crate) fn share(&mut self, held: &SequenceCells, cells: u32) -> SequenceCells {
         let mut end = self.length(held);
         assert!(cells <= end, "{cells} of {end} cells");
         let Some(mut run) = held.0.filter(|_| cells > 0) else {
-            return Held(None);
+            return SequenceCells(None);
         };
         while end - self.runs[run].cells >= cells {
             end -= self.runs[run].cells;
@@ -84,7 +84,7 @@ impl CellBook {
         let beyond = end - cells;
         if beyond > 0 {
             let parent = self.runs[run].parent;
-            let upper = self.add(Run {
+            let upper = self.add(CellRun {
                 parent,
                 cells: self.runs[run].cells - beyond,
                 references: 1,
@@ -94,11 +94,11 @@ impl CellBook {
             run = upper;
         }
         self.runs[run].references += 1;
-        Held(Some(run))
+        SequenceCells(Some(run))
     }
 
     /// Frees all cells of a sequence.
-    pub(crate) fn release(&mut self, held: &mut Held) {
+    pub(crate) fn release(&mut self, held: &mut SequenceCells) {
         let mut next = held.0.take();
         while let Some(run) = next {
             self.runs[run].references -= 1;
@@ -112,22 +112,22 @@ impl CellBook {
     }
 
     /// Number of cells that become free if the sequence frees its cells.
-    pub(crate) fn owned(&self, held: &Held) -> u32 {
+    pub(crate) fn owned(&self, held: &SequenceCells) -> u32 {
         let alone = self
             .chain(held)
             .take_while(|run| self.runs[*run].references == 1);
         alone.map(|run| self.runs[run].cells).sum()
     }
 
-    fn length(&self, held: &Held) -> u32 {
+    fn length(&self, held: &SequenceCells) -> u32 {
         self.chain(held).map(|run| self.runs[run].cells).sum()
     }
 
-    fn chain(&self, held: &Held) -> impl Iterator<Item = usize> {
+    fn chain(&self, held: &SequenceCells) -> impl Iterator<Item = usize> {
         std::iter::successors(held.0, |run| self.runs[*run].parent)
     }
 
-    fn add(&mut self, run: Run) -> usize {
+    fn add(&mut self, run: CellRun) -> usize {
         if let Some(index) = self.free.pop() {
             self.runs[index] = run;
             return index;
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_shared_beginning_counts_once() {
         let mut book = CellBook::default();
-        let (mut first, mut second) = (Held::default(), Held::default());
+        let (mut first, mut second) = (SequenceCells::default(), SequenceCells::default());
         book.grow(&mut first, 100);
         second.0 = book.share(&first, 60).0;
         book.grow(&mut second, 5);
@@ -184,7 +184,7 @@ mod tests {
         #[test]
         fn the_book_agrees_with_a_list_of_every_cell(changes in prop::collection::vec(change(), 1..60)) {
             let mut book = CellBook::default();
-            let mut held: BTreeMap<usize, (Held, Vec<u32>)> = BTreeMap::new();
+            let mut held: BTreeMap<usize, (SequenceCells, Vec<u32>)> = BTreeMap::new();
             let mut next_cell = 0;
             for change in changes {
                 match change {

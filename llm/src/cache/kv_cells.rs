@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Held, Progress, ShareGroup, WORTHWHILE};
+use super::{Progress, SequenceCells, ShareGroup, WORTHWHILE};
 use crate::backend::Slot;
 use crate::protocol::{SequenceId, Token};
 
@@ -11,7 +11,7 @@ use crate::protocol::{SequenceId, Token};
 pub(crate) struct KvCells {
     pub(super) slot: Option<Slot>,
     pub(super) computed: u32,
-    pub(super) held: Held,
+    pub(super) held: SequenceCells,
     stops: Stops,
 }
 

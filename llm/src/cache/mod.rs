@@ -11,12 +11,12 @@ mod prefix_cache;
 mod reuse;
 mod tree;
 
-pub(crate) use cells::{CellBook, Held};
+pub(crate) use cells::{CellBook, SequenceCells};
 pub(crate) use kv_cells::{KvCells, Newcomer, Residents};
 pub(crate) use prefix_cache::PrefixCache;
 pub use prefix_cache::{CheckpointStatus, PrefixStatus};
 pub(crate) use reuse::{Offer, WORTHWHILE, without_part_of_tile};
-pub(crate) use tree::{Found, PrefixTree, Progress};
+pub(crate) use tree::{PrefixMatch, PrefixTree, Progress};
 
 /// A group of sequences that may share cells with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -13,7 +13,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::{
-    CellBook, Found, KvCells, Newcomer, Offer, PrefixTree, Residents, ShareGroup, WORTHWHILE,
+    CellBook, KvCells, Newcomer, Offer, PrefixMatch, PrefixTree, Residents, ShareGroup, WORTHWHILE,
 };
 use crate::backend::{Backend, Capacity, KvLayout, Reuse, SaveError, Slot};
 use crate::protocol::{SequenceId, Token};
@@ -187,11 +187,11 @@ impl PrefixCache {
     }
 
     /// Returns the part of a match that is worth reusing.
-    fn worth(&self, found: &Found, tokens: &[Token]) -> Offer {
+    fn worth(&self, found: &PrefixMatch, tokens: &[Token]) -> Offer {
         if !self.by_checkpoints {
-            Offer::of(&found.of_whole_tiles(tokens), self.layout, self.saves)
+            Offer::from_match(&found.to_whole_tiles(tokens), self.layout, self.saves)
         } else if self.saves {
-            Offer::of_checkpoints(found)
+            Offer::from_checkpoints(found)
         } else {
             Offer::default()
         }

@@ -1,6 +1,6 @@
 //! The part of the prefix tree that a sequence could reuse.
 
-use super::Found;
+use super::PrefixMatch;
 use crate::backend::KvLayout;
 use crate::protocol::{SequenceId, Token};
 
@@ -34,9 +34,9 @@ pub(crate) fn without_part_of_tile(tokens: &[Token], count: u32) -> u32 {
     end.unwrap_or(0) as u32
 }
 
-impl Found {
+impl PrefixMatch {
     /// Shortens the match to whole tiles: cells of a tile are not divided.
-    pub(crate) fn of_whole_tiles(self, tokens: &[Token]) -> Self {
+    pub(crate) fn to_whole_tiles(self, tokens: &[Token]) -> Self {
         Self {
             saved: without_part_of_tile(tokens, self.saved),
             live: self
@@ -51,7 +51,7 @@ impl Found {
 impl Offer {
     /// Chooses the part of a match that is worth reusing, by the backend's layout and its ability
     /// to save and restore cells.
-    pub(crate) fn of(found: &Found, layout: KvLayout, can_save: bool) -> Self {
+    pub(crate) fn from_match(found: &PrefixMatch, layout: KvLayout, can_save: bool) -> Self {
         let saved = if can_save { found.saved } else { 0 };
         let live_tokens = found.live.map_or(0, |(_, tokens)| tokens);
         let mut offer = match layout {
@@ -87,7 +87,7 @@ impl Offer {
 
     /// Chooses the part of a match that is worth reusing if sequences continue from checkpoints:
     /// copies of cells, in both layouts.
-    pub(crate) fn of_checkpoints(found: &Found) -> Self {
+    pub(crate) fn from_checkpoints(found: &PrefixMatch) -> Self {
         let at = found.checkpoint;
         let tokens = if at >= WORTHWHILE { at } else { 0 };
         let stop = found.ahead.filter(|(_, at)| *at >= tokens + WORTHWHILE);

@@ -51,9 +51,9 @@ const BYTES_OF_COST: u64 = 64;
 
 /// A constraint compiled for a model's vocabulary. Clones share the data.
 #[derive(Clone)]
-pub struct CompiledConstraint(Arc<Compiled>);
+pub struct CompiledConstraint(Arc<ConstraintData>);
 
-struct Compiled {
+struct ConstraintData {
     /// State before the first token.
     matcher: Mutex<Matcher>,
     /// Vocabulary that it was compiled for.
@@ -174,14 +174,14 @@ fn given_up<T>(why: GivenUp) -> Result<T, CompileError> {
 pub(crate) struct Compiler {
     factory: ParserFactory,
     vocabulary: Arc<Vocabulary>,
-    remembered: Arc<Remembered>,
+    remembered: Arc<ConstraintCache>,
 }
 
 /// Constraints by their JSON, least recently used first.
 #[derive(Default)]
-struct Remembered(Mutex<VecDeque<(String, CompiledConstraint)>>);
+struct ConstraintCache(Mutex<VecDeque<(String, CompiledConstraint)>>);
 
-impl Cache for Remembered {
+impl Cache for ConstraintCache {
     fn shrink(&self) {
         self.lock().clear();
     }
@@ -203,7 +203,7 @@ impl Compiler {
         limits.step_max_items = MAX_ITEMS;
         limits.step_lexer_fuel = LEXER_FUEL;
         limits.initial_lexer_fuel = FIRST_LEXER_FUEL;
-        let remembered = Arc::new(Remembered::default());
+        let remembered = Arc::new(ConstraintCache::default());
         let cache: Arc<dyn Cache> = remembered.clone();
         room::enroll(Arc::downgrade(&cache));
         Ok(Self {
@@ -258,7 +258,7 @@ impl Compiler {
         let cost = matcher
             .last_step_stats()
             .map_or(0, |stats| stats.lexer_cost);
-        Ok(CompiledConstraint(Arc::new(Compiled {
+        Ok(CompiledConstraint(Arc::new(ConstraintData {
             matcher: Mutex::new(matcher),
             has_numbers: constraint.has_json(),
             vocabulary: Arc::clone(&self.vocabulary),
@@ -281,7 +281,7 @@ impl Compiler {
     }
 }
 
-impl Remembered {
+impl ConstraintCache {
     fn insert(&self, key: String, compiled: CompiledConstraint) {
         let mut remembered = self.lock();
         remembered.push_back((key, compiled));

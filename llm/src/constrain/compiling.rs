@@ -21,7 +21,7 @@ const MOST_WAITING: usize = 512;
 const DEADLINE: Duration = Duration::from_secs(10);
 
 pub(super) type Outcome = Result<CompiledConstraint, CompileError>;
-type Work<T> = Box<dyn FnOnce() -> T + Send>;
+type CompileWork<T> = Box<dyn FnOnce() -> T + Send>;
 type Tell<T> = Box<dyn FnOnce(Result<T, GivenUp>) + Send>;
 
 /// The compiles of all engines of the process.
@@ -44,28 +44,28 @@ pub(super) enum GivenUp {
 /// A queue of work in which tenants take turns.
 pub(super) struct Turns<T> {
     deadline: Duration,
-    state: Mutex<State<T>>,
+    state: Mutex<TurnsState<T>>,
 }
 
-struct State<T> {
+struct TurnsState<T> {
     next: u64,
     threads: usize,
     running: Vec<(u64, Option<Tenant>, Instant)>,
     /// Waiting jobs. The first of a tenant without a running job is next.
-    waiting: VecDeque<Job<T>>,
+    waiting: VecDeque<CompileJob<T>>,
     /// Abandoned jobs that have not ended.
     left: Vec<(u64, Option<Tenant>)>,
 }
 
-struct Job<T> {
+struct CompileJob<T> {
     id: u64,
     tenant: Option<Tenant>,
     stack: usize,
-    work: Work<T>,
+    work: CompileWork<T>,
     tell: Tell<T>,
 }
 
-impl<T> State<T> {
+impl<T> TurnsState<T> {
     fn may_run(&self, tenant: Option<Tenant>) -> bool {
         let mut running = self.running.iter();
         self.running.len() + self.left.len() < MOST_RUNNING
@@ -79,12 +79,12 @@ impl<T> State<T> {
     }
 
     /// Takes the next job. Further jobs of its tenant move behind those of all others.
-    fn take(&mut self) -> Option<Job<T>> {
-        let next = |job: &Job<T>| self.may_run(job.tenant);
+    fn take(&mut self) -> Option<CompileJob<T>> {
+        let next = |job: &CompileJob<T>| self.may_run(job.tenant);
         let job = self.waiting.iter().position(next)?;
         let job = self.waiting.remove(job)?;
         let waiting = std::mem::take(&mut self.waiting);
-        let is_other = |other: &Job<T>| other.tenant != job.tenant;
+        let is_other = |other: &CompileJob<T>| other.tenant != job.tenant;
         let (others, own): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_other);
         self.waiting.extend(others.into_iter().chain(own));
         self.running.push((job.id, job.tenant, Instant::now()));
@@ -96,7 +96,7 @@ impl<T: Send + 'static> Turns<T> {
     fn new(deadline: Duration) -> Self {
         Self {
             deadline,
-            state: Mutex::new(State {
+            state: Mutex::new(TurnsState {
                 next: 0,
                 threads: 0,
                 running: Vec::new(),
@@ -112,9 +112,9 @@ impl<T: Send + 'static> Turns<T> {
         self: &Arc<Self>,
         tenant: Option<Tenant>,
         stack: usize,
-        work: Work<T>,
+        work: CompileWork<T>,
         tell: Tell<T>,
-    ) -> Result<Place<T>, GivenUp> {
+    ) -> Result<CompilePlace<T>, GivenUp> {
         let mut state = self.lock();
         if state.is_full(tenant) {
             return Err(full());
@@ -126,7 +126,7 @@ impl<T: Send + 'static> Turns<T> {
         }
         let id = state.next;
         state.next += 1;
-        state.waiting.push_back(Job {
+        state.waiting.push_back(CompileJob {
             id,
             tenant,
             stack,
@@ -144,7 +144,7 @@ impl<T: Send + 'static> Turns<T> {
         }
         drop(state);
         let turns = Arc::clone(self);
-        Ok(Place { turns, id })
+        Ok(CompilePlace { turns, id })
     }
 
     fn run(self: Arc<Self>) {
@@ -176,7 +176,7 @@ impl<T: Send + 'static> Turns<T> {
         self: &Arc<Self>,
         (id, tenant): (u64, Option<Tenant>),
         stack: usize,
-        work: Work<T>,
+        work: CompileWork<T>,
     ) -> Result<T, GivenUp> {
         let (done, outcome) = mpsc::sync_channel(1);
         let turns = Arc::clone(self);
@@ -209,7 +209,7 @@ impl<T: Send + 'static> Turns<T> {
 }
 
 impl<T> Turns<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState<T>> {
         // No code that can panic runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -237,12 +237,12 @@ fn no_thread(error: &std::io::Error) -> GivenUp {
 }
 
 /// Place of a job in the queue.
-pub(super) struct Place<T> {
+pub(super) struct CompilePlace<T> {
     turns: Arc<Turns<T>>,
     id: u64,
 }
 
-impl<T> Place<T> {
+impl<T> CompilePlace<T> {
     fn standing(&self) -> Standing {
         let state = self.turns.lock();
         let mut running = state.running.iter();
@@ -257,7 +257,7 @@ impl<T> Place<T> {
     }
 }
 
-impl<T> Drop for Place<T> {
+impl<T> Drop for CompilePlace<T> {
     fn drop(&mut self) {
         let job = {
             let mut state = self.turns.lock();
@@ -277,7 +277,7 @@ enum Standing {
 }
 
 /// A constraint that is being compiled. Dropping it cancels a compile that has not begun.
-pub struct Compiling(pub(super) Arc<Place<Outcome>>);
+pub struct Compiling(pub(super) Arc<CompilePlace<Outcome>>);
 
 impl Compiling {
     /// Returns a function that describes the progress, in words that can follow "waits for".
@@ -321,7 +321,7 @@ mod tests {
     }
 
     /// Work that goes on until something is sent.
-    fn held(turns: &Arc<Turns<u32>>, of: u64) -> (Place<u32>, Sender<u32>, Told) {
+    fn held(turns: &Arc<Turns<u32>>, of: u64) -> (CompilePlace<u32>, Sender<u32>, Told) {
         let (end, held) = channel();
         let (tell, told) = channel();
         let work = Box::new(move || held.recv().expect("is sent"));

@@ -54,13 +54,13 @@ impl fmt::Debug for ReasoningLimit {
 /// State of the reasoning of one sequence.
 pub(crate) struct Reasoning {
     limit: ReasoningLimit,
-    place: Place,
+    place: ReasoningPlace,
     /// Text since the last mark.
     text: Vec<u8>,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ReasoningPlace {
     /// Before the start of reasoning, which may still come.
     Before,
     Inside {
@@ -75,9 +75,9 @@ enum Place {
 impl Reasoning {
     pub(crate) fn new(limit: ReasoningLimit) -> Self {
         let place = if limit.marks.is_open {
-            Place::Inside { left: limit.tokens }
+            ReasoningPlace::Inside { left: limit.tokens }
         } else {
-            Place::Before
+            ReasoningPlace::Before
         };
         Self {
             limit,
@@ -90,7 +90,7 @@ impl Reasoning {
     /// Returns the token that is forced next; `None` if the choice is free.
     pub(crate) fn forced(&self) -> Option<Token> {
         match self.place {
-            Place::Closing(forced) => self.limit.closing.get(forced).copied(),
+            ReasoningPlace::Closing(forced) => self.limit.closing.get(forced).copied(),
             _ => None,
         }
     }
@@ -99,34 +99,34 @@ impl Reasoning {
     pub(crate) fn accept(&mut self, token: Token) {
         let marks = &self.limit.marks;
         self.place = match self.place {
-            Place::Before => {
+            ReasoningPlace::Before => {
                 self.limit.vocab.piece(token, true, &mut self.text);
                 if contains(&self.text, &marks.begin) {
                     self.text.clear();
-                    Place::Inside {
+                    ReasoningPlace::Inside {
                         left: self.limit.tokens,
                     }
                 } else if self.text.len() > marks.begin.len() + LONGEST_GAP {
-                    Place::Behind
+                    ReasoningPlace::Behind
                 } else {
-                    Place::Before
+                    ReasoningPlace::Before
                 }
             }
-            Place::Inside { left } => {
+            ReasoningPlace::Inside { left } => {
                 self.limit.vocab.piece(token, true, &mut self.text);
                 if contains(&self.text, &marks.end) {
-                    Place::Behind
+                    ReasoningPlace::Behind
                 } else {
                     // A mark can begin in the kept text and end in the next token.
                     let old = self.text.len().saturating_sub(marks.end.len());
                     self.text.drain(..old);
-                    Place::Inside {
+                    ReasoningPlace::Inside {
                         left: left.saturating_sub(1),
                     }
                 }
             }
-            Place::Closing(forced) => Place::Closing(forced + 1),
-            Place::Behind => Place::Behind,
+            ReasoningPlace::Closing(forced) => ReasoningPlace::Closing(forced + 1),
+            ReasoningPlace::Behind => ReasoningPlace::Behind,
         };
         self.close_if_spent();
     }
@@ -137,8 +137,8 @@ impl Reasoning {
     }
 
     fn close_if_spent(&mut self) {
-        if self.place == (Place::Inside { left: 0 }) {
-            self.place = Place::Closing(0);
+        if self.place == (ReasoningPlace::Inside { left: 0 }) {
+            self.place = ReasoningPlace::Closing(0);
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
 use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
-use super::step::{Core, Job};
+use super::step::{Core, EmbedJob};
 use crate::backend::interface::{
     EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
 };
@@ -33,8 +33,8 @@ pub struct EmbeddingEngine {
     head: Head,
     capacity: EmbeddingCapacity,
     info: EmbeddingInfo,
-    shared: Arc<Shared>,
-    worker: Worker<Box<Job>, Arc<Vectors>>,
+    shared: Arc<EmbeddingState>,
+    worker: Worker<Box<EmbedJob>, Arc<Vectors>>,
 }
 
 /// The receiver of the vectors of a request's texts.
@@ -42,7 +42,7 @@ pub(super) type Vectors = Waiter<Vec<Vec<f32>>>;
 
 /// State that the engine thread publishes.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct EmbeddingState {
     /// Liveness of the thread, also shared with the guard that reports its end.
     pub(super) pulse: Arc<Pulse>,
     /// Places of requests that have not ended.
@@ -85,7 +85,7 @@ impl EmbeddingEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
         spec.validate()?;
-        let _told = progress::Told::of(&spec.model);
+        let _guard = progress::LoadGuard::new(&spec.model);
         let files = load::prepare_embedding(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| {
@@ -118,7 +118,7 @@ impl EmbeddingEngine {
         F: FnOnce(&mut ServeEmbedding<'_>) -> Result<(), LoadError> + Send + 'static,
     {
         spec.validate()?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<EmbeddingState>::default();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let to_publish = Arc::clone(&shared);
         let serve = move |ready: Ready<_>, inbox: Inbox<_>| {
@@ -178,7 +178,7 @@ impl EmbeddingEngine {
         })?;
         let texts = request.texts.len();
         let computed = Arc::<AtomicUsize>::default();
-        let job = Box::new(Job {
+        let job = Box::new(EmbedJob {
             id,
             computed: Arc::clone(&computed),
             texts: request.texts,
@@ -357,7 +357,7 @@ impl fmt::Debug for EmbeddingEngine {
 /// A request in an engine. Dropping it cancels the request, if it has not ended.
 #[derive(Debug)]
 pub struct EmbeddingHandle {
-    _ticket: Ticket<Box<Job>, Arc<Vectors>>,
+    _ticket: Ticket<Box<EmbedJob>, Arc<Vectors>>,
     texts: usize,
     computed: Arc<AtomicUsize>,
 }

@@ -9,14 +9,14 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use super::batch::{self, Texts};
-use super::engine::{Shared, Vectors};
+use super::engine::{EmbeddingState, Vectors};
 use super::request::{EmbeddingError, EmbeddingOutcome};
 use crate::backend::interface::{EmbeddingBackend, EmbeddingCapacity};
 use crate::protocol::{ErrorKind, Tenant, Token};
 use crate::worker::{Stepper, catch, stopped};
 
 /// A request on the engine thread.
-pub(super) struct Job {
+pub(super) struct EmbedJob {
     pub(super) id: u64,
     pub(super) texts: Vec<Vec<Token>>,
     pub(super) tenant: Option<Tenant>,
@@ -28,13 +28,13 @@ pub(super) struct Job {
     pub(super) results: Vec<Vec<f32>>,
 }
 
-impl Texts for Job {
+impl Texts for EmbedJob {
     fn tokens(&self, nth: usize) -> Option<usize> {
         Some(self.texts.get(self.results.len() + nth)?.len())
     }
 }
 
-impl Job {
+impl EmbedJob {
     fn next(&self, texts: usize) -> &[Vec<Token>] {
         let done = self.results.len();
         &self.texts[done..done + texts]
@@ -49,15 +49,15 @@ impl Job {
 pub(super) struct Core<'a> {
     backend: &'a mut dyn EmbeddingBackend,
     capacity: EmbeddingCapacity,
-    shared: Arc<Shared>,
-    queue: VecDeque<Job>,
+    shared: Arc<EmbeddingState>,
+    queue: VecDeque<EmbedJob>,
     // Memory reused from step to step.
     batch: Vec<usize>,
     numbers: Vec<f32>,
 }
 
 impl<'a> Core<'a> {
-    pub(super) fn new(backend: &'a mut dyn EmbeddingBackend, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(backend: &'a mut dyn EmbeddingBackend, shared: Arc<EmbeddingState>) -> Self {
         Self {
             capacity: backend.capacity(),
             backend,
@@ -112,7 +112,7 @@ impl<'a> Core<'a> {
         if let Some(first) = self.queue.pop_front() {
             self.queue_up(first);
         }
-        for mut job in self.take(Job::is_complete) {
+        for mut job in self.take(EmbedJob::is_complete) {
             let results = std::mem::take(&mut job.results);
             let outcome = if results.iter().flatten().all(|number| number.is_finite()) {
                 Ok(results)
@@ -128,7 +128,7 @@ impl<'a> Core<'a> {
 
     /// Inserts a request behind others of its tenant, and before requests of tenants that have more
     /// in the queue, by their weights.
-    fn queue_up(&mut self, job: Job) {
+    fn queue_up(&mut self, job: EmbedJob) {
         let Some(tenant) = job.tenant else {
             return self.queue.push_back(job);
         };
@@ -161,13 +161,13 @@ impl<'a> Core<'a> {
     }
 
     /// Removes some requests from the queue, and keeps the order of the others.
-    fn take(&mut self, mut chosen: impl FnMut(&Job) -> bool) -> Vec<Job> {
+    fn take(&mut self, mut chosen: impl FnMut(&EmbedJob) -> bool) -> Vec<EmbedJob> {
         let (taken, left) = self.queue.drain(..).partition(|job| chosen(job));
         self.queue = left;
         VecDeque::into(taken)
     }
 
-    fn end_job(&self, job: &Job, outcome: EmbeddingOutcome) {
+    fn end_job(&self, job: &EmbedJob, outcome: EmbeddingOutcome) {
         self.shared.places.leave(None);
         self.shared.measured.ended(job.submitted, outcome.is_ok());
         job.receiver.tell(outcome);
@@ -175,10 +175,10 @@ impl<'a> Core<'a> {
 }
 
 impl Stepper for Core<'_> {
-    type Order = Box<Job>;
+    type Order = Box<EmbedJob>;
     const NAME: &'static str = "the embedding engine's thread";
 
-    fn take_in(&mut self, job: Box<Job>) {
+    fn take_in(&mut self, job: Box<EmbedJob>) {
         self.shared.pulse.taken();
         self.queue_up(*job);
     }

@@ -4,7 +4,7 @@ use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::{Adapters, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
 use crate::protocol::SequenceId;
-use crate::schedule::{Plan, Work};
+use crate::schedule::{Plan, RowWork};
 use crate::speculate::Drafting;
 use crate::vision::PlacedTile;
 
@@ -23,7 +23,7 @@ pub(super) struct Batch {
     hidden: Vec<(SequenceId, u32)>,
     /// Number of drafts among the tokens.
     drafted: u32,
-    by_slot: Vec<(Slot, Work)>,
+    by_slot: Vec<(Slot, RowWork)>,
 }
 
 /// Positions of a tile that a step computes.

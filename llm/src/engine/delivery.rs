@@ -73,12 +73,12 @@ pub(super) struct Outbox {
 /// many outputs as it has credit, or tokens.
 #[derive(Default)]
 struct Mailbox {
-    content: Mutex<Content>,
+    content: Mutex<DeliveryState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Content {
+struct DeliveryState {
     outputs: Outputs,
     /// True if the delivery thread sleeps until there is an output.
     idle: bool,
@@ -88,7 +88,7 @@ struct Content {
 }
 
 impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, Content> {
+    fn lock(&self) -> MutexGuard<'_, DeliveryState> {
         // No code that can panic runs under the lock.
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,14 +98,16 @@ impl Mailbox {
     fn take(&self, held: &mut Outputs, due: Instant) -> bool {
         let content = self.lock();
         let wait = due.saturating_duration_since(Instant::now());
-        let waits = |content: &mut Content| content.outputs.urgent.is_empty() && !content.closed;
+        let waits =
+            |content: &mut DeliveryState| content.outputs.urgent.is_empty() && !content.closed;
         let (mut content, _) = self
             .changed
             .wait_timeout_while(content, wait, waits)
             .unwrap_or_else(PoisonError::into_inner);
         if held.all.is_empty() {
             content.idle = true;
-            let waits = |content: &mut Content| content.outputs.all.is_empty() && !content.closed;
+            let waits =
+                |content: &mut DeliveryState| content.outputs.all.is_empty() && !content.closed;
             content = self
                 .changed
                 .wait_while(content, waits)

@@ -7,10 +7,10 @@ use std::{fmt, io, num::NonZero, thread};
 use super::delivery::{self, Outbox};
 use super::order::{Order, SavedPrefixes, Waiting};
 use super::standing::Standing;
-use super::status::{LlmEngineStatus, Shared};
+use super::status::{EngineState, LlmEngineStatus};
 use super::step::Core;
 use super::token_masks;
-use crate::backend::{Backend, Capacity, Loaded, Reuse, Serve};
+use crate::backend::{Backend, Capacity, LoadedBackends, Reuse, Serve};
 use crate::constrain::LazyCompiler;
 use crate::load;
 use crate::measure::Measurements;
@@ -34,7 +34,7 @@ pub struct LlmEngine {
     pub(super) capacity: Capacity,
     pub(super) info: LlmEngineInfo,
     vision: Option<Vision>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<EngineState>,
     pub(super) worker: Worker<Order, Waiting>,
     /// Kept alive as long as the engine.
     _prefixes: Arc<dyn Cache>,
@@ -47,7 +47,7 @@ impl LlmEngine {
     /// [`LoadError`] says which file or option is wrong, and why.
     pub fn load(spec: LlmEngineSpec) -> Result<Self, LoadError> {
         spec.validate()?;
-        let _told = progress::Told::of(&spec.model);
+        let _guard = progress::LoadGuard::new(&spec.model);
         let files = load::prepare(&spec)?;
         let to_open = spec.clone();
         Self::start(spec, files, move |serve| load::open(&to_open, serve))
@@ -64,7 +64,7 @@ impl LlmEngine {
     {
         Self::start(spec, ModelFiles::default(), move |serve| {
             let (mut backend, vocab) = open()?;
-            serve(Loaded {
+            serve(LoadedBackends {
                 backend: &mut backend,
                 draft: None,
                 vocab,
@@ -87,7 +87,7 @@ impl LlmEngine {
     {
         Self::start(spec, ModelFiles::default(), move |serve| {
             let (mut backend, mut draft, vocab) = open()?;
-            serve(Loaded {
+            serve(LoadedBackends {
                 backend: &mut backend,
                 draft: Some(&mut draft),
                 vocab,
@@ -102,7 +102,7 @@ impl LlmEngine {
         F: FnOnce(&mut Serve<'_>) -> Result<(), LoadError> + Send + 'static,
     {
         spec.validate()?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<EngineState>::default();
         let name = spec.model.file_stem().unwrap_or_default().to_string_lossy();
         let start = |source| LoadError::Thread { source };
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
@@ -114,8 +114,8 @@ impl LlmEngine {
             move |ready: Ready<_>, inbox: Inbox<_>| {
                 let masking = token_masks::threads(&model);
                 let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
-                open(&mut |loaded: Loaded<'_>| {
-                    let Loaded {
+                open(&mut |loaded: LoadedBackends<'_>| {
+                    let LoadedBackends {
                         backend,
                         draft,
                         vocab,

@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use super::delivery::Outbox;
 use super::queue_pace::Drain;
 use super::sequence::Sequence;
-use super::status::Shared;
+use super::status::EngineState;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId};
 use crate::schedule::Row;
 use crate::schedule::turns::{Owner, queue_again};
@@ -17,7 +17,7 @@ use crate::spec::LlmEngineSpec;
 
 /// The sequences that wait for a slot.
 pub(super) struct Queue {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     /// Sequences in order of arrival.
     waiting: VecDeque<Sequence>,
     /// Maximum time until a sequence's first admission; `None` for no limit.
@@ -28,7 +28,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn new(spec: &LlmEngineSpec, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(spec: &LlmEngineSpec, shared: Arc<EngineState>) -> Self {
         let milliseconds = u64::from(spec.queue_timeout_ms);
         Self {
             shared,
@@ -160,7 +160,7 @@ impl Queue {
 
 /// Ends the wait of a sequence. If it never had a slot, also frees its place and its tokens in the
 /// queue's limits.
-fn leave(shared: &Shared, sequence: &mut Sequence, now: Instant) {
+fn leave(shared: &EngineState, sequence: &mut Sequence, now: Instant) {
     sequence.moments.slot_wait.end(now);
     if !sequence.was_admitted {
         shared.places.leave(sequence.tenant);

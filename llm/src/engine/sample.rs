@@ -10,8 +10,8 @@ use super::slots::Slots;
 use crate::backend::Backend;
 use crate::model::vocab::Vocab;
 use crate::protocol::{SequenceId, Token};
-use crate::sampler::{self, Sampled, Scratch};
-use crate::schedule::Work;
+use crate::sampler::{self, SampledToken, Scratch};
+use crate::schedule::RowWork;
 use crate::speculate::Drafting;
 
 /// Number of logits per thread. Synchronizing with other threads takes as long as scanning some ten
@@ -25,7 +25,7 @@ thread_local! {
 /// Samples tokens, and keeps the samples until the step is committed.
 pub(super) struct Sampling {
     end_tokens: Vec<Token>,
-    samples: Vec<(SequenceId, Option<Sampled>)>,
+    samples: Vec<(SequenceId, Option<SampledToken>)>,
 }
 
 impl Sampling {
@@ -40,7 +40,7 @@ impl Sampling {
 
     /// Takes the samples of the step, sequence by sequence. `None` means that no token could be
     /// chosen from the logits.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = (SequenceId, Option<Sampled>)> {
+    pub(super) fn take(&mut self) -> impl Iterator<Item = (SequenceId, Option<SampledToken>)> {
         self.samples.drain(..)
     }
 
@@ -49,7 +49,7 @@ impl Sampling {
         &mut self,
         backend: &dyn Backend,
         batch: &Batch,
-        works: &[Work],
+        works: &[RowWork],
         slots: &mut Slots,
     ) {
         self.samples.clear();

@@ -17,9 +17,9 @@ use crate::protocol::{
     FinishReason, RequestId, SequenceId, StepOutput, Tenant, Token, TokenLogprob, TokenSet, Tokens,
     Usage,
 };
-use crate::sampler::{BadWords, Sampled, Sampler};
+use crate::sampler::{BadWords, SampledToken, Sampler};
 use crate::schedule::turns::Owner;
-use crate::schedule::{Row, Work};
+use crate::schedule::{Row, RowWork};
 use crate::speculate::{Drafting, KEPT_HIDDEN, Speculation};
 use crate::vision::PlacedTile;
 use crate::worker::OutputReceiver;
@@ -64,7 +64,7 @@ pub(crate) struct Sequence {
     /// Log probabilities of the prompt, as long as some are missing.
     pub(crate) prompt_logprobs: Option<PromptLogprobs>,
     /// Tokens chosen from `rows`; `None` if no logit was finite.
-    pub(crate) sampled: SmallVec<[Option<Sampled>; 1]>,
+    pub(crate) sampled: SmallVec<[Option<SampledToken>; 1]>,
     /// True if it was admitted before. Then it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
     /// Called when it is admitted for the first time, or ends before.
@@ -287,7 +287,7 @@ impl Sequence {
     }
 
     /// Assigns `asked` rows of logits of the batch, from `first` on, to the sequence.
-    pub(crate) fn take_rows(&mut self, work: &Work, first: usize, asked: usize) {
+    pub(crate) fn take_rows(&mut self, work: &RowWork, first: usize, asked: usize) {
         let reaches_end = (self.cells.computed() + work.tokens) as usize == self.tokens.len();
         let chooses = if reaches_end {
             1 + work.drafts as usize

@@ -6,7 +6,7 @@ use super::sequence::{Sequence, UNLIMITED};
 use crate::constrain::Ending;
 use crate::model::vocab::Vocab;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, StepOutput, Token};
-use crate::sampler::{Sampled, Scratch};
+use crate::sampler::{SampledToken, Scratch};
 use crate::speculate::Drafting;
 
 impl Sequence {
@@ -18,7 +18,7 @@ impl Sequence {
         ahead: u32,
         end_tokens: &[Token],
         scratch: &mut Scratch,
-    ) -> Option<Sampled> {
+    ) -> Option<SampledToken> {
         let bans_end = self.bans_end(ahead);
         let mut banned = Vec::new();
         let mut allowed = None;
@@ -99,7 +99,7 @@ impl Sequence {
     /// the output for the sink. `None` means that no token could be chosen from the logits.
     pub(crate) fn accept(
         &mut self,
-        sampled: impl Iterator<Item = Option<Sampled>>,
+        sampled: impl Iterator<Item = Option<SampledToken>>,
         vocab: &dyn Vocab,
         now: Instant,
     ) -> StepOutput {
@@ -115,7 +115,7 @@ impl Sequence {
         }
         let mut sampled = sampled.peekable();
         while let Some(next) = sampled.next() {
-            let Some(Sampled { token, logprob }) = next else {
+            let Some(SampledToken { token, logprob }) = next else {
                 output.finish = Some(FinishReason::Error(self.nothing_to_choose()));
                 break;
             };

@@ -9,7 +9,7 @@ use super::sequence::Sequence;
 use crate::backend::{Backend, Capacity, KvLayout, Reuse, Slot};
 use crate::cache::{KvCells, Progress, Residents};
 use crate::protocol::{FinishReason, SequenceId};
-use crate::schedule::Work;
+use crate::schedule::RowWork;
 use crate::speculate::Drafting;
 
 /// Minimum age of a gap between slots before it is closed, in steps, and minimum number of steps
@@ -87,12 +87,12 @@ impl Slots {
     ///
     /// # Panics
     /// If the sequence does not run.
-    pub(super) fn working(&self, work: &Work) -> &Sequence {
+    pub(super) fn working(&self, work: &RowWork) -> &Sequence {
         self.get(work.id).expect("only running sequences have work")
     }
 
     /// Returns the sequence as [`working`](Self::working) does, to change it.
-    pub(super) fn working_mut(&mut self, work: &Work) -> &mut Sequence {
+    pub(super) fn working_mut(&mut self, work: &RowWork) -> &mut Sequence {
         self.get_mut(work.id)
             .expect("only running sequences have work")
     }

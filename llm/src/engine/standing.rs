@@ -61,8 +61,8 @@ impl fmt::Display for Standing {
             } => write!(
                 f,
                 "slot {slot}, {} of {} prompt tokens",
-                Grouped(computed),
-                Grouped(prompt)
+                GroupedDigits(computed),
+                GroupedDigits(prompt)
             ),
             Self::Generates {
                 slot,
@@ -71,8 +71,8 @@ impl fmt::Display for Standing {
             } => write!(
                 f,
                 "slot {slot}, {} of {} tokens",
-                Grouped(generated),
-                Grouped(limit)
+                GroupedDigits(generated),
+                GroupedDigits(limit)
             ),
         }
     }
@@ -95,23 +95,23 @@ impl fmt::Display for Ordinal {
 }
 
 /// Formats a number with a comma before each three digits.
-struct Grouped(u32);
+struct GroupedDigits(u32);
 
-impl fmt::Display for Grouped {
+impl fmt::Display for GroupedDigits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0 / 1_000, self.0 % 1_000) {
             (0, rest) => write!(f, "{rest}"),
-            (thousands, rest) => write!(f, "{},{rest:03}", Grouped(thousands)),
+            (thousands, rest) => write!(f, "{},{rest:03}", GroupedDigits(thousands)),
         }
     }
 }
 
 /// The standings of all sequences of an engine. Its size is bounded by the queue and the slots.
 #[derive(Debug, Default)]
-pub(super) struct Standings(Mutex<Content>);
+pub(super) struct Standings(Mutex<StandingsState>);
 
 #[derive(Debug, Default)]
-struct Content {
+struct StandingsState {
     /// Running sequences in order of arrival.
     running: Vec<(SequenceId, Standing)>,
     /// Waiting sequences, in the order in which they get slots if that is known.
@@ -123,14 +123,14 @@ struct Content {
 }
 
 impl Standings {
-    fn lock(&self) -> MutexGuard<'_, Content> {
+    fn lock(&self) -> MutexGuard<'_, StandingsState> {
         // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the standing of a sequence; `None` once it has ended and its last output is on its
     /// way.
-    pub(super) fn of(&self, id: SequenceId) -> Option<Standing> {
+    pub(super) fn get(&self, id: SequenceId) -> Option<Standing> {
         let content = self.lock();
         if let Ok(index) = content.running.binary_search_by_key(&id, |(id, _)| *id) {
             return Some(content.running[index].1);

@@ -16,7 +16,7 @@ use crate::worker::{Places, Pulse, whole_seconds};
 
 /// State that the engine thread shares with its readers.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct EngineState {
     /// Liveness of the thread, also shared with the guard that reports its end.
     pub(super) pulse: Arc<Pulse>,
     /// Places in the queue, held by sequences before their first admission, and by requests that
@@ -35,7 +35,7 @@ pub(super) struct Shared {
     pub(super) measured: Recorders,
 }
 
-impl Shared {
+impl EngineState {
     /// Microseconds since the engine was started.
     pub(super) fn now(&self) -> i64 {
         self.pulse.age().as_micros() as i64

@@ -17,7 +17,7 @@ use super::queue::Queue;
 use super::sample::Sampling;
 use super::sequence::Sequence;
 use super::slots::Slots;
-use super::status::Shared;
+use super::status::EngineState;
 use super::timing::Timing;
 use crate::backend::{Backend, DecodeError, DraftSupport};
 use crate::cache::PrefixCache;
@@ -32,7 +32,7 @@ use crate::worker::{Stepper, catch, stopped};
 pub(super) struct Core<'a> {
     pub(super) backend: &'a mut dyn Backend,
     pub(super) vocab: Arc<dyn Vocab>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<EngineState>,
     pub(super) outbox: &'a mut Outbox,
     pub(super) queue: Queue,
     pub(super) slots: Slots,
@@ -53,7 +53,7 @@ impl<'a> Core<'a> {
         backend: &'a mut dyn Backend,
         draft: Option<&'a mut dyn Backend>,
         vocab: Arc<dyn Vocab>,
-        shared: Arc<Shared>,
+        shared: Arc<EngineState>,
         outbox: &'a mut Outbox,
     ) -> Self {
         let capacity = backend.capacity();

@@ -8,7 +8,7 @@ use super::preview::{PromptPreview, Question};
 use super::request::{Entry, GenerationRequest};
 use super::sequence::Sequence;
 use super::standing::Standing;
-use super::status::Shared;
+use super::status::EngineState;
 use crate::backend::{Adapter, Adapters};
 use crate::cache::ShareGroup;
 use crate::constrain::{self, CompileError, CompiledConstraint, Compiling, Constraint};
@@ -282,7 +282,7 @@ impl LlmEngine {
 #[derive(Debug)]
 pub struct SequenceHandle {
     ticket: Ticket<Order, Waiting>,
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
     slot_wait: Arc<SlotWait>,
 }
 
@@ -300,7 +300,7 @@ impl SequenceHandle {
     /// Returns the sequence's standing as of the engine's last step; `None` once it has ended and
     /// its last output is on its way.
     pub fn standing(&self) -> Option<Standing> {
-        self.shared.standings.of(self.id())
+        self.shared.standings.get(self.id())
     }
 
     /// Returns the time that the sequence has no slot. It can also be read after the sequence's

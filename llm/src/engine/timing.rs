@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::status::Shared;
+use super::status::EngineState;
 use crate::schedule::Plan;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::schedule::pace::Pace;
@@ -39,7 +39,7 @@ impl Timing {
     }
 
     /// Publishes the expected time of the step that is about to be computed.
-    pub(super) fn announce(&self, plan: &Plan, shared: &Shared) {
+    pub(super) fn announce(&self, plan: &Plan, shared: &EngineState) {
         let micros = |micros: f64| Duration::from_micros(micros as u64);
         let expected = micros(self.cost.micros(&plan.size));
         let step = &mut shared.published().step;
@@ -50,7 +50,7 @@ impl Timing {
 
     /// Records a computed step, from the start of its decode to its last sampled token. Some
     /// backends return early, and still compute until the logits are read.
-    pub(super) fn record(&mut self, size: &StepSize, time: Duration, shared: &Shared) {
+    pub(super) fn record(&mut self, size: &StepSize, time: Duration, shared: &EngineState) {
         tracing::trace!(
             decode_tokens = size.decode_tokens,
             attended_cells = size.attended_cells,

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::thread;
 
 use super::open;
-use super::trial::{Knowledge, Order, Task, VERDICT, Verdict};
+use super::trial::{Knowledge, Task, TrialOrder, VERDICT, Verdict};
 use crate::backend::{self, Adapter, Adapters, Backend, BatchToken, Piece, Projector, Slot};
-use crate::backend::{Bitmap, Decoded, Sound, TILE_SECONDS};
+use crate::backend::{Bitmap, DecodedMedium, Sound, TILE_SECONDS};
 use crate::model::vocab::{TOOL_TEMPLATE, Vocab};
 use crate::protocol::{LoadError, Token};
 use crate::spec::Number;
@@ -28,7 +28,7 @@ pub(super) fn answer(knowledge: Knowledge) -> ! {
     if io::stdin().lock().read_line(&mut order).is_err() {
         backend::exit(2);
     }
-    let Ok(order) = serde_json::from_str::<Order>(&order) else {
+    let Ok(order) = serde_json::from_str::<TrialOrder>(&order) else {
         backend::exit(2);
     };
     // The other end stays open as long as the parent waits.
@@ -59,10 +59,10 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
             let tokens = tokens(&*loaded.vocab);
             stepped = match (loaded.draft, &spec.draft) {
                 (Some(backend), Some(draft)) => {
-                    of(&draft.model, step(backend, &tokens, Adapters::default()))
+                    attribute(&draft.model, step(backend, &tokens, Adapters::default()))
                 }
                 (Some(backend), None) => {
-                    of(&spec.model, step(backend, &tokens, Adapters::default()))
+                    attribute(&spec.model, step(backend, &tokens, Adapters::default()))
                 }
                 (None, _) => Ok(()),
             };
@@ -74,13 +74,13 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
             });
             for (adapters, file) in [without].into_iter().chain(adapters) {
                 if stepped.is_ok() {
-                    stepped = of(file, step(&mut *loaded.backend, &tokens, adapters));
+                    stepped = attribute(file, step(&mut *loaded.backend, &tokens, adapters));
                 }
             }
             if let (Ok(()), Some(projector), Some(vision)) =
                 (&stepped, &loaded.projector, &spec.vision)
             {
-                stepped = of(&vision.mmproj, encode(&**projector));
+                stepped = attribute(&vision.mmproj, encode(&**projector));
             }
         })?,
         Task::Embeds(spec) => open::open_embedding(spec, &mut |loaded| {
@@ -88,12 +88,12 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
             tokens.truncate(loaded.backend.capacity().context_length as usize);
             let mut numbers = Vec::new();
             let computed = loaded.backend.compute(&[&tokens], &mut numbers);
-            stepped = of(&spec.model, computed.and_then(|()| finite(&numbers)));
+            stepped = attribute(&spec.model, computed.and_then(|()| finite(&numbers)));
         })?,
         Task::Reads { format, path } => {
             let mut formats = knowledge.formats.iter();
             let found = formats.find(|(name, _)| name == format);
-            stepped = found.map_or(Ok(()), |(_, try_file)| of(path, try_file(path)));
+            stepped = found.map_or(Ok(()), |(_, try_file)| attribute(path, try_file(path)));
         }
     }
     stepped
@@ -111,7 +111,7 @@ fn try_templates(vocab: &dyn Vocab, try_template: fn(&str)) {
     }
 }
 
-fn of(model: &Path, stepped: Result<(), String>) -> Result<(), LoadError> {
+fn attribute(model: &Path, stepped: Result<(), String>) -> Result<(), LoadError> {
     stepped.map_err(|message| LoadError::Model {
         path: model.to_owned(),
         message,
@@ -173,9 +173,9 @@ fn encode(projector: &dyn Projector) -> Result<(), String> {
         [second / 10, second * TILE_SECONDS]
     });
     let sounds = lengths.into_iter().flatten().map(Sound::silence);
-    let tried = image.map(Decoded::Image).into_iter();
+    let tried = image.map(DecodedMedium::Image).into_iter();
     let mut shapes = Vec::new();
-    for decoded in tried.chain(sounds.map(Decoded::Sound)) {
+    for decoded in tried.chain(sounds.map(DecodedMedium::Sound)) {
         for piece in projector.prepare(&decoded)? {
             if let Piece::Tile(tile) = piece
                 && !shapes.contains(&tile.shape())

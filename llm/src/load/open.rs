@@ -30,7 +30,7 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
     let models = models.into_iter().flatten().map(PathBuf::as_path);
     let adapters = spec.adapters.iter().map(|adapter| adapter.path.as_path());
     let files = look_at(models, adapters)?;
-    trial::of_engine(spec, &files)?;
+    trial::try_engine(spec, &files)?;
     Ok(files)
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
 /// Those of [`prepare`].
 pub(crate) fn prepare_embedding(spec: &EmbeddingSpec) -> Result<ModelFiles, LoadError> {
     let files = look_at([spec.model.as_path()], [])?;
-    trial::of_embedding(spec, &files)?;
+    trial::try_embedding(spec, &files)?;
     Ok(files)
 }
 
@@ -49,7 +49,7 @@ fn look_at<'a>(
     adapters: impl IntoIterator<Item = &'a Path>,
 ) -> Result<ModelFiles, LoadError> {
     let paths: Vec<&Path> = models.into_iter().chain(adapters).collect();
-    let files = ModelFiles::of(paths.iter().copied())?;
+    let files = ModelFiles::read(paths.iter().copied())?;
     #[cfg(feature = "llama")]
     for path in paths {
         llama::check_header(path)?;
@@ -116,7 +116,7 @@ pub(crate) fn open_embedding(
 pub fn check_headers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<(), LoadError> {
     let mut of_llama = paths
         .into_iter()
-        .filter(|path| BackendKind::of(path) == BackendKind::Llama);
+        .filter(|path| BackendKind::for_model(path) == BackendKind::Llama);
     #[cfg(feature = "llama")]
     return of_llama.try_for_each(llama::check_header);
     #[cfg(not(feature = "llama"))]
@@ -132,7 +132,7 @@ pub fn check_headers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()
 /// Returns true if a file's header is that of a LoRA adapter, which needs a model.
 pub fn is_adapter(path: &Path) -> bool {
     #[cfg(feature = "llama")]
-    if BackendKind::of(path) == BackendKind::Llama {
+    if BackendKind::for_model(path) == BackendKind::Llama {
         return llama::is_adapter(path).unwrap_or(false);
     }
     let _ = path;
@@ -145,7 +145,7 @@ pub fn is_adapter(path: &Path) -> bool {
 /// [`LoadError`] for a file that cannot be read or is not a model.
 pub fn kind_of(path: &Path) -> Result<ModelKind, LoadError> {
     #[cfg(feature = "llama")]
-    if BackendKind::of(path) == BackendKind::Llama {
+    if BackendKind::for_model(path) == BackendKind::Llama {
         return llama::kind_of(path);
     }
     let _ = path;

@@ -39,10 +39,10 @@ static TRIES: AtomicBool = AtomicBool::new(false);
 
 /// Successful trials. There is an entry for each model, file and set of options that this process
 /// has loaded.
-static DID_WELL: LazyLock<Mutex<HashSet<Tried>>> = LazyLock::new(Mutex::default);
+static DID_WELL: LazyLock<Mutex<HashSet<TrialKey>>> = LazyLock::new(Mutex::default);
 
 #[derive(PartialEq, Eq, Hash)]
-struct Tried {
+struct TrialKey {
     task: Task,
     files: Vec<FileState>,
 }
@@ -74,7 +74,7 @@ pub struct Knowledge {
 
 /// The task of the process, sent to its standard input.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct TrialOrder {
     pub(super) task: Task,
     /// Number of bytes that it may allocate; `None` for no limit.
     pub(super) memory: Option<u64>,
@@ -110,38 +110,42 @@ pub fn answer(knowledge: Knowledge) {
 /// # Errors
 /// [`LoadError::Model`] for a file that cannot be used, [`LoadError::Read`] for one that cannot be
 /// examined.
-pub fn of_file(format: &str, path: &Path) -> Result<(), LoadError> {
-    let files = ModelFiles::of([path])?;
+pub fn try_file(format: &str, path: &Path) -> Result<(), LoadError> {
+    let files = ModelFiles::read([path])?;
     let task = || Task::Reads {
         format: format.to_owned(),
         path: path.to_owned(),
     };
-    of(task, path, &files)
+    try_task(task, path, &files)
 }
 
 /// Tries the models of a spec.
 ///
 /// # Errors
 /// [`LoadError::Model`] for a model that cannot be loaded or does not compute.
-pub(crate) fn of_engine(spec: &LlmEngineSpec, files: &ModelFiles) -> Result<(), LoadError> {
+pub(crate) fn try_engine(spec: &LlmEngineSpec, files: &ModelFiles) -> Result<(), LoadError> {
     let task = || Task::Generates(small::engine(spec, files.bytes()));
-    of(task, &spec.model, files)
+    try_task(task, &spec.model, files)
 }
 
-/// Tries a model that embeds or ranks, as [`of_engine`] does for others.
+/// Tries a model that embeds or ranks, as [`try_engine`] does for others.
 ///
 /// # Errors
-/// Those of [`of_engine`].
-pub(crate) fn of_embedding(spec: &EmbeddingSpec, files: &ModelFiles) -> Result<(), LoadError> {
+/// Those of [`try_engine`].
+pub(crate) fn try_embedding(spec: &EmbeddingSpec, files: &ModelFiles) -> Result<(), LoadError> {
     let task = || Task::Embeds(small::embedding(spec, files.bytes()));
-    of(task, &spec.model, files)
+    try_task(task, &spec.model, files)
 }
 
-fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(), LoadError> {
+fn try_task(
+    task: impl FnOnce() -> Task,
+    model: &Path,
+    files: &ModelFiles,
+) -> Result<(), LoadError> {
     if !TRIES.load(Ordering::Relaxed) || is_trial() {
         return Ok(());
     }
-    let tried = Tried {
+    let tried = TrialKey {
         task: task(),
         files: files.states().to_vec(),
     };
@@ -151,12 +155,12 @@ fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(
     }
     let refused = |path: PathBuf, message| Err(LoadError::Model { path, message });
     let patience = PATIENCE + Duration::from_secs(files.bytes() / BYTES_PER_SECOND);
-    let order = Order {
+    let order = TrialOrder {
         task: tried.task.clone(),
         memory: memory(),
     };
     let mut ended = run(&order, model, patience);
-    if ended.as_ref().is_ok_and(Ended::was_told) {
+    if ended.as_ref().is_ok_and(ProcessEnd::was_told) {
         // The signal says nothing about the model.
         ended = run(&order, model, patience);
     }
@@ -165,21 +169,21 @@ fn of(task: impl FnOnce() -> Task, model: &Path, files: &ModelFiles) -> Result<(
             tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: no process could be started");
             return Ok(());
         }
-        Ok(Ended {
+        Ok(ProcessEnd {
             verdict: Some(Verdict::Refused { path, message }),
             ..
         }) => {
             return refused(path, message);
         }
-        Ok(Ended {
+        Ok(ProcessEnd {
             verdict: Some(Verdict::Elsewhere),
             ..
         }) => return Ok(()),
-        Ok(Ended {
+        Ok(ProcessEnd {
             verdict: Some(Verdict::Good),
             ..
         }) => {}
-        Ok(Ended {
+        Ok(ProcessEnd {
             verdict: None,
             status,
             said,
@@ -204,14 +208,14 @@ fn memory() -> Option<u64> {
 }
 
 /// Observations about a process that has ended.
-struct Ended {
+struct ProcessEnd {
     verdict: Option<Verdict>,
     /// `None` if it was killed because it took too long.
     status: Option<ExitStatus>,
     said: String,
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Returns true if a signal ended the process. A signal to the server's group can reach a new
     /// process before it leaves the group.
     fn was_told(&self) -> bool {
@@ -222,7 +226,7 @@ impl Ended {
 }
 
 /// Runs a process for a trial and waits for its end.
-fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
+fn run(order: &TrialOrder, model: &Path, patience: Duration) -> io::Result<ProcessEnd> {
     let mut order = serde_json::to_vec(order)?;
     order.push(b'\n');
     let (output, input) = io::pipe()?;
@@ -272,7 +276,7 @@ fn run(order: &Order, model: &Path, patience: Duration) -> io::Result<Ended> {
         .lines()
         .rev()
         .find_map(|line| serde_json::from_str(line.strip_prefix(VERDICT)?).ok());
-    Ok(Ended {
+    Ok(ProcessEnd {
         verdict: verdict.filter(|_| in_time && status.success()),
         status: in_time.then_some(status),
         said,

@@ -95,19 +95,19 @@ pub(crate) fn default_prefix_bytes(left: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CacheSize {
     pub(crate) cells: u32,
-    pub(crate) bound: Bound,
+    pub(crate) bound: CacheLimit,
 }
 
 /// The limit that decided the size of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound {
+pub(crate) enum CacheLimit {
     Sequences,
     Ceiling,
     Memory,
     Default,
 }
 
-impl fmt::Display for Bound {
+impl fmt::Display for CacheLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sequences => "all that `max_num_seqs` sequences can use",
@@ -126,13 +126,16 @@ impl fmt::Display for Bound {
 pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
     let context = u64::from(request.context);
     let cells = |bytes: u64| bytes / request.bytes_per_cell.max(1);
-    let mut limits = vec![(context * u64::from(request.max_sequences), Bound::Sequences)];
+    let mut limits = vec![(
+        context * u64::from(request.max_sequences),
+        CacheLimit::Sequences,
+    )];
     if request.ceiling_gb == 0 {
-        limits.push((cells(DEFAULT_BYTES).max(context), Bound::Default));
+        limits.push((cells(DEFAULT_BYTES).max(context), CacheLimit::Default));
     } else {
         limits.push((
             cells(request.ceiling_gb.saturating_mul(GIB)),
-            Bound::Ceiling,
+            CacheLimit::Ceiling,
         ));
     }
     let least = least_cells(request);
@@ -147,7 +150,7 @@ pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
         if bytes_per_cell > 0.0 {
             let room = (available - pool.without_cells()) as f64 / bytes_per_cell;
             // At least the requested size, which fits.
-            limits.push((((room / 2.0) as u64).max(least), Bound::Memory));
+            limits.push((((room / 2.0) as u64).max(least), CacheLimit::Memory));
         }
     }
     let (cells, bound) = limits

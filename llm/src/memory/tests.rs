@@ -27,7 +27,7 @@ fn request(pool: Pool) -> CacheRequest {
     }
 }
 
-fn decided(cells: u64, bound: Bound) -> CacheSize {
+fn decided(cells: u64, bound: CacheLimit) -> CacheSize {
     let cells = cells as u32;
     CacheSize { cells, bound }
 }
@@ -35,7 +35,7 @@ fn decided(cells: u64, bound: Bound) -> CacheSize {
 #[test]
 fn a_ceiling_above_the_machine_gives_half_of_what_the_model_leaves() {
     let size = cache_size(&request(pool(16 * GIB + (512 << 20))));
-    assert_eq!(size, Ok(decided(8 * GIB / 12_288, Bound::Memory)));
+    assert_eq!(size, Ok(decided(8 * GIB / 12_288, CacheLimit::Memory)));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_ceiling_above_what_sequences_can_use_gives_what_they_can_use() {
         max_sequences: 8,
         ..request(pool(16 * GIB))
     });
-    assert_eq!(size, Ok(decided(8_192, Bound::Sequences)));
+    assert_eq!(size, Ok(decided(8_192, CacheLimit::Sequences)));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_low_ceiling_decides() {
         ceiling_gb: 1,
         ..request(pool(16 * GIB))
     });
-    assert_eq!(size, Ok(decided(GIB / 12_288, Bound::Ceiling)));
+    assert_eq!(size, Ok(decided(GIB / 12_288, CacheLimit::Ceiling)));
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn the_default_holds_one_context_even_if_that_is_large() {
     };
     assert_eq!(
         sized(4_096),
-        Ok(decided(DEFAULT_BYTES / 12_288, Bound::Default))
+        Ok(decided(DEFAULT_BYTES / 12_288, CacheLimit::Default))
     );
-    assert_eq!(sized(131_072), Ok(decided(131_072, Bound::Default)));
+    assert_eq!(sized(131_072), Ok(decided(131_072, CacheLimit::Default)));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_context_that_was_asked_for_and_does_not_fit_is_refused_with_the_arithmetic(
         context_required: true,
         ..request(pool(2 * GIB))
     });
-    assert_eq!(fits, Ok(decided(131_072, Bound::Memory)));
+    assert_eq!(fits, Ok(decided(131_072, CacheLimit::Memory)));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn states_of_recurrent_layers_take_their_part() {
     // Of what weights and steps leave, the cache takes half of what is left beside them.
     assert_eq!(
         with_states(512 << 20),
-        Ok(decided(GIB / 2 / 12_288, Bound::Memory))
+        Ok(decided(GIB / 2 / 12_288, CacheLimit::Memory))
     );
     assert_eq!(
         with_states(2 * GIB),
@@ -165,7 +165,7 @@ fn what_a_step_needs_for_each_cell_is_part_of_the_sum() {
                 .to_owned()
         )
     );
-    assert_eq!(with_steps(98_304), Ok(decided(98_304, Bound::Memory)));
+    assert_eq!(with_steps(98_304), Ok(decided(98_304, CacheLimit::Memory)));
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn memory_that_is_asked_for_finished_sequences_is_part_of_the_sum() {
     // The cache takes half of what is left beside it.
     assert_eq!(
         with_prefixes(5 * GIB + GIB / 2, 2 * GIB),
-        Ok(decided(3 * GIB / 2 / 12_288, Bound::Memory))
+        Ok(decided(3 * GIB / 2 / 12_288, CacheLimit::Memory))
     );
     // Without it the rest would not fit either.
     let message = with_prefixes(800 << 20, 1 << 20).expect_err("too much");
@@ -258,5 +258,5 @@ fn the_smaller_of_two_memories_decides() {
         pools: vec![machine, gpu],
         ..request(pool(0))
     });
-    assert_eq!(size, Ok(decided(GIB / 12_288, Bound::Memory)));
+    assert_eq!(size, Ok(decided(GIB / 12_288, CacheLimit::Memory)));
 }

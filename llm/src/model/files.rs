@@ -26,7 +26,7 @@ impl FileState {
     /// # Errors
     /// [`LoadError::Read`] if the file cannot be examined, and [`LoadError::Model`] if it is not a
     /// regular file.
-    pub(crate) fn of(path: &Path) -> Result<Self, LoadError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, LoadError> {
         let metadata = fs::metadata(path).map_err(|source| LoadError::Read {
             path: path.to_owned(),
             source,
@@ -98,13 +98,13 @@ pub struct ModelFiles {
 
 impl ModelFiles {
     /// Reads the states of files, and of the other parts of split models.
-    pub(crate) fn of<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Self, LoadError> {
+    pub(crate) fn read<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<Self, LoadError> {
         let mut files = Vec::new();
         for path in paths {
-            files.push(FileState::of(path)?);
+            files.push(FileState::read(path)?);
             for part in other_parts(path) {
                 // The loader reports missing parts.
-                files.extend(FileState::of(&part));
+                files.extend(FileState::read(&part));
             }
         }
         Ok(Self {
@@ -193,10 +193,10 @@ mod tests {
         for (number, text) in [(1, "first"), (2, "second"), (3, "third")] {
             fs::write(part(number), text).expect("written");
         }
-        let files = ModelFiles::of([part(1).as_path()]).expect("three files");
+        let files = ModelFiles::read([part(1).as_path()]).expect("three files");
         assert_eq!(files.bytes(), 16);
         fs::remove_file(part(2)).expect("removed");
-        let files = ModelFiles::of([part(3).as_path()]).expect("two files");
+        let files = ModelFiles::read([part(3).as_path()]).expect("two files");
         assert_eq!(files.bytes(), 10);
     }
 
@@ -205,7 +205,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("m.gguf");
         fs::write(&path, "weights").expect("written");
-        let files = ModelFiles::of([path.as_path()]).expect("a file");
+        let files = ModelFiles::read([path.as_path()]).expect("a file");
         files.look();
         assert_eq!(files.change(), None);
 

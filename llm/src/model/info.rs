@@ -355,7 +355,7 @@ impl fmt::Display for WeightsInfo {
             "{} {}, {} parameters, {}{}",
             self.architecture,
             self.quantization,
-            Rounded(self.parameters),
+            RoundedCount(self.parameters),
             Mebibytes(self.bytes),
             if self.shared {
                 ", shared with another engine"
@@ -396,9 +396,9 @@ fn buffers(buffers: &[BufferInfo]) -> String {
 }
 
 /// Formats a large number for people, such as `7.62 billion`.
-struct Rounded(u64);
+struct RoundedCount(u64);
 
-impl fmt::Display for Rounded {
+impl fmt::Display for RoundedCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = self.0 as f64;
         let scales = [(1e9, "billion"), (1e6, "million"), (1e3, "thousand")];

@@ -5,10 +5,10 @@ use crate::protocol::Token;
 
 /// The order of query, document and the tokens around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PairForm(Vec<Part>);
+pub struct PairForm(Vec<PairPart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum PairPart {
     Tokens(Vec<Token>),
     Query,
     Document,
@@ -19,11 +19,11 @@ impl PairForm {
     /// them.
     pub fn around(before: Vec<Token>, between: Vec<Token>, after: Vec<Token>) -> Self {
         Self(vec![
-            Part::Tokens(before),
-            Part::Query,
-            Part::Tokens(between),
-            Part::Document,
-            Part::Tokens(after),
+            PairPart::Tokens(before),
+            PairPart::Query,
+            PairPart::Tokens(between),
+            PairPart::Document,
+            PairPart::Tokens(after),
         ])
     }
 
@@ -41,7 +41,7 @@ impl PairForm {
         let mut parts = Vec::new();
         let mut rest = template;
         while !rest.is_empty() {
-            let places = [(QUERY, Part::Query), (DOCUMENT, Part::Document)];
+            let places = [(QUERY, PairPart::Query), (DOCUMENT, PairPart::Document)];
             let next = places
                 .into_iter()
                 .filter_map(|(name, part)| Some((rest.find(name)?, name, part)))
@@ -49,7 +49,7 @@ impl PairForm {
             let (text, tail) =
                 rest.split_at(next.as_ref().map_or(rest.len(), |(index, ..)| *index));
             if !text.is_empty() {
-                parts.push(Part::Tokens(vocab.tokenize(text, false, true)?));
+                parts.push(PairPart::Tokens(vocab.tokenize(text, false, true)?));
             }
             rest = match next {
                 Some((_, name, part)) => {
@@ -67,9 +67,9 @@ impl PairForm {
         let mut joined = Vec::new();
         for part in &self.0 {
             joined.extend_from_slice(match part {
-                Part::Tokens(tokens) => tokens,
-                Part::Query => query,
-                Part::Document => document,
+                PairPart::Tokens(tokens) => tokens,
+                PairPart::Query => query,
+                PairPart::Document => document,
             });
         }
         joined

@@ -43,17 +43,17 @@ fn all() -> MutexGuard<'static, BTreeMap<PathBuf, LoadStage>> {
 }
 
 /// Shows a load in the status until it is dropped.
-pub(crate) struct Told(PathBuf);
+pub(crate) struct LoadGuard(PathBuf);
 
-impl Told {
+impl LoadGuard {
     /// Starts to show the load of the model at `path`.
-    pub(crate) fn of(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         all().insert(path.to_owned(), LoadStage::Checking);
         Self(path.to_owned())
     }
 }
 
-impl Drop for Told {
+impl Drop for LoadGuard {
     fn drop(&mut self) {
         all().remove(&self.0);
     }

@@ -28,7 +28,7 @@ struct Group {
 
 impl Limits {
     /// Reads the limits; a limit that the system does not report is left out.
-    pub(crate) fn of_this_process() -> Self {
+    pub(crate) fn for_this_process() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (limits, groups) = (read("/proc/self/limits"), read("/proc/self/cgroup"));
         Self {

@@ -100,7 +100,7 @@ fn allocator() -> Allocator {
 
 /// Returns true if the system limits the memory that this process can map.
 pub(crate) fn limits_mappings() -> bool {
-    Limits::of_this_process().limits_mappings()
+    Limits::for_this_process().limits_mappings()
 }
 
 /// Claims bytes, if they fit beside the reserve for running requests and other claims. Caches
@@ -139,7 +139,7 @@ pub fn trim() {
 /// Number of bytes left now; `None` if the system does not report limits.
 #[cfg(feature = "llama")]
 pub(crate) fn available_bytes() -> Option<u64> {
-    Some(Limits::of_this_process().left()).filter(|left| *left < u64::MAX)
+    Some(Limits::for_this_process().left()).filter(|left| *left < u64::MAX)
 }
 
 /// Checks that bytes fit, as [`claim`] does, for an immediate allocation.
@@ -178,7 +178,7 @@ impl Account {
         let look = match self.seen.take() {
             Some(look) if !anew && look.is_recent() => look,
             old => {
-                let limits = old.map_or_else(Limits::of_this_process, |look| look.limits);
+                let limits = old.map_or_else(Limits::for_this_process, |look| look.limits);
                 Look {
                     left: limits.left(),
                     at: Instant::now(),

@@ -1,7 +1,7 @@
 //! Mirostat: selects the tokens that can be drawn, so that the surprise stays near a target.
 
 use super::row;
-use super::truncation::{self, Candidate, Cuts, Kept};
+use super::truncation::{self, Candidate, EligibleTokens, TruncationLimits};
 use crate::protocol::{MirostatParams, MirostatVersion};
 
 /// Number of most likely tokens in the fit of version one.
@@ -29,16 +29,16 @@ impl Mirostat {
         logits: &[f32],
         highest: f32,
         sharpness: f32,
-        kept: &mut Kept,
+        kept: &mut EligibleTokens,
         likeliest: &mut Vec<Candidate>,
     ) {
         match self.params.version {
             MirostatVersion::One => {
                 truncation::most_likely(logits, FITTED, likeliest);
                 let count = self.count(likeliest, sharpness, logits.len());
-                let cuts = Cuts {
+                let cuts = TruncationLimits {
                     top_k: Some(count).filter(|count| *count < logits.len()),
-                    ..Cuts::default()
+                    ..TruncationLimits::default()
                 };
                 kept.find(logits, highest, sharpness, cuts);
             }
@@ -47,9 +47,9 @@ impl Mirostat {
                 let least = (total * f64::from(-self.bound).exp2()) as f32;
                 // The likeliest token has a weight of 1 and always stays.
                 let least = least.clamp(f32::MIN_POSITIVE, 1.0);
-                let cuts = Cuts {
+                let cuts = TruncationLimits {
                     min_p: least,
-                    ..Cuts::default()
+                    ..TruncationLimits::default()
                 };
                 kept.find(logits, highest, sharpness, cuts);
             }

@@ -23,7 +23,7 @@ mod typical_xtc;
 pub use bad_words::BadWords;
 use dry::Dry;
 use mirostat::Mirostat;
-use truncation::{Candidate, Cuts, Kept};
+use truncation::{Candidate, EligibleTokens, TruncationLimits};
 
 /// Approximate number of looks at each logit for a log probability.
 pub(crate) const LOGPROB_PASSES: usize = 4;
@@ -32,14 +32,14 @@ pub(crate) const LOGPROB_PASSES: usize = 4;
 #[derive(Debug, Default)]
 pub struct Scratch {
     adjusted: Vec<f32>,
-    kept: Kept,
+    kept: EligibleTokens,
     likeliest: Vec<Candidate>,
     sums: Vec<f64>,
 }
 
 /// A chosen token, with its log probability if the sampler reports it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sampled {
+pub struct SampledToken {
     /// The token that was chosen.
     pub token: Token,
     /// Its log probability, if requested.
@@ -105,7 +105,7 @@ impl Sampler {
         logits: &[f32],
         banned: &[Token],
         scratch: &mut Scratch,
-    ) -> Option<Sampled> {
+    ) -> Option<SampledToken> {
         self.sample_within(logits, None, banned, scratch)
     }
 
@@ -117,7 +117,7 @@ impl Sampler {
         allowed: Option<&[u32]>,
         banned: &[Token],
         scratch: &mut Scratch,
-    ) -> Option<Sampled> {
+    ) -> Option<SampledToken> {
         let mut adjusted = std::mem::take(&mut scratch.adjusted);
         let row = self.adjusted(logits, allowed, banned, &mut adjusted);
         let token = self.choose(row, scratch);
@@ -126,12 +126,17 @@ impl Sampler {
     }
 
     /// Returns this token, with its log probability if requested.
-    pub(crate) fn forced(&self, logits: &[f32], token: Token, scratch: &mut Scratch) -> Sampled {
+    pub(crate) fn forced(
+        &self,
+        logits: &[f32],
+        token: Token,
+        scratch: &mut Scratch,
+    ) -> SampledToken {
         let logprob = self
             .params
             .logprobs
             .map(|top| log_probability(logits, token, usize::from(top), scratch));
-        Sampled { token, logprob }
+        SampledToken { token, logprob }
     }
 
     /// Returns the tokens that [`sample`](Self::sample) chooses from, with their probabilities.
@@ -285,7 +290,7 @@ impl Sampler {
         logits: &[f32],
         highest: f32,
         chance: f64,
-        kept: &mut Kept,
+        kept: &mut EligibleTokens,
         likeliest: &mut Vec<Candidate>,
     ) {
         let params = &self.params;
@@ -294,7 +299,7 @@ impl Sampler {
             mirostat.find(logits, highest, sharpness, kept, likeliest);
             return;
         }
-        let cuts = Cuts {
+        let cuts = TruncationLimits {
             top_k: usize::try_from(params.top_k)
                 .ok()
                 .filter(|count| *count > 0),

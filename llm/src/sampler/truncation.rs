@@ -23,7 +23,7 @@ const BUCKETS: usize = 1024;
 
 /// Limits beyond which tokens are dropped.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cuts {
+pub(super) struct TruncationLimits {
     /// Number of tokens to keep; `None` keeps all.
     pub(super) top_k: Option<usize>,
     /// Limits as in the parameters of the same names.
@@ -31,7 +31,7 @@ pub(super) struct Cuts {
     pub(super) min_p: f32,
 }
 
-impl Default for Cuts {
+impl Default for TruncationLimits {
     fn default() -> Self {
         Self {
             top_k: None,
@@ -59,7 +59,7 @@ impl Candidate {
 
 /// Tokens that can be drawn. The memory is reused from row to row.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct EligibleTokens {
     /// One weight per token of the vocabulary, or per candidate if `few`.
     pub(super) weights: Vec<f32>,
     pub(super) candidates: Vec<Candidate>,
@@ -68,7 +68,7 @@ pub(super) struct Kept {
     masses: Vec<f64>,
 }
 
-impl Kept {
+impl EligibleTokens {
     /// Returns the token of a weight.
     pub(super) fn token(&self, index: usize) -> Token {
         if self.few {
@@ -80,7 +80,13 @@ impl Kept {
 
     /// Finds the tokens that can be drawn from a row. Its highest logit is finite. Logits are
     /// multiplied by `sharpness`.
-    pub(super) fn find(&mut self, logits: &[f32], highest: f32, sharpness: f32, params: Cuts) {
+    pub(super) fn find(
+        &mut self,
+        logits: &[f32],
+        highest: f32,
+        sharpness: f32,
+        params: TruncationLimits,
+    ) {
         let top_k = params.top_k.filter(|count| *count < logits.len());
         self.few = match top_k {
             Some(count) if count <= FEW => {
@@ -119,7 +125,7 @@ impl Kept {
 
     /// Applies `min_p`, and `top_p` of `total`, to the ranked candidates, and weighs the remaining
     /// ones.
-    fn keep_ranked(&mut self, highest: f32, sharpness: f32, total: f64, params: Cuts) {
+    fn keep_ranked(&mut self, highest: f32, sharpness: f32, total: f64, params: TruncationLimits) {
         self.weights.clear();
         let mut mass = 0.0;
         for candidate in &self.candidates {
@@ -136,7 +142,13 @@ impl Kept {
 
     /// Finds the set of `top_p` among the tokens near the highest one. Returns false if it is
     /// larger.
-    fn find_near(&mut self, logits: &[f32], highest: f32, sharpness: f32, params: Cuts) -> bool {
+    fn find_near(
+        &mut self,
+        logits: &[f32],
+        highest: f32,
+        sharpness: f32,
+        params: TruncationLimits,
+    ) -> bool {
         let candidates = &mut self.candidates;
         candidates.clear();
         row::at_least(logits, highest - NEAR / sharpness, |index, logit, _| {

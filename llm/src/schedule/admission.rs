@@ -2,7 +2,7 @@
 //! ones that lose theirs.
 
 use super::step::Step;
-use super::{GROWTH_CELLS, PAUSE_GRACE_STEPS, Row, State, Work};
+use super::{GROWTH_CELLS, PAUSE_GRACE_STEPS, Row, RowState, RowWork};
 
 impl Step<'_> {
     /// Admits a waiting sequence with its first chunk, if it fits. Returns false if it does not:
@@ -22,7 +22,7 @@ impl Step<'_> {
             self.sequences -= 1;
         }
         self.plan.admit.push(row.id);
-        self.plan.work.push(Work::known(row.id, tokens));
+        self.plan.work.push(RowWork::known(row.id, tokens));
         self.plan.size.prompt_tokens += tokens;
         self.take(tokens, row.owned + tokens);
         self.committed += row.pending() - tokens + row.remaining.min(GROWTH_CELLS);
@@ -45,7 +45,7 @@ impl Step<'_> {
         if tokens == 0 {
             return false;
         }
-        self.plan.state[index] = State::Scheduled(tokens);
+        self.plan.state[index] = RowState::Scheduled(tokens);
         self.take(tokens, tokens);
         self.committed = self.committed.saturating_sub(tokens);
         true
@@ -73,7 +73,7 @@ impl Step<'_> {
                 .plan
                 .state
                 .iter()
-                .rposition(|state| matches!(state, State::Scheduled(_)))
+                .rposition(|state| matches!(state, RowState::Scheduled(_)))
                 .expect("there are `count` scheduled decodes, and `count` is above the free cells");
             if let Some(victim) = self.victim(last) {
                 if victim == last {
@@ -83,7 +83,7 @@ impl Step<'_> {
                 self.preempt(victim);
             } else {
                 // The sequences before it hold all cells: it waits for them.
-                self.plan.state[last] = State::Idle;
+                self.plan.state[last] = RowState::Idle;
                 count -= 1;
                 self.budget += 1;
             }
@@ -95,7 +95,7 @@ impl Step<'_> {
     /// otherwise the last in rank from there on.
     pub(super) fn victim(&self, from: usize) -> Option<usize> {
         let holds_cells = |index: &usize| {
-            self.plan.state[*index] != State::Preempted && self.now.running[*index].computed > 0
+            self.plan.state[*index] != RowState::Preempted && self.now.running[*index].computed > 0
         };
         let last_first = || (0..self.now.running.len()).rev().filter(holds_cells);
         last_first()
@@ -112,16 +112,16 @@ impl Step<'_> {
                 .plan
                 .state
                 .iter()
-                .any(|state| matches!(state, State::Scheduled(_)));
+                .any(|state| matches!(state, RowState::Scheduled(_)));
         let sat_out = |index: &usize| {
             let row = &self.now.running[*index];
             let steps = self.now.step.saturating_sub(row.last_step);
-            self.plan.state[*index] == State::Idle
+            self.plan.state[*index] == RowState::Idle
                 && !row.has_credit
                 && (nothing_runs || steps >= PAUSE_GRACE_STEPS)
         };
         let is_spare = |index: &usize| {
-            let holds = self.plan.state[*index] != State::Preempted;
+            let holds = self.plan.state[*index] != RowState::Preempted;
             holds && waiting.may_replace(&self.now.running[*index])
         };
         let last_first = || (0..self.now.running.len()).rev();
@@ -143,7 +143,7 @@ impl Step<'_> {
     /// Number of cells that a running sequence will certainly need after this step.
     pub(super) fn commitment(&self, index: usize) -> u32 {
         let row = &self.now.running[index];
-        if row.has_credit && self.plan.state[index] != State::Preempted {
+        if row.has_credit && self.plan.state[index] != RowState::Preempted {
             row.pending() - self.scheduled_tokens(index) + row.remaining.min(GROWTH_CELLS)
         } else {
             0
@@ -162,7 +162,7 @@ impl Step<'_> {
     }
 
     pub(super) fn preempt(&mut self, index: usize) {
-        self.plan.state[index] = State::Preempted;
+        self.plan.state[index] = RowState::Preempted;
         self.plan.preempt.push(self.now.running[index].id);
         self.free += self.now.running[index].owned;
     }

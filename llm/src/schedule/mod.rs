@@ -68,7 +68,7 @@ pub(crate) struct Limits {
 }
 
 /// Position in an order: by turn, then by time of queueing.
-pub(crate) type Order = (u32, i64, SequenceId);
+pub(crate) type TurnPosition = (u32, i64, SequenceId);
 
 /// A sequence in the form that the scheduler needs.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,7 @@ impl Row {
     }
 
     /// Returns the position in the order of all sequences, which is unique.
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> TurnPosition {
         (self.turn, self.queued, self.id)
     }
 
@@ -142,7 +142,7 @@ impl Row {
 
     /// Returns the position in the order of prompts, if a prompt token takes this many
     /// microseconds.
-    fn prompt_order(&self, token_micros: f64) -> Order {
+    fn prompt_order(&self, token_micros: f64) -> TurnPosition {
         let allowance = OVERTAKING * token_micros * f64::from(self.pending());
         let queued = self.queued.saturating_add(allowance as i64);
         (self.turn, queued, self.id)
@@ -189,7 +189,7 @@ pub(crate) struct Plan {
     /// Waiting sequences that get a slot.
     pub(crate) admit: Vec<SequenceId>,
     /// The batch: the number of tokens of each sequence, running or just admitted.
-    pub(crate) work: Vec<Work>,
+    pub(crate) work: Vec<RowWork>,
     /// True if decodes sat out so that a whole prompt fits.
     pub(crate) prompt_turn: bool,
     /// Slot behind the last decode of this round.
@@ -200,7 +200,7 @@ pub(crate) struct Plan {
     pub(crate) target_micros: f64,
     /// Maximum number of prompt tokens that the step had room for.
     pub(crate) prompt_limit: u32,
-    state: Vec<State>,
+    state: Vec<RowState>,
     prompts: Vec<Prompt>,
     /// Indices of the running sequences that decode.
     decodes: Vec<usize>,
@@ -208,7 +208,7 @@ pub(crate) struct Plan {
 
 /// Tokens of one sequence in the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct RowWork {
     pub(crate) id: SequenceId,
     /// Number of known tokens to compute.
     pub(crate) tokens: u32,
@@ -216,7 +216,7 @@ pub(crate) struct Work {
     pub(crate) drafts: u32,
 }
 
-impl Work {
+impl RowWork {
     fn known(id: SequenceId, tokens: u32) -> Self {
         Self {
             id,
@@ -229,7 +229,7 @@ impl Work {
 /// A prompt that could continue or begin.
 #[derive(Clone, Copy, Debug)]
 struct Prompt {
-    order: Order,
+    order: TurnPosition,
     /// Index among the waiting or the running sequences.
     index: usize,
     waits: bool,
@@ -237,7 +237,7 @@ struct Prompt {
 
 /// Decision of this step about a running sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RowState {
     Idle,
     Scheduled(u32),
     Preempted,
@@ -266,7 +266,7 @@ fn plan_once(limits: &Limits, now: &Now<'_>, plan: &mut Plan) {
     plan.next_turn = now.turn;
     plan.size = StepSize::default();
     plan.state.clear();
-    plan.state.resize(now.running.len(), State::Idle);
+    plan.state.resize(now.running.len(), RowState::Idle);
     let mut step = Step::new(limits, now, plan);
     step.schedule_decodes();
     step.schedule_prompts();

@@ -1,7 +1,7 @@
 //! The decisions of one step, one kind of work after the other.
 
 use super::cost::StepSize;
-use super::{Limits, Now, PROMPT_TILE, Plan, Prompt, Row, State, Work};
+use super::{Limits, Now, PROMPT_TILE, Plan, Prompt, Row, RowState, RowWork};
 use crate::backend::Slot;
 
 /// A plan in progress, with the remaining budget and cells.
@@ -80,7 +80,7 @@ impl<'a> Step<'a> {
             self.give_turns(count);
         }
         for index in &self.plan.decodes {
-            self.plan.state[*index] = State::Scheduled(1);
+            self.plan.state[*index] = RowState::Scheduled(1);
         }
         self.budget -= count;
         self.take_cells_for_decodes(count);
@@ -171,7 +171,7 @@ impl<'a> Step<'a> {
             }
             if prompt.waits {
                 admits = admits && self.admit(row);
-            } else if self.plan.state[prompt.index] == State::Idle {
+            } else if self.plan.state[prompt.index] == RowState::Idle {
                 let preempted = self.plan.preempt.len();
                 if !self.continue_prompt(prompt.index, row) {
                     return;
@@ -225,13 +225,13 @@ impl<'a> Step<'a> {
         let admitted = self.plan.work.len();
         for decode in [true, false] {
             for (row, state) in self.now.running.iter().zip(&self.plan.state) {
-                let State::Scheduled(tokens) = *state else {
+                let RowState::Scheduled(tokens) = *state else {
                     continue;
                 };
                 if decode != row.is_decode() {
                     continue;
                 }
-                let mut work = Work::known(row.id, tokens);
+                let mut work = RowWork::known(row.id, tokens);
                 if decode {
                     work.drafts = row.useful_drafts().min(drafts);
                     drafts -= work.drafts;
@@ -256,7 +256,7 @@ impl<'a> Step<'a> {
     fn scheduled(&self) -> impl Iterator<Item = (&'a Row, u32)> {
         let states = self.now.running.iter().zip(&self.plan.state);
         states.filter_map(|(row, state)| match state {
-            State::Scheduled(tokens) => Some((row, *tokens)),
+            RowState::Scheduled(tokens) => Some((row, *tokens)),
             _ => None,
         })
     }
@@ -280,8 +280,8 @@ impl<'a> Step<'a> {
     /// Number of tokens of a running sequence in this step.
     pub(super) fn scheduled_tokens(&self, index: usize) -> u32 {
         match self.plan.state[index] {
-            State::Scheduled(tokens) => tokens,
-            State::Idle | State::Preempted => 0,
+            RowState::Scheduled(tokens) => tokens,
+            RowState::Idle | RowState::Preempted => 0,
         }
     }
 }

@@ -116,7 +116,7 @@ pub enum BackendKind {
 
 impl BackendKind {
     /// Selects the backend for a file by its name.
-    pub fn of(model: &Path) -> Self {
+    pub fn for_model(model: &Path) -> Self {
         if model.to_string_lossy().ends_with(SCRIPT_SUFFIX) {
             Self::Scripted
         } else {

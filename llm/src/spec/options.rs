@@ -63,7 +63,7 @@ macro_rules! declare {
             pub fn spec(&self, model: impl Into<PathBuf>) -> LlmEngineSpec {
                 let model = model.into();
                 LlmEngineSpec {
-                    backend: BackendKind::of(&model),
+                    backend: BackendKind::for_model(&model),
                     model,
                     device: Device::Auto,
                     draft: None,

@@ -32,7 +32,7 @@ pub fn resolve_model_path(base_dir: &Path, models_path: &str) -> Result<PathBuf,
     if found.is_dir() {
         return only_model_in(&found);
     }
-    if is_gguf(&found) || BackendKind::of(&found) == BackendKind::Scripted {
+    if is_gguf(&found) || BackendKind::for_model(&found) == BackendKind::Scripted {
         Ok(found)
     } else {
         Err(SpecError::NotAModel { path: found })

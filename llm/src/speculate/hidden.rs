@@ -18,12 +18,12 @@ pub(crate) const KEPT: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Hidden {
     width: usize,
-    kept: FxHashMap<SequenceId, Kept>,
+    kept: FxHashMap<SequenceId, HiddenRows>,
 }
 
 /// Hidden states behind consecutive tokens of a sequence.
 #[derive(Debug)]
-struct Kept {
+struct HiddenRows {
     /// Positions of the tokens.
     positions: Range<u32>,
     /// Rows of numbers; the row of a position is at the position modulo [`KEPT`].
@@ -43,7 +43,7 @@ impl Hidden {
     /// position is computed again, the states from there on are dropped.
     pub(super) fn keep(&mut self, tokens: &[(SequenceId, u32)], rows: &[f32]) {
         for ((id, position), row) in tokens.iter().zip(rows.chunks_exact(self.width)) {
-            let kept = self.kept.entry(*id).or_insert_with(|| Kept {
+            let kept = self.kept.entry(*id).or_insert_with(|| HiddenRows {
                 positions: *position..*position,
                 rows: vec![0.0; KEPT as usize * self.width],
             });

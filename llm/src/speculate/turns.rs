@@ -94,7 +94,7 @@ impl Drafter<'_> {
             let is_trial = prospect.mean() < price;
             if is_trial {
                 if !any_trial {
-                    self.trials.earn(steps.cost.of(steps.decodes));
+                    self.trials.earn(steps.cost.for_rows(steps.decodes));
                     any_trial = true;
                 }
                 let affordable = prospect.catching_up + granted <= self.trials.budget();
@@ -191,7 +191,7 @@ impl Drafter<'_> {
     fn share_catching_up(&mut self, running: &[impl Drafting], steps: &Steps) {
         let price = self.known_token_micros();
         let affordable = if price > 0.0 {
-            (CATCH_UP_SHARE * steps.cost.of(steps.decodes) / price) as u32
+            (CATCH_UP_SHARE * steps.cost.for_rows(steps.decodes) / price) as u32
         } else {
             FIRST_CATCH_UP
         };

@@ -18,7 +18,7 @@ pub(super) struct Steps {
 impl Steps {
     /// Microseconds of one token in steps without drafts.
     pub(super) fn token_micros(&self) -> f64 {
-        self.cost.of(self.decodes) / f64::from(self.decodes.max(1))
+        self.cost.for_rows(self.decodes) / f64::from(self.decodes.max(1))
     }
 
     /// Returns the minimum chance of a draft that takes a row and `more_micros` more microseconds:
@@ -44,7 +44,7 @@ impl Yield {
     /// Expected tokens per unit of time.
     pub(crate) fn rate(self, cost: LinearCost) -> f64 {
         let more_passes = f64::from(self.passes - 1) * cost.base;
-        self.tokens / (cost.of(self.rows) + more_passes)
+        self.tokens / (cost.for_rows(self.rows) + more_passes)
     }
 }
 
@@ -77,7 +77,7 @@ impl LinearCost {
             };
             (model.decode_micros(&more) - step).max(0.0) / f64::from(sequences)
         } else {
-            step * Self::ASSUMED.row / Self::ASSUMED.of(sequences)
+            step * Self::ASSUMED.row / Self::ASSUMED.for_rows(sequences)
         };
         Self {
             base: step - row * f64::from(sequences),
@@ -86,7 +86,7 @@ impl LinearCost {
     }
 
     /// Returns the cost of a step with this many rows.
-    pub(crate) fn of(self, rows: u32) -> f64 {
+    pub(crate) fn for_rows(self, rows: u32) -> f64 {
         self.base + self.row * f64::from(rows)
     }
 }

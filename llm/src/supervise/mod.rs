@@ -29,7 +29,7 @@ use watch::{Attempts, Limits, Watch};
 const LOAD_PATIENCE: Duration = Duration::from_mins(30);
 
 /// An engine that is replaced when it fails. Dropping it stops the engine.
-pub struct Supervised<E>(Arc<Post<E>>);
+pub struct SupervisedEngine<E>(Arc<Post<E>>);
 
 /// State that an engine's users share with its supervisor.
 struct Post<E> {
@@ -79,7 +79,7 @@ struct Hooks<E> {
     load_again: fn(&E) -> Result<E, LoadError>,
 }
 
-impl Supervised<LlmEngine> {
+impl SupervisedEngine<LlmEngine> {
     /// Loads an engine, as [`LlmEngine::load`] does.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Supervised<LlmEngine> {
     }
 }
 
-impl Supervised<EmbeddingEngine> {
+impl SupervisedEngine<EmbeddingEngine> {
     /// Loads an engine, as [`EmbeddingEngine::load`] does.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ fn bound(milliseconds: u32) -> Option<Duration> {
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
 }
 
-impl<E: Send + Sync + 'static> Supervised<E> {
+impl<E: Send + Sync + 'static> SupervisedEngine<E> {
     fn start(engine: E, name: String, limits: Limits, hooks: Hooks<E>) -> Result<Self, LoadError> {
         let (wanted, unwanted) = crossbeam_channel::bounded(0);
         let post = Arc::new(Post {
@@ -339,9 +339,9 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     line
 }
 
-impl<E> fmt::Debug for Supervised<E> {
+impl<E> fmt::Debug for SupervisedEngine<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Supervised")
+        f.debug_struct("SupervisedEngine")
             .field("record", &*self.0.lock())
             .finish_non_exhaustive()
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::spec::STEP_TOKENS;
-use crate::worker::Seen;
+use crate::worker::PulseState;
 
 /// Minimum and maximum interval between looks at an engine. The end of its thread is reported at
 /// once, so the interval matters only for steps that do not end.
@@ -43,7 +43,7 @@ impl Watch {
     }
 
     /// Returns the reason why the engine must be abandoned, if there is one.
-    pub(super) fn look(&mut self, seen: Seen, now: Instant) -> Option<String> {
+    pub(super) fn look(&mut self, seen: PulseState, now: Instant) -> Option<String> {
         if seen.stopped {
             return Some("its thread has ended".to_owned());
         }
@@ -110,11 +110,11 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn busy(progress: u64, batch: u32) -> Seen {
-        Seen {
+    fn busy(progress: u64, batch: u32) -> PulseState {
+        PulseState {
             progress,
             batch,
-            ..Seen::default()
+            ..PulseState::default()
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn idle_time_does_not_count() {
         let start = Instant::now();
         let mut watch = Watch::new(Some(10 * SECOND));
-        let idle = Seen {
+        let idle = PulseState {
             idle: true,
             ..busy(7, 0)
         };
@@ -165,7 +165,7 @@ mod tests {
         let now = Instant::now();
         assert_eq!(watch.look(busy(1, 1), now), None);
         assert_eq!(watch.look(busy(1, 1), now + 10_000 * SECOND), None);
-        let dead = Seen {
+        let dead = PulseState {
             stopped: true,
             ..busy(1, 1)
         };

@@ -16,10 +16,10 @@ use crate::worker::catch;
 const MAX_WAITING: usize = 1024;
 
 /// Work of a request on the thread, which also delivers the result.
-type Work = Box<dyn FnOnce(&Turn<'_>) + Send>;
+type EncodeWork = Box<dyn FnOnce(&Turn<'_>) + Send>;
 
-struct Job {
-    work: Work,
+struct EncodeJob {
+    work: EncodeWork,
     /// Dead if the request was dropped; true once its turn has come.
     wanted: Weak<AtomicBool>,
 }
@@ -54,7 +54,7 @@ impl Encoding {
 
 /// Handle of the thread, which ends when this is dropped.
 pub(super) struct Encoder {
-    jobs: Sender<Job>,
+    jobs: Sender<EncodeJob>,
     encoded: Arc<AtomicU64>,
 }
 
@@ -70,9 +70,9 @@ impl Encoder {
     }
 
     /// Runs `work` when its turn comes, unless the request was dropped by then.
-    pub(super) fn submit(&self, work: Work) -> Result<Encoding, SubmitError> {
+    pub(super) fn submit(&self, work: EncodeWork) -> Result<Encoding, SubmitError> {
         let wanted = Arc::<AtomicBool>::default();
-        let job = Job {
+        let job = EncodeJob {
             work,
             wanted: Arc::downgrade(&wanted),
         };
@@ -97,8 +97,8 @@ impl Encoder {
     }
 }
 
-fn serve(inbox: &Receiver<Job>, encoded: &AtomicU64) {
-    for Job { work, wanted } in inbox {
+fn serve(inbox: &Receiver<EncodeJob>, encoded: &AtomicU64) {
+    for EncodeJob { work, wanted } in inbox {
         let turn = Turn {
             wanted: &wanted,
             encoded,

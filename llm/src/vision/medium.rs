@@ -9,10 +9,10 @@ use crate::protocol::{SubmitError, Token};
 
 /// An image or a sound in the form that a model reads: tokens, and tiles that have embeddings.
 #[derive(Debug)]
-pub struct Medium(Vec<Part>);
+pub struct Medium(Vec<MediumPart>);
 
 #[derive(Debug)]
-enum Part {
+enum MediumPart {
     Text(Vec<Token>),
     Tile(Arc<Tile>),
 }
@@ -20,8 +20,8 @@ enum Part {
 impl Medium {
     pub(super) fn new(pieces: Vec<Piece>) -> Self {
         let part = |piece| match piece {
-            Piece::Text(tokens) => Part::Text(tokens),
-            Piece::Tile(prepared) => Part::Tile(Arc::new(Tile::new(prepared))),
+            Piece::Text(tokens) => MediumPart::Text(tokens),
+            Piece::Tile(prepared) => MediumPart::Tile(Arc::new(Tile::new(prepared))),
         };
         Self(pieces.into_iter().map(part).collect())
     }
@@ -32,7 +32,7 @@ impl Medium {
     ///
     /// Prompts share computed cells of it only if they use clones of the same `Arc`; equal numbers
     /// alone do not make two media the same.
-    pub fn of_embeddings(width: usize, embeddings: impl Into<Arc<[f32]>>) -> Option<Self> {
+    pub fn from_embeddings(width: usize, embeddings: impl Into<Arc<[f32]>>) -> Option<Self> {
         let embeddings = embeddings.into();
         let positions = embeddings.len().checked_div(width)?;
         let positions = u32::try_from(positions).ok().filter(|count| *count > 0)?;
@@ -48,14 +48,14 @@ impl Medium {
         };
         let tile = Tile::with(shape, None);
         tile.embeddings.get_or_init(|| embeddings);
-        Some(Self(vec![Part::Tile(Arc::new(tile))]))
+        Some(Self(vec![MediumPart::Tile(Arc::new(tile))]))
     }
 
     /// Returns its tiles, in the order of their positions.
     pub fn tiles(&self) -> impl Iterator<Item = &Arc<Tile>> {
         self.0.iter().filter_map(|part| match part {
-            Part::Text(_) => None,
-            Part::Tile(tile) => Some(tile),
+            MediumPart::Text(_) => None,
+            MediumPart::Tile(tile) => Some(tile),
         })
     }
 
@@ -68,8 +68,8 @@ impl Medium {
     pub fn append_to(&self, prompt: &mut Vec<Token>, tiles: &mut Vec<PlacedTile>) {
         for part in &self.0 {
             match part {
-                Part::Text(tokens) => prompt.extend_from_slice(tokens),
-                Part::Tile(tile) => {
+                MediumPart::Text(tokens) => prompt.extend_from_slice(tokens),
+                MediumPart::Tile(tile) => {
                     tiles.push(PlacedTile {
                         at: prompt.len() as u32,
                         tile: Arc::clone(tile),

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use serde::Serialize;
 
 mod encoder;
-mod kept;
+mod media_cache;
 mod medium;
 
-pub use crate::backend::{Bitmap, Decoded, Sound};
+pub use crate::backend::{Bitmap, DecodedMedium, Sound};
 use encoder::Encoder;
 pub use encoder::Encoding;
-use kept::{Kept, Key};
+use media_cache::{Key, MediaCache};
 pub(crate) use medium::check_prompt;
 pub use medium::{Medium, PlacedTile, Tile};
 
@@ -35,7 +35,7 @@ use crate::worker::catch;
 /// The encoder of images and sounds for a model, with its cache.
 pub struct Vision {
     projector: Arc<dyn Projector>,
-    kept: Arc<Kept>,
+    kept: Arc<MediaCache>,
     encoder: Encoder,
 }
 
@@ -46,7 +46,7 @@ impl Vision {
         name: &str,
         cache_size: u64,
     ) -> Result<Self, LoadError> {
-        let kept = Arc::new(Kept::new(cache_size));
+        let kept = Arc::new(MediaCache::new(cache_size));
         let cache: Arc<dyn Cache> = Arc::clone(&kept) as Arc<dyn Cache>;
         room::enroll(Arc::downgrade(&cache));
         Ok(Self {
@@ -79,8 +79,8 @@ impl Vision {
         decode: impl FnOnce() -> Result<Bitmap, E>,
         refused: impl FnOnce(String) -> E,
     ) -> Result<Arc<Medium>, E> {
-        let decode = || decode().map(Decoded::Image);
-        self.read(Kept::key(salt, file), decode, refused)
+        let decode = || decode().map(DecodedMedium::Image);
+        self.read(MediaCache::key(salt, file), decode, refused)
     }
 
     /// Returns the sound of a file, as [`image`](Self::image) does for an image.
@@ -94,14 +94,14 @@ impl Vision {
         decode: impl FnOnce() -> Result<Sound, E>,
         refused: impl FnOnce(String) -> E,
     ) -> Result<Arc<Medium>, E> {
-        let decode = || decode().map(Decoded::Sound);
-        self.read(Kept::key_of_sound(salt, file), decode, refused)
+        let decode = || decode().map(DecodedMedium::Sound);
+        self.read(MediaCache::key_of_sound(salt, file), decode, refused)
     }
 
     fn read<E>(
         &self,
         key: Key,
-        decode: impl FnOnce() -> Result<Decoded, E>,
+        decode: impl FnOnce() -> Result<DecodedMedium, E>,
         refused: impl FnOnce(String) -> E,
     ) -> Result<Arc<Medium>, E> {
         if let Some(medium) = self.kept.find(&key) {
@@ -143,9 +143,9 @@ impl Vision {
         let (projector, kept) = (Arc::clone(&self.projector), Arc::clone(&self.kept));
         self.encoder.submit(Box::new(move |turn| {
             let read = |(index, (salt, bitmap)): (usize, (Arc<str>, Bitmap))| {
-                let key = Kept::key_of(&salt, &bitmap);
+                let key = MediaCache::key_of(&salt, &bitmap);
                 let known = kept.find(&key).map(Ok);
-                let decoded = Decoded::Image(bitmap);
+                let decoded = DecodedMedium::Image(bitmap);
                 let read = || catch(|| prepare(&*projector, &kept, key, &decoded));
                 let image = known.unwrap_or_else(|| read().and_then(|prepared| prepared));
                 let image = image.map_err(|message| Unread::Refused { index, message })?;
@@ -175,9 +175,9 @@ impl Vision {
 /// Prepares decoded media for the model, and adds the result to the cache.
 fn prepare(
     projector: &dyn Projector,
-    kept: &Kept,
+    kept: &MediaCache,
     key: Key,
-    decoded: &Decoded,
+    decoded: &DecodedMedium,
 ) -> Result<Arc<Medium>, String> {
     let medium = Arc::new(Medium::new(projector.prepare(decoded)?));
     let bytes = medium.positions() * projector.width() * size_of::<f32>();

@@ -15,9 +15,9 @@ use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Token
 /// The waiting receivers of an engine, by number. They change when a request begins and when it
 /// ends. No bound is needed: each entry belongs to a request that the engine's queue has counted,
 /// and is removed with it.
-pub(crate) struct Live<R>(Mutex<Content<R>>);
+pub(crate) struct Live<R>(Mutex<LiveState<R>>);
 
-struct Content<R> {
+struct LiveState<R> {
     waiting: HashMap<u64, R, FxBuildHasher>,
     /// Reason why no receiver can be added any more.
     closed: Option<GenerationError>,
@@ -25,7 +25,7 @@ struct Content<R> {
 
 impl<R> Live<R> {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Content {
+        Self(Mutex::new(LiveState {
             waiting: HashMap::default(),
             closed: None,
         }))
@@ -54,7 +54,7 @@ impl<R> Live<R> {
         content.waiting.drain().map(|(_, who)| who).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Content<R>> {
+    fn lock(&self) -> MutexGuard<'_, LiveState<R>> {
         // No code that can panic runs under the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

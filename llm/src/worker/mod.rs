@@ -21,7 +21,7 @@ mod queue_places;
 use live::Live;
 pub(crate) use live::{OutputReceiver, Seat, Waiter};
 pub(crate) use panics::catch;
-pub(crate) use pulse::{Pulse, Seen, whole_seconds};
+pub(crate) use pulse::{Pulse, PulseState, whole_seconds};
 pub use queue_places::QueuePlace;
 pub(crate) use queue_places::{Full, Places};
 

@@ -30,7 +30,7 @@ pub(crate) struct Pulse {
 
 /// Observed state of a heartbeat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct PulseState {
     /// True if the thread has ended.
     pub(crate) stopped: bool,
     /// True if there is nothing to do.
@@ -85,12 +85,12 @@ impl Pulse {
     }
 
     /// Reads the present state of the heartbeat.
-    pub(crate) fn look(&self) -> Seen {
+    pub(crate) fn look(&self) -> PulseState {
         // `given` is read last: a request that arrives in between counts as not yet received.
         let beats = self.beats.load(Ordering::Relaxed);
         let taken = self.taken.load(Ordering::Relaxed);
         let idle = self.idle();
-        Seen {
+        PulseState {
             stopped: self.stopped(),
             idle: idle && taken >= self.given.load(Ordering::Relaxed),
             progress: beats.wrapping_add(taken),

@@ -14,7 +14,7 @@ use crate::protocol::Tenant;
 pub(crate) struct Places {
     taken: AtomicU32,
     /// Number of places of each tenant that has any, by the tenant's number.
-    of_tenants: Mutex<FxHashMap<u64, u32>>,
+    tenants: Mutex<FxHashMap<u64, u32>>,
     /// Number of places of requests that make their prompt.
     preparing: AtomicU32,
     /// Number of prompt tokens of the sequences that have a place.
@@ -59,7 +59,7 @@ impl Places {
         let entered = match tenant {
             None => take(0, 1).map_err(Full::All),
             Some(tenant) => {
-                let mut tenants = self.of_tenants();
+                let mut tenants = self.lock_tenants();
                 let own = tenants.get(&tenant.number).copied().unwrap_or_default();
                 take(own, tenant.places)
                     .inspect(|_| *tenants.entry(tenant.number).or_default() += 1)
@@ -75,15 +75,13 @@ impl Places {
     /// Takes a place beyond all limits.
     pub(crate) fn follow(&self, tenant: Option<Tenant>) {
         if let Some(tenant) = tenant {
-            *self.of_tenants().entry(tenant.number).or_default() += 1;
+            *self.lock_tenants().entry(tenant.number).or_default() += 1;
         }
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn of_tenants(&self) -> MutexGuard<'_, FxHashMap<u64, u32>> {
-        self.of_tenants
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock_tenants(&self) -> MutexGuard<'_, FxHashMap<u64, u32>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one of `limit` places for a request that makes its prompt.
@@ -107,7 +105,7 @@ impl Places {
     /// Frees one place of a tenant.
     pub(crate) fn leave(&self, tenant: Option<Tenant>) {
         if let Some(tenant) = tenant {
-            let mut tenants = self.of_tenants();
+            let mut tenants = self.lock_tenants();
             if let Some(own) = tenants.get_mut(&tenant.number) {
                 *own -= 1;
                 if *own == 0 {

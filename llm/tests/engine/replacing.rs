@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use graphmill_llm::{
     ErrorKind, FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, LlmEngineState,
-    StepOutput, SubmitError, Supervised,
+    StepOutput, SubmitError, SupervisedEngine,
 };
 
 use super::chat;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn hanging(
     folder: &std::path::Path,
     step_timeout_ms: u32,
-) -> (Supervised<LlmEngine>, std::path::PathBuf) {
+) -> (SupervisedEngine<LlmEngine>, std::path::PathBuf) {
     let (script, release) = (folder.join("m.script.json"), folder.join("release"));
     let text = format!(
         r#"{{"release": "{}", "replies": [{{"when": "hang", "text": "x", "then": "hang"}}, {{"text": "fine"}}]}}"#,
@@ -28,7 +28,7 @@ fn hanging(
         ..LlmEngineSpec::new(script)
     };
     (
-        Supervised::<LlmEngine>::load(spec).expect("a good script"),
+        SupervisedEngine::<LlmEngine>::load(spec).expect("a good script"),
         release,
     )
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use graphmill_llm::{
-    Decoded, LlmEngine, LlmEngineSpec, PluginConfig, RequestId, SamplingParams, TokenLogprob,
+    DecodedMedium, LlmEngine, LlmEngineSpec, PluginConfig, RequestId, SamplingParams, TokenLogprob,
     Usage, VisionSpec,
 };
 
@@ -112,10 +112,10 @@ fn expected(
     let markers = "<__media__>".repeat(pictures.len());
     let text = format!("<|im_start|>user\n{markers}{message}<|im_end|>\n<|im_start|>assistant\n");
     let decoded = |number: &u8| match kind {
-        Kind::Sound => Decoded::Sound(sound(*number).1),
-        _ => Decoded::Image(picture(*number).1),
+        Kind::Sound => DecodedMedium::Sound(sound(*number).1),
+        _ => DecodedMedium::Image(picture(*number).1),
     };
-    let media: Vec<Decoded> = pictures.iter().map(decoded).collect();
+    let media: Vec<DecodedMedium> = pictures.iter().map(decoded).collect();
     reference.answer(text, &media, TOKENS as usize)
 }
 

@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 use std::num::NonZero;
 use std::path::Path;
 
-use graphmill_llm::{Decoded, Token, TokenLogprob};
+use graphmill_llm::{DecodedMedium, Token, TokenLogprob};
 use llama_cpp_2::context::params::LlamaContextParams;
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::llama_batch::LlamaBatch;
@@ -48,7 +48,7 @@ impl Reference {
     pub(crate) fn answer(
         &mut self,
         text: String,
-        media: &[Decoded],
+        media: &[DecodedMedium],
         tokens: usize,
     ) -> Vec<TokenLogprob> {
         let params = LlamaContextParams::default()
@@ -57,12 +57,12 @@ impl Reference {
             .with_n_ubatch(CONTEXT);
         let context = self.model.new_context(&self.backend, params);
         let mut context = context.expect("a context");
-        let bitmap = |medium: &Decoded| {
+        let bitmap = |medium: &DecodedMedium| {
             let bitmap = match medium {
-                Decoded::Image(it) => {
+                DecodedMedium::Image(it) => {
                     MtmdBitmap::from_image_data(it.width(), it.height(), it.rgb())
                 }
-                Decoded::Sound(sound) => MtmdBitmap::from_audio_data(sound.samples()),
+                DecodedMedium::Sound(sound) => MtmdBitmap::from_audio_data(sound.samples()),
             };
             bitmap.expect("as many as it says")
         };

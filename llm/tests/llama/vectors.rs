@@ -30,7 +30,7 @@ fn engine(kv_unified: bool) -> LlmEngine {
 
 /// The prompt that stands for embeddings.
 fn prompt(numbers: Vec<f32>) -> (Vec<Token>, Arc<[PlacedTile]>) {
-    let medium = Medium::of_embeddings(WIDTH, numbers).expect("whole and finite");
+    let medium = Medium::from_embeddings(WIDTH, numbers).expect("whole and finite");
     let (mut prompt, mut tiles) = (Vec::new(), Vec::new());
     medium.append_to(&mut prompt, &mut tiles);
     (prompt, tiles.into())
@@ -154,7 +154,7 @@ fn vectors_that_have_no_sense_are_refused() {
     };
     assert_eq!(refused, Err(too_long));
     for (width, numbers) in [(0, 1), (2, 0), (2, 3)] {
-        assert!(Medium::of_embeddings(width, vec![0.5; numbers]).is_none());
+        assert!(Medium::from_embeddings(width, vec![0.5; numbers]).is_none());
     }
-    assert!(Medium::of_embeddings(1, vec![f32::NAN]).is_none());
+    assert!(Medium::from_embeddings(1, vec![f32::NAN]).is_none());
 }

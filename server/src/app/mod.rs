@@ -34,7 +34,7 @@ use crate::{
     metrics::Metrics,
     observe::trace::Traces,
     run::Runner,
-    servable::{self, Served},
+    servable::{self, ServedGraphs},
     sessions::Sessions,
     site::Site,
     stage::Stage,
@@ -97,7 +97,7 @@ pub struct Server {
 
 /// Reloads the configuration of a server.
 #[derive(Clone)]
-pub struct Reloader(Arc<Served>);
+pub struct Reloader(Arc<ServedGraphs>);
 
 impl Reloader {
     /// Reads the configuration again, as SIGHUP demands, and replaces the present one if all of its
@@ -148,13 +148,13 @@ impl Server {
         let metrics_site = site_at(&metrics_addresses, &[]);
         let operator_site = site_at(&operator_addresses, &[]);
         let clients = Arc::new(Connections::new(options.limits.clone()));
-        let operators = Arc::new(Connections::new(options.limits.of_management()));
+        let operators = Arc::new(Connections::new(options.limits.for_management()));
         let connections = [
             ("clients", Arc::clone(&clients)),
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let served = Arc::new(Served::new(options.graph_settings(), registry));
+        let served = Arc::new(ServedGraphs::new(options.graph_settings(), registry));
         let sequences = Sequences::new(options.sequences.clone());
         let (hosts, folder) = (options.media_hosts.clone(), options.media_folder.clone());
         let has_media = !hosts.is_empty() || folder.is_some();

@@ -18,7 +18,7 @@ use crate::{
     errors::{Cause, Failure},
     grpc,
     http::{self, Side, Targets, access, dialect_errors},
-    keys::{self, Gate, Need},
+    keys::{self, Gate, Permission},
     listen,
     observe::{log, request_id},
     site::{self, Site},
@@ -98,7 +98,7 @@ enum Protocol {
 fn stacked(
     app: &Arc<App>,
     routes: Router<Arc<App>>,
-    needs: impl IntoIterator<Item = (Method, String, Need)>,
+    needs: impl IntoIterator<Item = (Method, String, Permission)>,
     site: Site,
     protocol: Protocol,
 ) -> Router {

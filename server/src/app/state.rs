@@ -224,11 +224,15 @@ impl App {
 
 /// The last generated `OpenAPI` document, and the data that it was made from.
 #[derive(Default)]
-pub(crate) struct Document(Mutex<Option<(Described, Bytes)>>);
+pub(crate) struct Document(Mutex<Option<(DocumentInputs, Bytes)>>);
 
 impl Document {
     /// Returns the stored document if it describes `described`, else the one that `make` generates.
-    pub(crate) fn of(&self, described: &Described, make: impl FnOnce() -> Vec<u8>) -> Bytes {
+    pub(crate) fn get_or_make(
+        &self,
+        described: &DocumentInputs,
+        make: impl FnOnce() -> Vec<u8>,
+    ) -> Bytes {
         // Concurrent requests wait for one document instead of generating one each.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
@@ -244,7 +248,7 @@ impl Document {
 
 /// The data that an `OpenAPI` document depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Described {
+pub(crate) struct DocumentInputs {
     /// Names of the graphs, each with its endpoints.
     pub(crate) models: Vec<(String, Vec<&'static str>)>,
     /// Name of a graph of tensors, and an example body for it.

@@ -32,7 +32,7 @@ impl Encoding {
             // A list of encodings is refused: clients do not compress a body twice.
             _ => {
                 let why = format!("`content-encoding` is not supported: expected {ENCODINGS}");
-                Err(Failure::new(Cause::UnknownEncoding, why).of_field("content-encoding"))
+                Err(Failure::new(Cause::UnknownEncoding, why).with_field("content-encoding"))
             }
         }
     }
@@ -55,7 +55,7 @@ impl Encoding {
             let read = decoder.read(&mut step).map_err(|error| {
                 let why = format!("the body does not match its `content-encoding`: {error}");
                 Failure::new(Cause::BadRequest, why)
-                    .of_field("content-encoding")
+                    .with_field("content-encoding")
                     .with_code("invalid_encoding")
             })?;
             if read == 0 {

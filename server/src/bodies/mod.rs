@@ -98,7 +98,10 @@ impl Bodies {
     pub(crate) fn share(self: &Arc<Self>, extensions: &Extensions) -> Arc<Share> {
         let caller = extensions.get::<Arc<Caller>>();
         let key = caller.and_then(|caller| caller.rival()).cloned();
-        self.share_of(key, Owner::of(extensions).map(|owner| owner.name()))
+        self.share_of(
+            key,
+            Owner::from_extensions(extensions).map(|owner| owner.name()),
+        )
     }
 
     /// Returns an empty share for a key. Long work on the bodies counts for `owner`.

@@ -81,7 +81,7 @@ impl Access {
                 return Err("--api_key and --api_key_file exclude each other".to_owned());
             }
             (Some(file), None) => Some(KeySource::File(file.clone())),
-            (None, Some(key)) => Some(KeySource::One(Digest::of(key.as_bytes()))),
+            (None, Some(key)) => Some(KeySource::One(Digest::new(key.as_bytes()))),
             (None, None) => from_environment(),
         };
         if let (Some(certificate), Some(key)) = (&self.tls_cert_file, &self.tls_key_file) {
@@ -143,6 +143,6 @@ fn from_environment() -> Option<KeySource> {
     VARIABLES.into_iter().find_map(|variable| {
         let key = env::var_os(variable).filter(|key| !key.is_empty())?;
         tracing::info!("requests need the key in the variable {variable}");
-        Some(KeySource::One(Digest::of(key.as_encoded_bytes())))
+        Some(KeySource::One(Digest::new(key.as_encoded_bytes())))
     })
 }

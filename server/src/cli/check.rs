@@ -18,8 +18,8 @@ use super::{
     source::{self, ModelFlags, Source, triton},
 };
 use crate::{
-    config::{self, diagnostics, subgraphs::Named},
-    servable::{Compiled, answers, compile, compile_text},
+    config::{self, diagnostics, subgraphs::NamedSubgraphs},
+    servable::{CompileResult, answers, compile, compile_text},
 };
 
 #[derive(Debug, Args)]
@@ -56,12 +56,12 @@ fn explain(written: &str) -> ExitCode {
 /// The environment that files are checked in.
 struct Bench {
     environment: Environment,
-    named: Named,
+    named: NamedSubgraphs,
 }
 
 /// The result of checking one file.
 #[derive(Default)]
-struct Checked {
+struct FileReport {
     file: String,
     /// Name of the graph in the configuration that lists it.
     graph: Option<String>,
@@ -75,8 +75,8 @@ struct Checked {
     is_empty: bool,
 }
 
-impl Checked {
-    fn of(file: &Path) -> Self {
+impl FileReport {
+    fn new(file: &Path) -> Self {
         Self {
             file: file.display().to_string(),
             ..Self::default()
@@ -118,7 +118,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Format::Text => all.iter().for_each(show),
         Format::Json => {
             let files: Vec<Value> = all.iter().map(as_json).collect();
-            let ok = all.iter().all(Checked::is_right);
+            let ok = all.iter().all(FileReport::is_right);
             let text = format!("{:#}\n", json!({ "ok": ok, "files": files }));
             if let Err(why) = report::print(&text) {
                 report::error(&why);
@@ -126,7 +126,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             }
         }
     }
-    if all.iter().all(Checked::is_right) {
+    if all.iter().all(FileReport::is_right) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
@@ -135,9 +135,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 /// Checks the graphs that `serve` would serve from a folder. If there are none, checks its
 /// subfolders and other graph files.
-fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
-    let why = match Source::of(path) {
-        Ok(found) => return of_source(&found, bench),
+fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
+    let why = match Source::from_path(path) {
+        Ok(found) => return check_source(&found, bench),
         Err(why) => why,
     };
     let mut all = Vec::new();
@@ -151,10 +151,10 @@ fn folder(path: &Path, bench: &Bench) -> Vec<Checked> {
         }
     }
     if all.is_empty() {
-        all.push(Checked {
+        all.push(FileReport {
             error: Some(why),
             is_empty: true,
-            ..Checked::of(path)
+            ..FileReport::new(path)
         });
     }
     all
@@ -174,7 +174,7 @@ fn has_ending(file: &Path, ending: &str) -> bool {
         .is_some_and(|it| it.eq_ignore_ascii_case(ending))
 }
 
-fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
+fn file(path: &Path, bench: &Bench) -> Vec<FileReport> {
     if source::is_model(path) {
         vec![model(path, bench)]
     } else if has_ending(path, "properties") {
@@ -184,11 +184,11 @@ fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
     } else if path.file_name().is_some_and(|name| name == triton::FILE) {
         triton_model(path, bench)
     } else if has_ending(path, archive::ENDING) || has_ending(path, "mar") {
-        match Source::of(path) {
-            Ok(source) => of_source(&source, bench),
-            Err(why) => vec![Checked {
+        match Source::from_path(path) {
+            Ok(source) => check_source(&source, bench),
+            Err(why) => vec![FileReport {
                 error: Some(why),
-                ..Checked::of(path)
+                ..FileReport::new(path)
             }],
         }
     } else {
@@ -196,7 +196,7 @@ fn file(path: &Path, bench: &Bench) -> Vec<Checked> {
     }
 }
 
-fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
+fn check_source(source: &Source, bench: &Bench) -> Vec<FileReport> {
     match source {
         Source::Configuration(file) => config_and_graphs(file, bench),
         Source::Graph { file, base } => vec![graph(file, base, bench)],
@@ -208,7 +208,7 @@ fn of_source(source: &Source, bench: &Bench) -> Vec<Checked> {
 }
 
 /// Checks a model, and the built-in graph that suits it.
-fn model(file: &Path, bench: &Bench) -> Checked {
+fn model(file: &Path, bench: &Bench) -> FileReport {
     let entry = source::one_model(file, None, &ModelFlags::default());
     let entry = entry.map(|config| config.graphs.into_iter().next());
     match entry {
@@ -218,44 +218,44 @@ fn model(file: &Path, bench: &Bench) -> Checked {
             let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
             compiled_graph(file, compiled)
         }
-        Ok(None) => Checked::of(file),
-        Err(why) => Checked {
+        Ok(None) => FileReport::new(file),
+        Err(why) => FileReport {
             error: Some(why),
-            ..Checked::of(file)
+            ..FileReport::new(file)
         },
     }
 }
 
 /// Checks a `config.properties` of TorchServe.
-fn properties_file(file: &Path) -> Checked {
+fn properties_file(file: &Path) -> FileReport {
     let read = properties::check(file);
-    Checked {
+    FileReport {
         note: read
             .as_ref()
             .ok()
             .filter(|it| !it.is_empty())
             .map(|it| it.join("; ")),
         error: read.err(),
-        ..Checked::of(file)
+        ..FileReport::new(file)
     }
 }
 
 /// Checks a model of Triton's repository, and the graph of each of its versions.
-fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
+fn triton_model(file: &Path, bench: &Bench) -> Vec<FileReport> {
     let whole = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let folder = whole.parent().unwrap_or(Path::new(""));
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let loaded = triton::load(folder, &name, None);
-    let mut all = vec![Checked {
+    let mut all = vec![FileReport {
         sources: loaded.sources,
         diagnostics: loaded.diagnostics,
-        ..Checked::of(file)
+        ..FileReport::new(file)
     }];
     for entry in loaded.graphs {
         let text = entry.text.as_deref().unwrap_or_default();
         let (environment, named) = (&bench.environment, &bench.named);
         let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
-        all.push(Checked {
+        all.push(FileReport {
             graph: Some(entry.id()),
             ..compiled_graph(file, compiled)
         });
@@ -264,13 +264,13 @@ fn triton_model(file: &Path, bench: &Bench) -> Vec<Checked> {
 }
 
 /// Checks a configuration and each of its graphs, also if the configuration has errors.
-fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
+fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<FileReport> {
     let mut loaded = config::load(file);
     loaded.diagnostics.append(&mut loaded.lacking);
-    let mut all = vec![Checked {
+    let mut all = vec![FileReport {
         sources: loaded.sources,
         diagnostics: loaded.diagnostics,
-        ..Checked::of(file)
+        ..FileReport::new(file)
     }];
     let config = loaded.listed;
     let registry = config.register(bench.environment.registry().clone());
@@ -288,20 +288,20 @@ fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<Checked> {
 }
 
 /// Checks a graph file. Paths in it are relative to `base`.
-fn graph(file: &Path, base: &Path, bench: &Bench) -> Checked {
+fn graph(file: &Path, base: &Path, bench: &Bench) -> FileReport {
     let compiled = match compile(file, base, &bench.environment, &bench.named) {
         Ok(compiled) => compiled,
         Err(reason) => {
-            return Checked {
+            return FileReport {
                 error: Some(reason),
-                ..Checked::of(file)
+                ..FileReport::new(file)
             };
         }
     };
     compiled_graph(file, compiled)
 }
 
-fn compiled_graph(file: &Path, compiled: Compiled) -> Checked {
+fn compiled_graph(file: &Path, compiled: CompileResult) -> FileReport {
     let on_another_machine = |diagnostic: Diagnostic| {
         if diagnostic.code == &sides::RESOURCE_FAILED {
             return diagnostic
@@ -311,7 +311,7 @@ fn compiled_graph(file: &Path, compiled: Compiled) -> Checked {
     };
     // A graph without HTTP is valid: a test or another program may run it.
     let no_http = compiled.plan.and_then(|plan| answers(&plan).err());
-    Checked {
+    FileReport {
         sources: compiled.sources,
         diagnostics: compiled
             .diagnostics
@@ -319,11 +319,11 @@ fn compiled_graph(file: &Path, compiled: Compiled) -> Checked {
             .map(on_another_machine)
             .collect(),
         note: no_http,
-        ..Checked::of(file)
+        ..FileReport::new(file)
     }
 }
 
-fn show(checked: &Checked) {
+fn show(checked: &FileReport) {
     report::show(&checked.sources, &checked.diagnostics);
     let graph = checked.graph.as_ref();
     let of = graph.map_or(String::new(), |graph| format!("graph `{graph}`: "));
@@ -341,7 +341,7 @@ fn show(checked: &Checked) {
     }
 }
 
-fn as_json(checked: &Checked) -> Value {
+fn as_json(checked: &FileReport) -> Value {
     let diagnostics: Vec<_> = checked
         .diagnostics
         .iter()

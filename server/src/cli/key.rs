@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let key = format!("gm-{}", digits.collect::<String>());
     let entry = json!({
         "name": arguments.name,
-        "sha256": Digest::of(key.as_bytes()).to_string(),
+        "sha256": Digest::new(key.as_bytes()).to_string(),
     });
     report::note(&format!(
         "the key of `{}`, which is not stored anywhere, and its entry in `keys` of the key file:",

@@ -8,7 +8,7 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
-use super::serve::properties::Expanded;
+use super::serve::properties::PropertiesExpansion;
 use crate::observe::log;
 
 /// Messages of Rust's parsers, and their replacements.
@@ -37,7 +37,7 @@ pub(super) fn leave(
     error: &Error,
     command: &Command,
     arguments: &[OsString],
-    expanded: &Expanded,
+    expanded: &PropertiesExpansion,
 ) -> ! {
     if !error.use_stderr() {
         error.exit();
@@ -62,7 +62,7 @@ pub(super) fn in_short(
     error: &Error,
     command: &Command,
     arguments: &[OsString],
-    expanded: &Expanded,
+    expanded: &PropertiesExpansion,
 ) -> String {
     let text = error.render().to_string();
     let line = plain(text.lines().next().unwrap_or_default());
@@ -87,7 +87,7 @@ fn origin(
     flag: &str,
     command: &Command,
     arguments: &[OsString],
-    expanded: &Expanded,
+    expanded: &PropertiesExpansion,
 ) -> Option<String> {
     if let Some((_, key)) = expanded.keys.iter().find(|(known, _)| *known == flag) {
         return Some(format!("`{key}` in `{}`", expanded.file));

@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::{Format, progress, report};
 use crate::{
-    hub::{self, Cache, CachedFile, Fetched, ModelName, Order, bytes},
+    hub::{self, Cache, CachedFile, FetchedModel, ModelName, Order, bytes},
     observe::log::{self, Level, shown},
 };
 
@@ -60,7 +60,7 @@ pub(super) fn pull(arguments: &Pull) -> ExitCode {
 
 /// Downloads a model and prints its path.
 pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
-    let Fetched { model, projector } = fetched(order)?;
+    let FetchedModel { model, projector } = fetched(order)?;
     let paths = [Some(model), projector].into_iter().flatten();
     for path in paths {
         print(&format!(
@@ -73,7 +73,7 @@ pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
 }
 
 /// Downloads a model, and shows the progress.
-fn fetched(order: &Order) -> Result<Fetched, String> {
+fn fetched(order: &Order) -> Result<FetchedModel, String> {
     log::start(Level::Warning, log::Format::Text, None)?;
     shown_while(|| hub::fetch(order))
 }
@@ -85,7 +85,7 @@ pub(super) fn shown_while<T>(work: impl FnOnce() -> T) -> T {
 }
 
 pub(super) fn list(arguments: &List) -> ExitCode {
-    let files = Cache::of_environment().and_then(|cache| cache.list());
+    let files = Cache::from_environment().and_then(|cache| cache.list());
     report::exit_code(files.map(|files| {
         print(&match arguments.format {
             Format::Text => table(&files),
@@ -111,7 +111,7 @@ fn table(files: &[CachedFile]) -> String {
 
 pub(super) fn remove(arguments: &Remove) -> ExitCode {
     let name = &arguments.name;
-    let removed = Cache::of_environment().and_then(|cache| cache.remove(name));
+    let removed = Cache::from_environment().and_then(|cache| cache.remove(name));
     report::exit_code(removed.map(|freed| {
         report::note(&format!("removed `{name}`: {} freed", bytes(freed)));
         ExitCode::SUCCESS

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::subgraphs::Named;
+use crate::config::subgraphs::NamedSubgraphs;
 
 /// Flags of all commands that compile graphs.
 #[derive(Debug, Args)]
@@ -21,8 +21,8 @@ pub(super) struct Further {
 
 impl Further {
     /// Returns the subgraphs that the flags name. The error names the wrong one.
-    pub(super) fn named(&self) -> Result<Named, String> {
-        let mut named = Named::default();
+    pub(super) fn named(&self) -> Result<NamedSubgraphs, String> {
+        let mut named = NamedSubgraphs::default();
         for path in &self.subgraphs {
             named
                 .add(path)

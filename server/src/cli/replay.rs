@@ -17,7 +17,7 @@ use crate::{
     offline::{
         difference,
         play::{End, Patience, Play, complete},
-        recording::{Recorded, Recording},
+        recording::{PacketRecord, Recording},
         saved_test,
     },
     servable::{compile, compile_text},
@@ -76,7 +76,10 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
             },
         };
         let plans = (&*plans.recorded, &*plans.played);
-        write(path, &saved_test::of(&recording, &played, plans, graph)?)?;
+        write(
+            path,
+            &saved_test::format(&recording, &played, plans, graph)?,
+        )?;
     }
     let producer = |stream: &str| diff::producer(&plans.played, stream);
     match difference::between(&recording, &played, producer) {
@@ -148,7 +151,7 @@ fn play(
     arguments: &Arguments,
     recording: &Recording,
     plans: &Plans,
-) -> Result<Vec<Recorded>, String> {
+) -> Result<Vec<PacketRecord>, String> {
     let plan = &plans.played;
     let (sides, lines) = recording.input(plan)?;
     tell_of_lost(recording, plans, lines.is_empty())?;
@@ -182,7 +185,7 @@ fn play(
         End::Stuck(why) | End::BadLine(why) => return Err(why),
         End::Interrupted => return Err("interrupted".to_owned()),
     }
-    let recorded = |(stream, packet): &(String, Packet)| Recorded::of(stream, packet);
+    let recorded = |(stream, packet): &(String, Packet)| PacketRecord::from_packet(stream, packet);
     Ok(kept.take().iter().map(recorded).collect())
 }
 

@@ -18,7 +18,7 @@ use super::{ending, registry, report};
 use crate::{
     offline::{
         line::{Line, Reader, Shown},
-        play::{End, Numbered, Patience, Play},
+        play::{End, NumberedLine, Patience, Play},
     },
     servable::compile,
 };
@@ -141,7 +141,7 @@ fn start(arguments: &Arguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<
     for stream in if named.is_empty() { outputs } else { named } {
         let name = stream.to_owned();
         session.observe(stream, move |packet| {
-            let line = Shown::of(packet).of_stream(&name);
+            let line = Shown::from_packet(packet).stream_line(&name);
             writeln!(io::stdout(), "{line}").map_err(|error| match error.kind() {
                 io::ErrorKind::BrokenPipe => Error::cancelled(NOBODY_READS),
                 _ => Error::unavailable(report::unwritable(&error)),
@@ -161,7 +161,7 @@ fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> ExitCode {
             let mut sides = String::new();
             for name in &plan.explain().side_outputs {
                 if let Ok(Some(packet)) = handle.side_packet(name) {
-                    sides += &Shown::of(&packet).of_side(name);
+                    sides += &Shown::from_packet(&packet).side_line(name);
                     sides.push('\n');
                 }
             }
@@ -214,7 +214,7 @@ impl Input {
     }
 
     /// Returns the next line that is not empty; `None` at the end.
-    fn next(&mut self) -> Option<Numbered> {
+    fn next(&mut self) -> Option<NumberedLine> {
         loop {
             let line = self.lines.next()?;
             self.number += 1;

@@ -41,7 +41,7 @@ pub(crate) fn remove(file: &Path, name: &str) -> Result<(), String> {
 /// Lets a configuration file serve only these versions of a graph.
 pub(crate) fn serve_versions(file: &Path, name: &str, versions: &[u64]) -> Result<(), String> {
     change(file, |text| {
-        let lists = Lists::of(text)?;
+        let lists = Lists::parse(text)?;
         let mut entries = lists.entries();
         let entry = entries.find(|entry| entry.name.as_deref() == Some(name));
         let entry = entry.ok_or_else(|| format!("it has no graph `{name}`"))?;
@@ -81,7 +81,7 @@ fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> R
 
 /// Returns the text with another graph.
 fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
-    let lists = Lists::of(text)?;
+    let lists = Lists::parse(text)?;
     if lists
         .entries()
         .any(|entry| entry.name.as_deref() == Some(name))
@@ -127,7 +127,7 @@ fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
 
 /// Returns the text without the graph of this name.
 fn removed(text: &str, name: &str) -> Result<String, String> {
-    let lists = Lists::of(text)?;
+    let lists = Lists::parse(text)?;
     for list in &lists.0 {
         let is_it = |entry: &Entry| entry.name.as_deref() == Some(name);
         let Some(index) = list.entries.iter().position(is_it) else {
@@ -185,7 +185,7 @@ struct Entry {
 }
 
 impl Lists {
-    fn of(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         let wrong = |error: serde_json::Error| format!("it is not a configuration: {error}");
         let Fields(fields) = serde_json::from_str(text).map_err(wrong)?;
         let place = |raw: &RawValue| {

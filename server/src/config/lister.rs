@@ -29,12 +29,12 @@ impl fmt::Debug for Lister {
 
 /// Function that returns the graphs of a model, one for each version, or the reason why there are
 /// none.
-type Read = dyn Fn(&str, Option<&str>) -> Result<Vec<GraphEntry>, String> + Send + Sync;
+type ReadModel = dyn Fn(&str, Option<&str>) -> Result<Vec<GraphEntry>, String> + Send + Sync;
 
 /// Function that reads a model of a repository. It is called each time that a client loads the
 /// model by its name.
 #[derive(Clone)]
-pub struct ModelReader(Arc<Read>);
+pub struct ModelReader(Arc<ReadModel>);
 
 impl ModelReader {
     /// Wraps a function of a model's name and of an optional JSON configuration that replaces the

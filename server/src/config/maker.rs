@@ -19,11 +19,11 @@ pub struct Maker(Arc<Inner>);
 
 struct Inner {
     make: Box<Make>,
-    made: Mutex<Option<Made>>,
+    made: Mutex<Option<Attempt>>,
 }
 
 /// Outcome of the last attempt.
-type Made = Result<Arc<str>, (Instant, String)>;
+type Attempt = Result<Arc<str>, (Instant, String)>;
 
 impl Maker {
     /// Wraps a function that blocks until the model is there. It is called until it succeeds once.

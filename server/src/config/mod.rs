@@ -198,7 +198,7 @@ impl GraphEntry {
 
 /// The result of reading a configuration.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// `None` if a diagnostic is an error.
     pub config: Option<Config>,
     /// Graphs that could be read, in spite of errors in others.
@@ -217,7 +217,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 /// Reads a configuration file and resolves the graphs that it lists.
-pub fn load(path: &Path) -> Loaded {
+pub fn load(path: &Path) -> LoadedConfig {
     match graphmill_engine::read_regular(path).map(String::from_utf8) {
         Ok(Ok(text)) => parse(path, &text),
         Ok(Err(_)) => unreadable(format!("`{}` is not UTF-8 text", path.display())),
@@ -228,9 +228,9 @@ pub fn load(path: &Path) -> Loaded {
     }
 }
 
-fn unreadable(message: String) -> Loaded {
+fn unreadable(message: String) -> LoadedConfig {
     let diagnostics = vec![Diagnostic::error(&codes::UNREADABLE, Span::NONE, message)];
-    Loaded {
+    LoadedConfig {
         config: None,
         listed: Config::default(),
         sources: SourceMap::new(),
@@ -240,7 +240,7 @@ fn unreadable(message: String) -> Loaded {
 }
 
 /// Parses the text of a configuration whose file is `path`.
-pub fn parse(path: &Path, text: &str) -> Loaded {
+pub fn parse(path: &Path, text: &str) -> LoadedConfig {
     let mut sources = SourceMap::new();
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     let file = sources.add(path.display().to_string(), text);
@@ -292,7 +292,7 @@ pub fn parse(path: &Path, text: &str) -> Loaded {
         places: graphs.places,
         observation,
     };
-    Loaded {
+    LoadedConfig {
         config: (!has_errors(&diagnostics)).then(|| listed.clone()),
         listed,
         sources,

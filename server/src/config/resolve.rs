@@ -57,11 +57,11 @@ pub(super) fn graphs(
     let mut graphs = Graphs::default();
     let listed = (file.mediapipe_config_list.iter().enumerate()).map(|(index, graph)| {
         let field = format!("mediapipe_config_list[{index}].name");
-        (&graph.0, Listed::AsGraph, field)
+        (&graph.0, ConfigList::AsGraph, field)
     });
     let modeled = (file.model_config_list.iter().enumerate()).map(|(index, entry)| {
         let field = format!("model_config_list[{index}].config.name");
-        (&entry.0.config.0, Listed::AsModel, field)
+        (&entry.0.config.0, ConfigList::AsModel, field)
     });
     for (graph, listed, field) in listed.chain(modeled) {
         for key in graph.classic_options() {
@@ -154,7 +154,7 @@ pub(super) fn subgraphs(
 
 /// The list of the configuration that contains a graph.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Listed {
+enum ConfigList {
     AsGraph,
     AsModel,
 }
@@ -163,7 +163,7 @@ fn add(
     graphs: &mut Graphs,
     graph: &schema::Graph,
     folder: &Path,
-    listed: Listed,
+    listed: ConfigList,
     places: &Text<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -185,11 +185,11 @@ fn add(
         serving: serving(graph),
         ..GraphEntry::new(graph.name.clone(), base, file)
     };
-    let Some(versions) = versions::of(graph, &base, named, places, diagnostics) else {
+    let Some(versions) = versions::find(graph, &base, named, places, diagnostics) else {
         let mut file = base.join(named);
         // A graph of the model list may be in the folder of its only version.
         let only = base.join("1").join(named);
-        if listed == Listed::AsModel && !file.is_file() {
+        if listed == ConfigList::AsModel && !file.is_file() {
             graphs
                 .places
                 .extend([base.clone(), file.clone(), only.clone()]);

@@ -62,8 +62,8 @@ pub(super) struct File {
     pub(super) monitoring: Option<Object<Monitoring>>,
     /// Limits on the packets that operators see.
     #[serde(default, deserialize_with = "given")]
-    #[schemars(with = "Object<Observed>")]
-    pub(super) observation: Option<Object<Observed>>,
+    #[schemars(with = "Object<ObservationLimits>")]
+    pub(super) observation: Option<Object<ObservationLimits>>,
     /// For classic `OpenVINO` models: must be empty.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>", extend("maxItems" = 0))]
@@ -323,7 +323,8 @@ fn percents<'de, D: Deserializer<'de>>(value: D) -> Result<BTreeMap<u64, u32>, D
 /// Limits on the packets that operators see.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Observed {
+#[schemars(rename = "Observed")]
+pub(super) struct ObservationLimits {
     /// True to show payloads of packets in taps and recordings. Default: true.
     #[serde(default = "yes")]
     payloads: bool,
@@ -337,8 +338,8 @@ fn yes() -> bool {
     true
 }
 
-impl From<Observed> for Observation {
-    fn from(Observed { payloads, redact }: Observed) -> Self {
+impl From<ObservationLimits> for Observation {
+    fn from(ObservationLimits { payloads, redact }: ObservationLimits) -> Self {
         Self { payloads, redact }
     }
 }

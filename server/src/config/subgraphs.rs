@@ -22,14 +22,14 @@ type ByName = BTreeMap<String, Vec<Subgraph>>;
 
 /// The subgraphs that a command line names.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Named {
+pub(crate) struct NamedSubgraphs {
     /// Subgraphs from files, which take precedence over all others.
     files: ByName,
     /// Subgraphs from folders, which come after those from files.
     folders: ByName,
 }
 
-impl Named {
+impl NamedSubgraphs {
     /// Adds a file, or the files in a folder.
     ///
     /// # Errors
@@ -47,20 +47,20 @@ impl Named {
     }
 
     /// Returns these subgraphs and `subgraphs`, which were stored with a graph.
-    pub(crate) fn and_kept(&self, subgraphs: &[Subgraph]) -> Known {
+    pub(crate) fn and_kept(&self, subgraphs: &[Subgraph]) -> KnownSubgraphs {
         let mut beside = ByName::new();
         for subgraph in subgraphs {
             let same = beside.entry(subgraph.name.to_string()).or_default();
             same.push(subgraph.clone());
         }
-        Known {
+        KnownSubgraphs {
             layers: [self.files.clone(), self.folders.clone(), beside],
             folders: None,
         }
     }
 
     /// Returns these subgraphs and the ones in the folder of the graph `file`.
-    pub(crate) fn and_beside(&self, file: &Path) -> Known {
+    pub(crate) fn and_beside(&self, file: &Path) -> KnownSubgraphs {
         let folder = match file.parent() {
             None => Path::new("."),
             Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
@@ -71,7 +71,7 @@ impl Named {
             .into_iter()
             .chain(in_folder(&folder.join(FOLDER)))
             .for_each(|subgraph| add(&mut beside, subgraph));
-        Known {
+        KnownSubgraphs {
             layers: [self.files.clone(), self.folders.clone(), beside],
             folders: Some([folder.to_owned(), folder.join(FOLDER)]),
         }
@@ -90,16 +90,16 @@ fn add(to: &mut ByName, subgraph: Subgraph) {
 
 /// The subgraphs from files that a graph can use.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownSubgraphs {
     /// Layers of subgraphs; the first that has a name counts.
     layers: [ByName; 3],
     /// Folders that are searched without being named; `None` for stored subgraphs.
     folders: Option<[PathBuf; 2]>,
 }
 
-impl Known {
+impl KnownSubgraphs {
     /// Returns the files with a type; several if the type is ambiguous.
-    fn of(&self, name: &str) -> &[Subgraph] {
+    fn get(&self, name: &str) -> &[Subgraph] {
         let mut layers = self.layers.iter();
         let found = layers.find_map(|layer| layer.get(name));
         found.map_or(&[], Vec::as_slice)
@@ -108,7 +108,7 @@ impl Known {
     /// Adds the subgraphs to a registry. They replace subgraphs of the same name.
     pub(crate) fn register(&self, registry: Registry) -> Registry {
         let names = self.layers.iter().flat_map(BTreeMap::keys);
-        let first = names.filter_map(|name| self.of(name).first());
+        let first = names.filter_map(|name| self.get(name).first());
         first.cloned().fold(registry, Registry::with_subgraph)
     }
 
@@ -140,7 +140,7 @@ impl Known {
             if !seen.insert(name.clone()) {
                 continue;
             }
-            match self.of(&name) {
+            match self.get(&name) {
                 [first, second, ..] => {
                     found.push(two_files(&name, place, [first, second], sources));
                 }
@@ -263,14 +263,14 @@ mod tests {
         );
         write("subgraphs/c.pbtxt", "type: \"A\"");
         write("other/d.pbtxt", "type: \"D\"");
-        let ambiguities = |named: &Named, text: &str| {
+        let ambiguities = |named: &NamedSubgraphs, text: &str| {
             let mut sources = SourceMap::new();
             let parsed = parse_graph(&mut sources, "graph.pbtxt", text);
             named
                 .and_beside(&graph)
                 .ambiguities(&parsed.graph.expect("a graph"), &mut sources)
         };
-        let none = Named::default();
+        let none = NamedSubgraphs::default();
         let registry = none.and_beside(&graph).register(Registry::new());
         let names: Vec<&str> = registry.subgraphs().map(|found| &*found.name).collect();
         assert_eq!(names, ["A", "B"]);
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(ambiguities(&none, "node { calculator: \"D\" }"), []);
 
         // A file that is named wins, also over a folder that is.
-        let mut chosen = Named::default();
+        let mut chosen = NamedSubgraphs::default();
         chosen
             .add(&folder.path().join("subgraphs"))
             .expect("a folder");

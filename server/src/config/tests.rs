@@ -1,6 +1,6 @@
 use super::*;
 
-fn parse_text(text: &str) -> Loaded {
+fn parse_text(text: &str) -> LoadedConfig {
     parse(Path::new("conf/config.json"), text)
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Versions {
 
 /// Finds the versions of a graph with the file name `named` in `base`. `None` for a graph without
 /// versions, such as one in the folder `1` alone, unless the configuration mentions versions.
-pub(super) fn of(
+pub(super) fn find(
     graph: &schema::Graph,
     base: &Path,
     named: &str,

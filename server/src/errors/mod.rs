@@ -173,7 +173,7 @@ impl Failure {
     /// Creates the failure of a text request that names a graph of tensors.
     pub(crate) fn for_tensors(graph: &str) -> Self {
         let why = format!("the graph takes tensors: POST /v2/models/{graph}/infer");
-        Self::new(Cause::BadRequest, why).of_field("model")
+        Self::new(Cause::BadRequest, why).with_field("model")
     }
 
     /// Creates the failure of a request whose deadline has passed.
@@ -209,7 +209,7 @@ impl Failure {
 
     /// Sets the field of the request that is wrong.
     #[must_use]
-    pub(crate) fn of_field(mut self, param: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_field(mut self, param: impl Into<Cow<'static, str>>) -> Self {
         self.param = Some(param.into());
         self
     }
@@ -224,7 +224,7 @@ impl Failure {
     /// Sets the field that holds the prompts, if the failure is about them. The engine that found
     /// it does not know names of fields.
     #[must_use]
-    pub(crate) fn of_prompt(mut self, field: Option<&'static str>) -> Self {
+    pub(crate) fn with_prompt_field(mut self, field: Option<&'static str>) -> Self {
         let is_at_fault =
             self.cause == Cause::ContextLength || self.code() == Some("too_many_sequences");
         if is_at_fault && self.param.is_none() {

@@ -33,7 +33,7 @@ use crate::{
     app::state::App,
     errors::{Cause, Failure},
     http::Side,
-    keys::Need,
+    keys::Permission,
     kserve::{
         self,
         proto::{
@@ -62,23 +62,23 @@ const SHOWN_BYTES: usize = 100;
 /// The methods of each service, with the permission that they need. Health, for probes, needs no
 /// key. Reflection describes the services to clients without the .proto files.
 #[rustfmt::skip]
-const METHODS: [(&str, Need, &[&str]); 13] = [
-    (SERVICE_NAME, Need::Nothing, &["ServerLive", "ServerReady"]),
-    (SERVICE_NAME, Need::Key, &["ServerMetadata", "ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics"]),
-    (SERVICE_NAME, Need::Infer, &["ModelInfer", "ModelStreamInfer"]),
-    (SERVICE_NAME, Need::Admin, &["RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"]),
-    (SERVICE_NAME, Need::Metrics, &["LogSettings", "TraceSetting"]),
-    (SERVICE_NAME, Need::Key, &[
+const METHODS: [(&str, Permission, &[&str]); 13] = [
+    (SERVICE_NAME, Permission::Nothing, &["ServerLive", "ServerReady"]),
+    (SERVICE_NAME, Permission::Key, &["ServerMetadata", "ModelReady", "ModelMetadata", "ModelConfig", "ModelStatistics"]),
+    (SERVICE_NAME, Permission::Infer, &["ModelInfer", "ModelStreamInfer"]),
+    (SERVICE_NAME, Permission::Admin, &["RepositoryIndex", "RepositoryModelLoad", "RepositoryModelUnload"]),
+    (SERVICE_NAME, Permission::Metrics, &["LogSettings", "TraceSetting"]),
+    (SERVICE_NAME, Permission::Key, &[
         "SystemSharedMemoryStatus", "SystemSharedMemoryRegister", "SystemSharedMemoryUnregister",
         "CudaSharedMemoryStatus", "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister",
     ]),
-    (INFERENCE, Need::Nothing, &["Ping"]),
-    (INFERENCE, Need::Infer, &["Predictions", "StreamPredictions", "StreamPredictions2"]),
-    (MANAGEMENT, Need::Metrics, &["DescribeModel", "ListModels"]),
-    (MANAGEMENT, Need::Admin, &["RegisterModel", "ScaleWorker", "SetDefault", "UnregisterModel"]),
-    (HEALTH, Need::Nothing, &["Check", "Watch"]),
-    (REFLECTION, Need::Key, &["ServerReflectionInfo"]),
-    (OLD_REFLECTION, Need::Key, &["ServerReflectionInfo"]),
+    (INFERENCE, Permission::Nothing, &["Ping"]),
+    (INFERENCE, Permission::Infer, &["Predictions", "StreamPredictions", "StreamPredictions2"]),
+    (MANAGEMENT, Permission::Metrics, &["DescribeModel", "ListModels"]),
+    (MANAGEMENT, Permission::Admin, &["RegisterModel", "ScaleWorker", "SetDefault", "UnregisterModel"]),
+    (HEALTH, Permission::Nothing, &["Check", "Watch"]),
+    (REFLECTION, Permission::Key, &["ServerReflectionInfo"]),
+    (OLD_REFLECTION, Permission::Key, &["ServerReflectionInfo"]),
 ];
 
 const HEALTH: &str = "grpc.health.v1.Health";
@@ -120,7 +120,8 @@ pub(crate) fn routes(app: &Arc<App>, audience: Side) -> Router<Arc<App>> {
     let readable = "this crate's descriptors are valid";
     let mut routes = Router::new();
     for (service, need, names) in METHODS {
-        let is_elsewhere = audience == Side::Public && matches!(need, Need::Admin | Need::Metrics);
+        let is_elsewhere =
+            audience == Side::Public && matches!(need, Permission::Admin | Permission::Metrics);
         for name in names {
             let method = match service {
                 _ if is_elsewhere => post(async || {
@@ -162,7 +163,7 @@ where
 }
 
 /// Returns each method with the permission that it needs.
-pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Need)> {
+pub(crate) fn needs() -> impl Iterator<Item = (Method, String, Permission)> {
     METHODS.into_iter().flat_map(|(service, need, names)| {
         let names = names.iter();
         names.map(move |name| (Method::POST, format!("/{service}/{name}"), need))

@@ -99,7 +99,7 @@ fn read_contents(datatype: Datatype, contents: InferTensorContents) -> Result<By
         Datatype::Fp64 => written!(fp64_contents as f64),
         Datatype::Bytes => {
             check("bytes_contents")?;
-            return Ok(Tensor::of_strings(contents.bytes_contents).data().clone());
+            return Ok(Tensor::from_strings(contents.bytes_contents).data().clone());
         }
         Datatype::Fp16 | Datatype::Bf16 => {
             return Err(format!("{datatype} belongs in `raw_input_contents`"));

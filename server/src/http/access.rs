@@ -23,11 +23,11 @@ use crate::{
     app::state::App,
     errors::Failure,
     keys::Label,
-    metrics::Taken,
+    metrics::RequestOutcome,
     observe::{
         log,
         request_id::Id,
-        trace::{Ended, RequestTrace},
+        trace::{RequestEnd, RequestTrace},
     },
     run::{Entry, Facts, milliseconds},
 };
@@ -197,7 +197,7 @@ impl Drop for Line {
         );
         if let Some(trace) = &facts.trace {
             let code = failure.and_then(|failure| failure.code().map(log::shown));
-            trace.end(&Ended {
+            trace.end(&RequestEnd {
                 id: &facts.id,
                 method: &facts.method,
                 route: Some(facts.endpoint.as_str()).filter(|endpoint| *endpoint != UNKNOWN),
@@ -211,12 +211,12 @@ impl Drop for Line {
         if let Some(graph) = facts.model.get() {
             let refused = self.status.is_some_and(|status| status.as_u16() >= 400);
             let taken = match (facts.entered.get(), failure) {
-                (None, _) => Taken::Rejected,
-                (Some(()), None) if !refused => Taken::Answered,
-                (Some(()), _) => Taken::Failed,
+                (None, _) => RequestOutcome::Rejected,
+                (Some(()), None) if !refused => RequestOutcome::Answered,
+                (Some(()), _) => RequestOutcome::Failed,
             };
             metrics.graph_ends(graph, facts.streams.get() == Some(&true), taken);
-            let well = taken == Taken::Answered && self.whole;
+            let well = taken == RequestOutcome::Answered && self.whole;
             let tally = facts.tally.read();
             let statistics = &self.app.statistics;
             let kept = facts.kept.get().copied();

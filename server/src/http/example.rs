@@ -43,7 +43,7 @@ const GRAPH: &str = "input_stream: \"in\"\noutput_stream: \"out\"\nnode { calcul
 const TEST: &str = "[[case]]\nname = \"a try\"\ninput = [\n  { stream = \"in\", value = \"What is a side packet?\" },\n]\n";
 
 /// Returns an example body with all required fields.
-pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
+pub(super) fn for_body(body: Body, model: Option<&&str>) -> Value {
     let endpoint = schema::endpoint(body.endpoint());
     let has = |name: &str| endpoint.is_some_and(|endpoint| endpoint.fields.contains_key(name));
     let mut names = body.route.required.to_vec();
@@ -65,7 +65,7 @@ pub(super) fn of_body(body: Body, model: Option<&&str>) -> Value {
 }
 
 /// Returns an example body of an operation that is not answered by a graph.
-pub(super) fn of_fields(fields: &[Parameter]) -> Value {
+pub(super) fn for_fields(fields: &[Parameter]) -> Value {
     let values = fields.iter().filter_map(|field| {
         let value = match field.name {
             "graph" => json!(GRAPH),
@@ -80,7 +80,7 @@ pub(super) fn of_fields(fields: &[Parameter]) -> Value {
 
 /// Returns an example body for a run of a graph. `None` if its tensors are too large, or cannot be
 /// written as JSON.
-pub(super) fn of_run(plan: &Plan) -> Option<Value> {
+pub(super) fn for_run(plan: &Plan) -> Option<Value> {
     let ports = tensors::inputs(plan).into_iter();
     let tensors: Option<Vec<Value>> = ports
         .map(|port| {
@@ -123,7 +123,7 @@ pub(super) fn trial(servable: &Servable, plan: &Plan) -> Value {
     let mut asking = listed.filter_map(|it| Some((it.path, it.body.filter(is_meant)?)));
     asking.next().map_or(
         Value::Null,
-        |(path, body)| json!({ "path": path, "body": of_body(body, Some(&servable.name())) }),
+        |(path, body)| json!({ "path": path, "body": for_body(body, Some(&servable.name())) }),
     )
 }
 

@@ -98,7 +98,7 @@ async fn info(
         embeds(model)
     } else {
         let message = format!("the graph `{name}` has no text model");
-        return Err(Failure::new(Cause::NotFound, message).of_field("model"));
+        return Err(Failure::new(Cause::NotFound, message).with_field("model"));
     };
     info["model_id"] = name.into();
     info["version"] = env!("CARGO_PKG_VERSION").into();

@@ -265,7 +265,7 @@ fn too_large(image: &RemoteImage, failure: Failure) -> Failure {
 fn refused(image: &RemoteImage, why: &str) -> Failure {
     let message = format!("`{}`: {why}", image.field);
     Failure::new(Cause::BadRequest, message)
-        .of_field(image.field.clone())
+        .with_field(image.field.clone())
         .with_code("invalid_image_url")
 }
 

@@ -48,7 +48,7 @@ use operation::{Answer, Group, Operation};
 
 use crate::{
     errors::{Cause, Failure},
-    keys::Need,
+    keys::Permission,
     metrics,
 };
 
@@ -129,7 +129,7 @@ async fn not_metrics(method: Method, uri: Uri) -> Failure {
 }
 
 /// Returns the permission that each operation needs.
-pub(crate) fn needs(web: bool) -> impl Iterator<Item = (Method, String, Need)> {
+pub(crate) fn needs(web: bool) -> impl Iterator<Item = (Method, String, Permission)> {
     operations(web).into_iter().filter_map(|operation| {
         let need = operation.need();
         let method = Method::from_bytes(operation.method.to_ascii_uppercase().as_bytes());

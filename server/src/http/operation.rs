@@ -12,7 +12,7 @@ use axum::{
 use graphmill_calculators::http::dialect::{Dialect, Purpose, Route};
 use serde::Serialize;
 
-use crate::{app::state::App, errors::Cause, keys::Need};
+use crate::{app::state::App, errors::Cause, keys::Permission};
 
 /// An operation: a method of a path, with its handler and its documentation.
 pub(crate) struct Operation {
@@ -42,7 +42,7 @@ pub(crate) struct Operation {
     /// Listener that serves it, if operators have one of their own.
     pub(super) side: Side,
     /// Required permission, if it differs from the usual one.
-    own_need: Option<Need>,
+    own_need: Option<Permission>,
 }
 
 /// A query parameter, or a field of a body.
@@ -221,19 +221,19 @@ impl Operation {
 
     /// Returns the permission that it needs. Probes that name no graph need none. The page needs
     /// none, as browsers request pages without a key. Operators need `metrics` for reading.
-    pub(super) fn need(&self) -> Need {
+    pub(super) fn need(&self) -> Permission {
         if let Some(need) = self.own_need {
             return need;
         }
         match (self.answer, self.side, self.method) {
-            (Answer::Health, ..) if !self.path.contains('{') => Need::Nothing,
-            (Answer::Health, ..) => Need::Key,
-            (Answer::Page, ..) => Need::Nothing,
-            (_, Side::Management, "get") => Need::Metrics,
-            (_, Side::Management, _) => Need::Admin,
-            (.., "delete") => Need::Cancel,
-            (..) if self.group == Group::Server && self.method == "get" => Need::Key,
-            _ => Need::Infer,
+            (Answer::Health, ..) if !self.path.contains('{') => Permission::Nothing,
+            (Answer::Health, ..) => Permission::Key,
+            (Answer::Page, ..) => Permission::Nothing,
+            (_, Side::Management, "get") => Permission::Metrics,
+            (_, Side::Management, _) => Permission::Admin,
+            (.., "delete") => Permission::Cancel,
+            (..) if self.group == Group::Server && self.method == "get" => Permission::Key,
+            _ => Permission::Infer,
         }
     }
 
@@ -310,7 +310,7 @@ impl Operation {
     }
 
     /// Overrides the permission that the path implies.
-    pub(crate) fn needs(mut self, need: Need) -> Self {
+    pub(crate) fn needs(mut self, need: Permission) -> Self {
         self.own_need = Some(need);
         self
     }

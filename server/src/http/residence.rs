@@ -69,13 +69,13 @@ pub(super) fn status(servable: &Servable) -> Value {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Named {
+struct ModelBody {
     model: String,
 }
 
 /// Loads a graph. A load that takes long continues after the answer.
 async fn load(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
-    let Named { model } = body.fields()?;
+    let ModelBody { model } = body.fields()?;
     who.find(&model)?.servable.let_in();
     wake(&who, &model).await?;
     who.audit("load", &model, "done", None);
@@ -90,7 +90,7 @@ async fn wake(who: &RequestContext, name: &str) -> Result<(), Failure> {
 }
 
 async fn unload(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
-    let Named { model } = body.fields()?;
+    let ModelBody { model } = body.fields()?;
     let servable = who.find(&model)?.servable;
     put_to_sleep(&who, vec![servable]).await?;
     Ok(Json(json!({ "success": true })))

@@ -61,7 +61,7 @@ pub(crate) struct CachedFile {
 
 impl Cache {
     /// Returns the cache that the environment names.
-    pub(crate) fn of_environment() -> Result<Self, String> {
+    pub(crate) fn from_environment() -> Result<Self, String> {
         let named = FOLDERS
             .iter()
             .find_map(|(variable, below)| Some(PathBuf::from(given(variable)?).join(below)));

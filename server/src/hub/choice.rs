@@ -72,8 +72,8 @@ pub(super) fn choose<'a>(
         .collect();
     let repository = &name.repository;
     let found = match &name.wanted {
-        Some(wanted) => named(&firsts, wanted).or_else(|| of_type(&firsts, wanted)),
-        None => of_type(&usable, USUAL).or(match usable.as_slice() {
+        Some(wanted) => named(&firsts, wanted).or_else(|| find_type(&firsts, wanted)),
+        None => find_type(&usable, USUAL).or(match usable.as_slice() {
             [only] => Some(*only),
             _ => None,
         }),
@@ -87,7 +87,7 @@ pub(super) fn choose<'a>(
         }
         let wanted = name.wanted.as_deref().unwrap_or(USUAL);
         let shown = usable.iter().take(LISTED).map(|file| {
-            let (path, size) = (log::shown(&file.path), bytes(of_all(file, files)));
+            let (path, size) = (log::shown(&file.path), bytes(total_size(file, files)));
             format!("\n  {repository}:{path} ({size})")
         });
         let shown: String = shown.collect();
@@ -111,7 +111,7 @@ pub(super) fn choose<'a>(
     }
     let projector = PROJECTOR_TYPES
         .iter()
-        .find_map(|kind| of_type(&projectors, kind))
+        .find_map(|kind| find_type(&projectors, kind))
         .or(projectors.first().copied());
     Ok(Choice { model, projector })
 }
@@ -141,7 +141,7 @@ pub(super) fn is_projector(file: &RepositoryFile) -> bool {
 }
 
 /// Returns the total size of all parts of a model, in bytes.
-fn of_all(first: &RepositoryFile, files: &[RepositoryFile]) -> u64 {
+fn total_size(first: &RepositoryFile, files: &[RepositoryFile]) -> u64 {
     let parts: HashSet<PathBuf> = model_parts(Path::new(&first.path)).into_iter().collect();
     let is_part = |file: &&RepositoryFile| parts.contains(Path::new(&file.path));
     files.iter().filter(is_part).map(|file| file.size).sum()
@@ -166,7 +166,7 @@ fn named<'a>(files: &[&'a RepositoryFile], wanted: &str) -> Option<&'a Repositor
 
 /// Returns the file whose name contains a type of weights as a word. If several do, the shortest
 /// name counts, which is the plain one.
-fn of_type<'a>(files: &[&'a RepositoryFile], kind: &str) -> Option<&'a RepositoryFile> {
+fn find_type<'a>(files: &[&'a RepositoryFile], kind: &str) -> Option<&'a RepositoryFile> {
     let kind = kind.to_ascii_uppercase();
     let has_it = |file: &&&RepositoryFile| {
         let path = file.path.to_ascii_uppercase();

@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(200);
 
 /// A file to download, with its repository and its place in the cache.
-pub(super) struct Wanted<'a> {
+pub(super) struct PendingFile<'a> {
     pub(super) repository: &'a str,
     pub(super) commit: &'a str,
     pub(super) file: &'a RepositoryFile,
@@ -42,7 +42,7 @@ pub(super) struct Wanted<'a> {
     pub(super) before: u64,
 }
 
-impl Wanted<'_> {
+impl PendingFile<'_> {
     /// Returns true if the file is on this machine.
     pub(super) fn is_here(&self) -> bool {
         let found = fs::metadata(&self.place.end);
@@ -272,7 +272,7 @@ struct Partial {
 }
 
 impl Partial {
-    fn open(wanted: &Wanted<'_>) -> io::Result<Self> {
+    fn open(wanted: &PendingFile<'_>) -> io::Result<Self> {
         let path = wanted.place.partial.clone();
         let file = File::options()
             .read(true)

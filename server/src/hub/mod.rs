@@ -23,13 +23,13 @@ pub(crate) use cache::{Cache, CachedFile};
 use cache::{given, place_in, repository_files};
 use choice::{choose, has_model};
 use client::{Client, Failure, Listing};
-use download::Wanted;
+use download::PendingFile;
 pub(crate) use name::ModelName;
-use progress::Told;
+use progress::ProgressGuard;
 
 /// The files of a downloaded model.
 #[derive(Clone, Debug)]
-pub(crate) struct Fetched {
+pub(crate) struct FetchedModel {
     /// Model file, or the first of its parts.
     pub(crate) model: PathBuf,
     /// Projector for images, if the model has one.
@@ -47,14 +47,14 @@ pub(crate) struct Order {
 }
 
 /// Downloads the missing files of a model. Blocks until they are complete.
-pub(crate) fn fetch(order: &Order) -> Result<Fetched, String> {
+pub(crate) fn fetch(order: &Order) -> Result<FetchedModel, String> {
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
     runtime.block_on(fetch_files(order))
 }
 
-async fn fetch_files(order: &Order) -> Result<Fetched, String> {
-    let cache = Cache::of_environment()?;
+async fn fetch_files(order: &Order) -> Result<FetchedModel, String> {
+    let cache = Cache::from_environment()?;
     let name = &order.name;
     let is_set = |value: String| ["1", "true", "yes", "on"].contains(&&*value.to_lowercase());
     if given("HF_HUB_OFFLINE").is_some_and(is_set) {
@@ -92,7 +92,7 @@ fn token(cache: &Cache) -> Option<String> {
 }
 
 /// Finds a model in the cache, without a request to the hub.
-fn here(order: &Order, cache: &Cache) -> Option<Result<Fetched, String>> {
+fn here(order: &Order, cache: &Cache) -> Option<Result<FetchedModel, String>> {
     let places = match &order.folder {
         None => cache.snapshots(&order.name.repository),
         Some(folder) => vec![(folder.clone(), repository_files(folder))],
@@ -101,7 +101,7 @@ fn here(order: &Order, cache: &Cache) -> Option<Result<Fetched, String>> {
     let chosen = places.map(|(folder, files)| {
         let choice = choose(files, &order.name);
         let choice = choice.map_err(|why| format!("without asking the hub: {why}"))?;
-        Ok(Fetched {
+        Ok(FetchedModel {
             model: folder.join(&choice.model[0].path),
             projector: choice.projector.map(|file| folder.join(&file.path)),
         })
@@ -116,11 +116,11 @@ async fn fetch_listed(
     client: &Client,
     cache: &Cache,
     listing: &Listing,
-) -> Result<Fetched, String> {
+) -> Result<FetchedModel, String> {
     let repository = &order.name.repository;
     let commit = &listing.commit;
     let choice = choose(&listing.files, &order.name)?;
-    let mut wanted: Vec<Wanted<'_>> = Vec::new();
+    let mut wanted: Vec<PendingFile<'_>> = Vec::new();
     let mut total = 0;
     for &file in choice.model.iter().chain(&choice.projector) {
         let sum = file.sum.as_ref().ok_or_else(|| {
@@ -129,7 +129,7 @@ async fn fetch_listed(
                 file.path
             )
         })?;
-        wanted.push(Wanted {
+        wanted.push(PendingFile {
             repository,
             commit,
             file,
@@ -149,7 +149,7 @@ async fn fetch_listed(
     }
     let missing = wanted.iter().filter(|wanted| !wanted.is_here());
     let missing: u64 = missing.map(|wanted| wanted.file.size).sum();
-    let (_told, started) = (Told::downloading(total), Instant::now());
+    let (_told, started) = (ProgressGuard::downloading(total), Instant::now());
     if missing > 0 {
         let name = &order.name;
         tracing::info!(
@@ -173,14 +173,14 @@ async fn fetch_listed(
             )
         })?;
     }
-    let path = |wanted: &Wanted<'_>| wanted.path().to_owned();
-    Ok(Fetched {
+    let path = |wanted: &PendingFile<'_>| wanted.path().to_owned();
+    Ok(FetchedModel {
         model: path(&wanted[0]),
         projector: choice.projector.and(wanted.last()).map(path),
     })
 }
 
-impl Wanted<'_> {
+impl PendingFile<'_> {
     /// Returns the path of the complete file.
     fn path(&self) -> &Path {
         let link = self.place.link.as_ref();

@@ -24,7 +24,7 @@ const SERVED_ENDINGS: [&str; 6] = [".gguf", ".onnx", ".pbtxt", ".json", ".gmar",
 
 impl ModelName {
     /// Parses a path that has the form of a model name; `None` otherwise.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn from_path(path: &Path) -> Option<Self> {
         let name: Self = path.to_str()?.parse().ok()?;
         let is_file = SERVED_ENDINGS
             .iter()
@@ -91,7 +91,7 @@ mod tests {
             ("https://huggingface.co/a/b", "a/b", None),
             ("hf.co/a/b:Q2_K", "a/b", Some("Q2_K")),
         ] {
-            let name = ModelName::of(Path::new(text)).expect(text);
+            let name = ModelName::from_path(Path::new(text)).expect(text);
             assert_eq!(
                 (&*name.repository, name.wanted.as_deref()),
                 (repository, wanted)
@@ -113,7 +113,7 @@ mod tests {
             "~/b",
             "a/-b",
         ] {
-            assert_eq!(ModelName::of(Path::new(text)), None, "{text}");
+            assert_eq!(ModelName::from_path(Path::new(text)), None, "{text}");
         }
     }
 }

@@ -22,9 +22,9 @@ fn now() -> MutexGuard<'static, Option<Now>> {
 }
 
 /// Guard that reports the work on a model until it is dropped.
-pub(crate) struct Told(());
+pub(crate) struct ProgressGuard(());
 
-impl Told {
+impl ProgressGuard {
     /// Reports a download of `total` bytes.
     pub(super) fn downloading(total: u64) -> Self {
         *now() = Some(Now::Downloading { done: 0, total });
@@ -52,7 +52,7 @@ pub(crate) fn quantized(part: f32) {
     }
 }
 
-impl Drop for Told {
+impl Drop for ProgressGuard {
     fn drop(&mut self) {
         *now() = None;
     }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use graphmill_calculators::payload::{Need, Quota, Tally, Terms};
+use graphmill_calculators::payload::{GenerationBounds, Quota, Tally, Terms};
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Tenant;
 
@@ -25,14 +25,14 @@ pub(crate) struct Caller {
     pub(super) key: Arc<Key>,
     /// True if requests of other keys compete with it.
     competes: bool,
-    held: Mutex<Held>,
+    held: Mutex<LimitShare>,
     tally: OnceLock<Arc<Tally>>,
     counts: KeyCounts,
 }
 
 /// The share of the key's limits that a request holds.
 #[derive(Debug, Default)]
-struct Held {
+struct LimitShare {
     tokens: u64,
     sequences: u32,
     /// Waiting requests (0 or 1), and waiting prompt tokens.
@@ -113,7 +113,7 @@ impl Caller {
         self.held().retry_after
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+    fn held(&self) -> std::sync::MutexGuard<'_, LimitShare> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -222,7 +222,7 @@ impl Quota for Caller {
             .queued(&self.key.label, -(requests as i64), -(tokens as i64));
     }
 
-    fn reserve(&self, need: &Need) -> Result<()> {
+    fn reserve(&self, need: &GenerationBounds) -> Result<()> {
         self.queue_tokens(need.prompt_tokens)?;
         self.take_sequences(need.sequences, need.n)?;
         self.take_tokens(need.prompt_tokens + need.generated_tokens.unwrap_or(0))

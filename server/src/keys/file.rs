@@ -54,7 +54,7 @@ fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
     if lines.any(|line| !line.trim().is_empty()) {
         tracing::warn!("`{name}`: only the first line is a key: use JSON for several keys");
     }
-    let entry = Entry::of_everything(Digest::of(key.as_bytes()));
+    let entry = Entry::with_all_permissions(Digest::new(key.as_bytes()));
     Ok((vec![entry], Vec::new()))
 }
 
@@ -69,12 +69,12 @@ struct File<'a> {
 
 /// The kind of an entry.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Part {
+enum EntryKind {
     Keys,
     Plans,
 }
 
-impl Part {
+impl EntryKind {
     /// Returns the name of the field in the file.
     fn field(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl Part {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct KeyFields {
     name: String,
     sha256: Option<String>,
     key: Option<String>,
@@ -112,8 +112,8 @@ impl Json<'_> {
         let file: File<'_> =
             serde_json::from_str(self.text).map_err(|error| KeyError(self.said(0, "", &error)))?;
         let mut complaints = Vec::new();
-        let keys = self.part(Part::Keys, &file.keys, &mut complaints);
-        let plans = self.part(Part::Plans, &file.plans, &mut complaints);
+        let keys = self.part(EntryKind::Keys, &file.keys, &mut complaints);
+        let plans = self.part(EntryKind::Plans, &file.plans, &mut complaints);
         if file.keys.is_empty() && file.plans.is_empty() {
             complaints.push(self.line(0, "`keys` is empty: expected at least one key or plan"));
         }
@@ -125,7 +125,7 @@ impl Json<'_> {
     }
 
     /// Reads the entries of a part of the file, without wrong ones.
-    fn part(&self, part: Part, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
+    fn part(&self, part: EntryKind, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
         let field = part.field();
         let mut entries: Vec<Entry> = Vec::new();
         let mut names: HashMap<Arc<str>, usize> = HashMap::new();
@@ -162,7 +162,7 @@ impl Json<'_> {
     }
 
     /// Parses the element at `place`, whose text begins at byte `at`.
-    fn entry(&self, at: usize, place: &str, text: &str) -> Result<Written, String> {
+    fn entry(&self, at: usize, place: &str, text: &str) -> Result<KeyFields, String> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
@@ -232,22 +232,22 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Converts an element to an entry. Also returns its errors.
-fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
+fn entry(part: EntryKind, written: KeyFields) -> (Option<Entry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
     if let Err(why) = check_name(&name) {
         wrong.push(format!("`name` {why}"));
     }
     let digest = match (written.sha256, written.key) {
-        (None, None) if part == Part::Plans => Ok(None),
-        _ if part == Part::Plans => {
+        (None, None) if part == EntryKind::Plans => Ok(None),
+        _ if part == EntryKind::Plans => {
             Err("a plan must not have `sha256` or `key`: it applies to tokens".to_owned())
         }
         (Some(hex), None) => Digest::from_hex(&hex).map(Some).ok_or_else(|| {
             "`sha256` must be 64 hexadecimal digits, as `graphmill key` prints them".to_owned()
         }),
         (None, Some(key)) if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            Ok(Some(Digest::of(key.as_bytes())))
+            Ok(Some(Digest::new(key.as_bytes())))
         }
         (None, Some(_)) => Err("`key` must be visible ASCII characters".to_owned()),
         (Some(_), Some(_)) => Err("`sha256` and `key` exclude each other".to_owned()),
@@ -284,7 +284,7 @@ fn entry(part: Part, written: Written) -> (Option<Entry>, Vec<String>) {
     let entry = digest.map(|digest| Entry {
         salt: match &written.cache_salt {
             Some(salt) => named_salt(salt),
-            None if part == Part::Plans => "".into(),
+            None if part == EntryKind::Plans => "".into(),
             None => own_salt(&name),
         },
         name,
@@ -325,7 +325,7 @@ mod tests {
         assert!(
             entry
                 .digest
-                .is_some_and(|own| own.is(&Digest::of(SECRET.as_bytes())))
+                .is_some_and(|own| own.is(&Digest::new(SECRET.as_bytes())))
         );
         assert!(entry.infers() && entry.watches() && entry.administers());
         assert!(wrong("\nsecret\n").starts_with("keys.json:1:1: "));

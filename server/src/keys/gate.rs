@@ -22,7 +22,7 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The permission that an operation needs.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
+pub(crate) enum Permission {
     /// No key at all, for probes and the page.
     Nothing,
     /// Any key, whatever its scopes.
@@ -37,7 +37,7 @@ pub(crate) enum Need {
     Admin,
 }
 
-impl Need {
+impl Permission {
     fn is_met(self, entry: &Entry) -> bool {
         match self {
             Self::Nothing | Self::Key => true,
@@ -63,16 +63,16 @@ pub(crate) struct Gate {
     keys: Arc<Keys>,
     counts: KeyCounts,
     /// Required permissions by route and method.
-    needs: HashMap<String, Vec<(Method, Need)>>,
+    needs: HashMap<String, Vec<(Method, Permission)>>,
 }
 
 impl Gate {
     pub(crate) fn new(
         keys: Arc<Keys>,
         counts: KeyCounts,
-        operations: impl IntoIterator<Item = (Method, String, Need)>,
+        operations: impl IntoIterator<Item = (Method, String, Permission)>,
     ) -> Self {
-        let mut needs: HashMap<String, Vec<(Method, Need)>> = HashMap::new();
+        let mut needs: HashMap<String, Vec<(Method, Permission)>> = HashMap::new();
         for (method, path, need) in operations {
             needs.entry(path).or_default().push((method, need));
         }
@@ -83,7 +83,7 @@ impl Gate {
         }
     }
 
-    fn need(&self, request: &Request) -> Need {
+    fn need(&self, request: &Request) -> Permission {
         let method = match request.method() {
             &Method::HEAD => &Method::GET,
             method => method,
@@ -94,15 +94,15 @@ impl Gate {
         match need {
             Some((_, need)) => *need,
             // A graph may serve the path.
-            None if *method == Method::POST => Need::Infer,
-            None => Need::Key,
+            None if *method == Method::POST => Permission::Infer,
+            None => Permission::Key,
         }
     }
 
     /// Returns the key of a request, and the number of requests it may still send, if that is
     /// limited.
     #[expect(clippy::result_large_err, reason = "a refusal is answered at once")]
-    fn admit(&self, request: &Request, need: Need) -> Result<(Caller, Option<u32>), Refusal> {
+    fn admit(&self, request: &Request, need: Permission) -> Result<(Caller, Option<u32>), Refusal> {
         let none = || {
             let message =
                 "a key is needed: in the header `Authorization` after `Bearer`, or in `x-api-key`";
@@ -127,7 +127,7 @@ impl Gate {
                 "the key `{name}` does not have the scope `{}`",
                 need.scope()
             );
-            if need == Need::Admin {
+            if need == Permission::Admin {
                 observe::audit(&Audit {
                     action: "administer",
                     actor: Some(&name),
@@ -139,7 +139,8 @@ impl Gate {
             return refused("scope", Failure::new(Cause::Forbidden, message));
         }
         let limited = key.usage.requests.as_ref();
-        let limited = limited.filter(|_| need == Need::Infer && request.method() == Method::POST);
+        let limited =
+            limited.filter(|_| need == Permission::Infer && request.method() == Method::POST);
         let left = match limited.map(|requests| requests.count()).transpose() {
             Ok(left) => left,
             Err(wait) => {
@@ -199,7 +200,7 @@ pub(crate) async fn layer(
     next: Next,
 ) -> Response {
     let need = gate.need(&request);
-    if need == Need::Nothing {
+    if need == Permission::Nothing {
         return next.run(request).await;
     }
     let (caller, left) = match gate.admit(&request, need) {

@@ -17,7 +17,7 @@ pub struct Digest([u8; 32]);
 
 impl Digest {
     /// Computes the digest of a key.
-    pub fn of(key: &[u8]) -> Self {
+    pub fn new(key: &[u8]) -> Self {
         let digest = digest::digest(&digest::SHA256, key);
         Self(digest.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
@@ -96,7 +96,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Creates the only key of a server, with all permissions and without limits.
-    pub(super) fn of_everything(digest: Digest) -> Self {
+    pub(super) fn with_all_permissions(digest: Digest) -> Self {
         let name: Arc<str> = "default".into();
         Self {
             digest: Some(digest),
@@ -194,7 +194,7 @@ impl Key {
     }
 
     /// Creates the key of a tenant with a plan. `before` is its usage until now.
-    pub(super) fn of_tenant(name: &str, plan: &Entry, before: Option<&Usage>) -> Self {
+    pub(super) fn for_tenant(name: &str, plan: &Entry, before: Option<&Usage>) -> Self {
         // Names in a key file cannot contain a colon.
         let name: Arc<str> = format!("jwt:{name}").into();
         let salt = match &*plan.salt {
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_written_as_it_is_read() {
-        let digest = Digest::of(b"abc");
+        let digest = Digest::new(b"abc");
         let text = digest.to_string();
         assert_eq!(
             text,

@@ -23,7 +23,7 @@ use graphmill_engine::FileStamps;
 
 pub(crate) use caller::{Caller, Label, Settlement};
 pub(crate) use file::check_name;
-pub(crate) use gate::{Gate, Need, has_key, layer};
+pub(crate) use gate::{Gate, Permission, has_key, layer};
 use jwt::Tokens;
 pub(crate) use jwt::watch as watch_issuer;
 pub use jwt::{JwksSource, JwtOptions};
@@ -76,7 +76,9 @@ impl Ring {
     ) -> Result<Self, KeyError> {
         let (entries, mut plans) = match source {
             Some(KeySource::File(path)) => file::read(path)?,
-            Some(KeySource::One(digest)) => (vec![Entry::of_everything(*digest)], Vec::new()),
+            Some(KeySource::One(digest)) => {
+                (vec![Entry::with_all_permissions(*digest)], Vec::new())
+            }
             None => Default::default(),
         };
         if has_tokens && plans.is_empty() {
@@ -142,7 +144,7 @@ impl Keys {
     /// Returns the key that a client sent, and true if other keys compete with it. All keys are
     /// compared, each in constant time. A credential that matches none may be a token.
     fn find(&self, presented: &[u8]) -> Result<(Arc<Key>, bool), Failure> {
-        let digest = Digest::of(presented);
+        let digest = Digest::new(presented);
         let ring = self.now.load();
         let mut found = None;
         for key in &ring.keys {

@@ -28,12 +28,12 @@ pub(super) struct Usage {
     pub(super) tokens: Option<Arc<Bucket>>,
     /// Number of sequences of running requests.
     pub(super) sequences: Arc<AtomicU32>,
-    pub(super) queued: Arc<Queued>,
+    pub(super) queued: Arc<QueueUsage>,
 }
 
 /// The requests of a key that wait for a slot, and their prompt tokens.
 #[derive(Debug, Default)]
-pub(super) struct Queued {
+pub(super) struct QueueUsage {
     pub(super) requests: AtomicU64,
     pub(super) prompt_tokens: AtomicU64,
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
-    servable::{Named, Ready, Servable},
+    servable::{Ready, ResolvedGraph, Servable},
     tensors::{self, ImageFormat, Port},
 };
 
@@ -188,7 +188,7 @@ pub(crate) fn asked(
 
 /// Returns the graph of this name and version, found by `find`, and the name that `find` needs.
 pub(crate) fn find_version(
-    find: impl Fn(&str) -> Result<Named, Failure>,
+    find: impl Fn(&str) -> Result<ResolvedGraph, Failure>,
     name: &str,
     version: &str,
 ) -> Result<(String, Arc<Servable>), Failure> {
@@ -212,7 +212,7 @@ fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Fail
         _ => {
             let shown = shortened(version, 50);
             let message = format!("the graph `{}` has no version `{shown}`", graph.graph());
-            Err(Failure::new(Cause::UnknownModel, message).of_field("model_version"))
+            Err(Failure::new(Cause::UnknownModel, message).with_field("model_version"))
         }
     }
 }

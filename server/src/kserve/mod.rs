@@ -43,5 +43,5 @@ pub(crate) fn no_shared_memory() -> Failure {
 pub(crate) fn wrong(field: impl Into<String>, why: impl std::fmt::Display) -> Failure {
     let field = field.into();
     let message = format!("`{field}`: {why}");
-    Failure::new(Cause::BadRequest, message).of_field(field)
+    Failure::new(Cause::BadRequest, message).with_field(field)
 }

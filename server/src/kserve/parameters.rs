@@ -213,7 +213,7 @@ fn unknown(name: &str, plan: &Plan) -> Failure {
     let near = suggest::nearest(shown, names);
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
     let message = format!("the graph has no side packet for the parameter `{shown}`{near}");
-    Failure::new(Cause::BadRequest, message).of_field(field(name))
+    Failure::new(Cause::BadRequest, message).with_field(field(name))
 }
 
 /// The id of a sequence, unique for a key and a graph.

@@ -96,7 +96,7 @@ async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Re
     if config.is_some() && !served.reads_models() {
         let why = "only models of a --model_repository_path can be loaded with a configuration";
         let why = format!("`parameters.config`: {why}");
-        return Err(Failure::new(Cause::Unsupported, why).of_field("parameters.config"));
+        return Err(Failure::new(Cause::Unsupported, why).with_field("parameters.config"));
     }
     let what = if served.reads_models() {
         "model was not loaded"
@@ -159,7 +159,7 @@ fn read_config(parameters: Parameters) -> Result<Option<String>, Failure> {
             _ if name.starts_with("file:") => {
                 let why = "put files into the folder of the repository, not into a request";
                 let why = format!("`{}`: {why}", field(&name));
-                return Err(Failure::new(Cause::Unsupported, why).of_field(field(&name)));
+                return Err(Failure::new(Cause::Unsupported, why).with_field(field(&name)));
             }
             _ => {
                 return Err(wrong(
@@ -181,7 +181,7 @@ fn check_unload(parameters: &Parameters) -> Result<(), Failure> {
                 let why = "the graph of an ensemble contains its models; unload models of other \
                            names by their names";
                 let why = format!("`{}`: {why}", field(name));
-                return Err(Failure::new(Cause::Unsupported, why).of_field(field(name)));
+                return Err(Failure::new(Cause::Unsupported, why).with_field(field(name)));
             }
             ("unload_dependents", _) => return Err(wrong(field(name), "expected true or false")),
             _ => {

@@ -75,7 +75,7 @@ pub(crate) async fn available(
     }
     let name = ready.servable.name();
     let why = format!("the graph `{name}` takes HTTP requests, not tensors");
-    Err(Failure::new(Cause::BadRequest, why).of_field("model_name"))
+    Err(Failure::new(Cause::BadRequest, why).with_field("model_name"))
 }
 
 /// Runs a graph with the tensors of a request.
@@ -307,7 +307,7 @@ fn check_parameter(place: &str, name: &str, value: &InferParameter) -> Result<()
     }
     if name.starts_with("shared_memory") {
         let why = format!("`{field}`: shared memory is not supported");
-        return Err(Failure::new(Cause::Unsupported, why).of_field(field));
+        return Err(Failure::new(Cause::Unsupported, why).with_field(field));
     }
     Err(wrong(field, "unknown parameter of a tensor"))
 }

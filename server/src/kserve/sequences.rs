@@ -57,7 +57,7 @@ pub(super) struct Sequence {
 
 /// The identity of a sequence.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct SequenceKey {
     /// Name of the key, if there are keys.
     key: Option<Arc<str>>,
     graph: String,
@@ -68,10 +68,10 @@ struct Place {
 struct Slot {
     /// Owner of the request that started it.
     owner: Option<Owner>,
-    state: State,
+    state: SequenceState,
 }
 
-enum State {
+enum SequenceState {
     /// A request reserved it, but has not started the sequence yet.
     Begins,
     /// A request is using it.
@@ -114,7 +114,7 @@ pub(crate) struct Sequences {
 
 #[derive(Default)]
 struct Table {
-    slots: HashMap<Place, Slot>,
+    slots: HashMap<SequenceKey, Slot>,
     /// Numbers of ended sequences, by [`End`].
     ended: [u64; 4],
     refused: u64,
@@ -162,10 +162,10 @@ impl Sequences {
         };
         for (place, Slot { state, .. }) in &table.slots {
             // A sequence that has not started may name an unknown graph.
-            if !matches!(state, State::Begins) {
+            if !matches!(state, SequenceState::Begins) {
                 *counts.open.entry(place.graph.clone()).or_default() += 1;
             }
-            counts.in_use += usize::from(matches!(state, State::InUse));
+            counts.in_use += usize::from(matches!(state, SequenceState::InUse));
         }
         counts
     }
@@ -183,25 +183,25 @@ impl Sequences {
         part: &SequenceControl,
     ) -> Result<Hold, Failure> {
         let SequenceControl { id, starts, .. } = part;
-        let place = Place {
+        let place = SequenceKey {
             key: owner.as_ref().and_then(Owner::key).cloned(),
             graph: graph.to_owned(),
             id: id.clone(),
         };
         let mut table = self.lock();
         let sequence = match table.slots.get_mut(&place).map(|slot| &mut slot.state) {
-            Some(State::InUse | State::Begins) => {
+            Some(SequenceState::InUse | SequenceState::Begins) => {
                 let why = format!("the sequence {id} is in use by another request");
-                let failure = Failure::new(Cause::QueueFull, why).of_field(field(ID));
+                let failure = Failure::new(Cause::QueueFull, why).with_field(field(ID));
                 return Err(failure.with_code("sequence_in_use"));
             }
-            Some(State::Waiting(..)) if *starts => {
+            Some(SequenceState::Waiting(..)) if *starts => {
                 let why = format_args!("the sequence {id} has already begun");
                 return Err(wrong(field(START), why));
             }
-            Some(waiting) => match std::mem::replace(waiting, State::InUse) {
-                State::Waiting(sequence, _) => Some(*sequence),
-                State::InUse | State::Begins => None,
+            Some(waiting) => match std::mem::replace(waiting, SequenceState::InUse) {
+                SequenceState::Waiting(sequence, _) => Some(*sequence),
+                SequenceState::InUse | SequenceState::Begins => None,
             },
             None if !*starts => {
                 let graph = shortened(graph, SHOWN_BYTES);
@@ -209,11 +209,11 @@ impl Sequences {
                     "`{ID}`: the graph `{graph}` has no sequence {id}: a sequence begins with `{START}`, and ends after {} s without a request",
                     self.limits.idle.as_secs()
                 );
-                return Err(Failure::new(Cause::NotFound, why).of_field(field(ID)));
+                return Err(Failure::new(Cause::NotFound, why).with_field(field(ID)));
             }
             None => {
                 table.check_room(&self.limits, owner.as_ref())?;
-                let state = State::Begins;
+                let state = SequenceState::Begins;
                 table.slots.insert(place.clone(), Slot { owner, state });
                 None
             }
@@ -248,8 +248,8 @@ impl Sequences {
     fn end_those(&self, why: End, is_over: impl Fn(Instant) -> bool) {
         let mut table = self.lock();
         let over = table.slots.extract_if(|_, slot| match &slot.state {
-            State::Waiting(_, since) => is_over(*since),
-            State::InUse | State::Begins => false,
+            SequenceState::Waiting(_, since) => is_over(*since),
+            SequenceState::InUse | SequenceState::Begins => false,
         });
         let over: Vec<_> = over.collect();
         table.ended[why as usize] += over.len() as u64;
@@ -262,7 +262,7 @@ impl Sequences {
 /// A sequence in use by a request. It ends on drop, unless it was [left](Self::leave).
 pub(crate) struct Hold {
     sequences: Arc<Sequences>,
-    place: Place,
+    place: SequenceKey,
     /// Sequence; `None` before it has started.
     pub(super) sequence: Option<Sequence>,
     /// Reason for its end on drop; `None` before it has started.
@@ -274,10 +274,10 @@ impl Hold {
     /// Marks the sequence as started.
     pub(super) fn begins(&mut self) {
         self.ends = Some(End::Failed);
-        self.is(State::InUse);
+        self.is(SequenceState::InUse);
     }
 
-    fn is(&self, state: State) {
+    fn is(&self, state: SequenceState) {
         if let Some(slot) = self.sequences.lock().slots.get_mut(&self.place) {
             slot.state = state;
         }
@@ -286,7 +286,7 @@ impl Hold {
     /// Returns the sequence, so that it waits for its next request.
     pub(super) fn leave(mut self, sequence: Sequence) {
         self.stays = true;
-        self.is(State::Waiting(Box::new(sequence), Instant::now()));
+        self.is(SequenceState::Waiting(Box::new(sequence), Instant::now()));
     }
 
     /// Ends the sequence as done.

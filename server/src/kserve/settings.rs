@@ -108,7 +108,7 @@ fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
     for (name, value) in given {
         let refused = |why: &str| {
             let message = format!("`{name}`: {why}");
-            Err(Failure::new(Cause::Unsupported, message).of_field(name.clone()))
+            Err(Failure::new(Cause::Unsupported, message).with_field(name.clone()))
         };
         match (&**name, &value.parameter_choice) {
             ("log_error", Some(BoolParam(true))) => {}
@@ -179,5 +179,5 @@ pub(crate) fn check_traces<'a>(
     let why = format!(
         "`{name}`: traces are set by --otlp_endpoint, --trace_sample_ratio and the environment, and cannot be changed"
     );
-    Err(Failure::new(Cause::Unsupported, why).of_field(name.into_owned()))
+    Err(Failure::new(Cause::Unsupported, why).with_field(name.into_owned()))
 }

@@ -32,10 +32,10 @@ pub(super) struct Connection {
     /// Wakes the task when the connection should end.
     pub(super) told: Notify,
     task: AbortHandle,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
-struct State {
+struct ConnectionState {
     /// Time when its shutdown began. Its running requests may finish.
     ending: Option<Instant>,
     /// True if the head of a request did not arrive in time.
@@ -63,7 +63,7 @@ impl Connection {
     /// Creates a connection, and the registration for aborting the task that serves it.
     pub(super) fn new(client: Peer, limits: Limits) -> (Self, AbortRegistration) {
         let (task, ends) = AbortHandle::new_pair();
-        let state = Mutex::new(State {
+        let state = Mutex::new(ConnectionState {
             ending: None,
             is_late: false,
             silence: limits.header,
@@ -141,7 +141,7 @@ impl Connection {
         state.is_late && state.exchanges.is_empty()
     }
 
-    fn tell(&self, state: &mut State, is_late: bool) {
+    fn tell(&self, state: &mut ConnectionState, is_late: bool) {
         if state.ending.is_none() || is_late && !state.is_late {
             state.ending.get_or_insert_with(Instant::now);
             state.is_late |= is_late;

@@ -87,7 +87,7 @@ fn has_place(
 
 impl Open {
     /// Returns the connections of a client, or of all clients.
-    fn of(&self, client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
+    fn connections(&self, client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
         let is_meant = move |it: &&Arc<Connection>| client.is_none_or(|client| it.client == client);
         self.connections.iter().filter(is_meant)
     }
@@ -96,7 +96,7 @@ impl Open {
     /// accepted stays, because its request may be on the way.
     fn evict(&self, limits: &Limits, whose: Option<Peer>) -> bool {
         let candidates = self
-            .of(whose)
+            .connections(whose)
             .filter_map(|it| Some((it.dispensable()?, it)))
             .filter(|((_, since), _)| limits.may_end(*since));
         let chosen = candidates.max_by_key(|((why, since), _)| (*why, Reverse(*since)));
@@ -105,7 +105,7 @@ impl Open {
 
     /// Ends the request whose answer has waited longest for its client, of a client or of all.
     fn end_unread(&self, limits: &Limits, whose: Option<Peer>) -> bool {
-        let unread = self.of(whose).filter_map(|it| it.longest_unread());
+        let unread = self.connections(whose).filter_map(|it| it.longest_unread());
         let longest = unread.min_by_key(|(since, _)| *since);
         let longest = longest.filter(|(since, _)| limits.may_end(*since));
         longest.inspect(|(_, exchange)| exchange.end()).is_some()
@@ -131,7 +131,7 @@ impl Connections {
         };
         let is_admitted = self.open.send_if_modified(|open| {
             let places = (open.connections.len(), self.limits.connections);
-            let own = || open.of(Some(client)).count();
+            let own = || open.connections(Some(client)).count();
             let has_place = has_place(client, places, own, |of| open.evict(&self.limits, of));
             if has_place {
                 open.connections.push(Arc::clone(&place.connection));
@@ -156,12 +156,15 @@ impl Connections {
 
     /// Ends each connection after its requests.
     pub(crate) fn finish(&self) {
-        self.open.borrow().of(None).for_each(|it| it.finish());
+        self.open
+            .borrow()
+            .connections(None)
+            .for_each(|it| it.finish());
     }
 
     /// Ends all connections now, with their requests.
     pub(crate) fn cut(&self) {
-        self.open.borrow().of(None).for_each(|it| it.cut());
+        self.open.borrow().connections(None).for_each(|it| it.cut());
     }
 
     /// Waits until there are no requests and no connections, except those whose heads never arrive.
@@ -186,7 +189,10 @@ impl Connections {
         let mut open = self.open.subscribe();
         let is_any = |open: &Open| !open.connections.is_empty();
         while open.wait_for(is_any).await.is_ok() {
-            self.open.borrow().of(None).for_each(|it| it.check());
+            self.open
+                .borrow()
+                .connections(None)
+                .for_each(|it| it.check());
             sleep(pause).await;
         }
     }
@@ -204,7 +210,7 @@ impl Place {
         let (limits, client) = (&connections.limits, connection.client);
         let has_place = connections.open.send_if_modified(|open| {
             let places = (open.requests, limits.connections + CLOSING);
-            let own = || open.of(Some(client)).map(|it| it.requests()).sum();
+            let own = || open.connections(Some(client)).map(|it| it.requests()).sum();
             let has_place = has_place(client, places, own, |of| open.end_unread(limits, of));
             open.requests += usize::from(has_place);
             has_place

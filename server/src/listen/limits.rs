@@ -43,7 +43,7 @@ impl Default for Limits {
 impl Limits {
     /// Returns the limits of a separate listener for probes, scrapers and operators, which stays
     /// reachable when the other one is full.
-    pub(crate) fn of_management(&self) -> Self {
+    pub(crate) fn for_management(&self) -> Self {
         Self {
             connections: MANAGEMENT_CONNECTIONS,
             ..self.clone()
@@ -107,7 +107,7 @@ pub(crate) fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, Fail
         let read = |value: &HeaderValue| {
             let time = value.to_str().ok().and_then(read);
             time.ok_or_else(|| {
-                Failure::new(Cause::BadRequest, format!("`{name}` is {why}")).of_field(name)
+                Failure::new(Cause::BadRequest, format!("`{name}` is {why}")).with_field(name)
             })
         };
         headers.get(name).map(read).transpose()

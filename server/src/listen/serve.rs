@@ -200,7 +200,7 @@ fn unclear_coding(headers: &HeaderMap) -> Option<Response<Body>> {
         return None;
     }
     let why = "unsupported `transfer-encoding`: expected `chunked`, once";
-    let failure = Failure::new(Cause::BadRequest, why).of_field("transfer-encoding");
+    let failure = Failure::new(Cause::BadRequest, why).with_field("transfer-encoding");
     // The end of the body is not certain.
     Some(([(header::CONNECTION, "close")], failure).into_response())
 }

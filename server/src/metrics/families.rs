@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::Unit,
 };
 
-use crate::servable::{Servables, Served};
+use crate::servable::{Servables, ServedGraphs};
 
 /// The figures of one engine at a scrape.
 pub(super) trait Reading: Sized + 'static {
@@ -149,12 +149,12 @@ impl<R: Reading> Family<R> {
 
 /// The engines of one kind, as a source of figures.
 pub(super) struct Engines<R> {
-    served: Weak<Served>,
+    served: Weak<ServedGraphs>,
     kind: std::marker::PhantomData<fn() -> R>,
 }
 
 impl<R: Reading> Engines<R> {
-    pub(super) fn new(served: &Arc<Served>) -> Self {
+    pub(super) fn new(served: &Arc<ServedGraphs>) -> Self {
         Self {
             served: Arc::downgrade(served),
             kind: std::marker::PhantomData,

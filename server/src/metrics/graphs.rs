@@ -11,7 +11,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use crate::{servable::Served, tensors::CacheUse};
+use crate::{servable::ServedGraphs, tensors::CacheUse};
 
 /// A metric of graphs with a response cache: name, help, type and reader.
 type OfCaches = (&'static str, &'static str, MetricType, fn(CacheUse) -> u64);
@@ -24,7 +24,7 @@ const CACHES: &[OfCaches] = &[
 ];
 
 /// Collector that reads all graphs.
-pub(super) struct Graphs(Weak<Served>);
+pub(super) struct Graphs(Weak<ServedGraphs>);
 
 #[derive(Clone, Debug, EncodeLabelSet)]
 struct Labels {
@@ -32,7 +32,7 @@ struct Labels {
 }
 
 impl Graphs {
-    pub(super) fn new(served: &Arc<Served>) -> Self {
+    pub(super) fn new(served: &Arc<ServedGraphs>) -> Self {
         Self(Arc::downgrade(served))
     }
 }

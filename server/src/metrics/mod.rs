@@ -33,14 +33,14 @@ use prometheus_client::{
 
 pub(crate) use connections::Listeners;
 pub(crate) use keys::KeyCounts;
-pub(crate) use ovms::Taken;
+pub(crate) use ovms::RequestOutcome;
 
 use self::families::Engines;
 use crate::{
     errors::{Cause, Failure},
     kserve::Sequences,
     observe::log,
-    servable::Served,
+    servable::ServedGraphs,
 };
 
 /// Upper bounds of histogram buckets for request times, in seconds.
@@ -89,7 +89,7 @@ struct EndpointLabels {
 impl Metrics {
     /// Creates all metrics of a server, including its connections and engines.
     pub(crate) fn new(
-        served: &Arc<Served>,
+        served: &Arc<ServedGraphs>,
         connections: Listeners,
         sequences: &Arc<Sequences>,
     ) -> Self {
@@ -161,7 +161,7 @@ impl Metrics {
         let content_type = if text::wants_openmetrics(headers) {
             text::OPENMETRICS
         } else {
-            body = text::of_openmetrics(&body);
+            body = text::from_openmetrics(&body);
             text::CONTENT_TYPE
         };
         let headers = [
@@ -218,7 +218,7 @@ impl Metrics {
     }
 
     /// Counts a request for a graph that has ended.
-    pub(crate) fn graph_ends(&self, graph: &str, streams: bool, taken: Taken) {
+    pub(crate) fn graph_ends(&self, graph: &str, streams: bool, taken: RequestOutcome) {
         self.ovms.count(graph, streams, taken);
     }
 }

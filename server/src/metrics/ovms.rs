@@ -12,11 +12,11 @@ use prometheus_client::{
     metrics::{MetricType, gauge::ConstGauge},
 };
 
-use crate::servable::Served;
+use crate::servable::ServedGraphs;
 
 /// The result of a request for a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum RequestOutcome {
     /// The graph did not take it.
     Rejected,
     /// The graph answered, or the client left before.
@@ -28,7 +28,7 @@ pub(crate) enum Taken {
 /// Counts by graph, and by whether the request is streamed.
 #[derive(Debug)]
 pub(super) struct Counts {
-    served: Weak<Served>,
+    served: Weak<ServedGraphs>,
     requests: Mutex<BTreeMap<(String, bool), Requests>>,
 }
 
@@ -53,20 +53,20 @@ struct RequestLabels {
 }
 
 impl Counts {
-    pub(super) fn new(served: &Arc<Served>) -> Self {
+    pub(super) fn new(served: &Arc<ServedGraphs>) -> Self {
         Self {
             served: Arc::downgrade(served),
             requests: Mutex::default(),
         }
     }
 
-    pub(super) fn count(&self, graph: &str, streams: bool, taken: Taken) {
+    pub(super) fn count(&self, graph: &str, streams: bool, taken: RequestOutcome) {
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = requests.entry((graph.to_owned(), streams)).or_default();
         match taken {
-            Taken::Rejected => requests.rejected += 1,
-            Taken::Answered => requests.accepted += 1,
-            Taken::Failed => {
+            RequestOutcome::Rejected => requests.rejected += 1,
+            RequestOutcome::Answered => requests.accepted += 1,
+            RequestOutcome::Failed => {
                 requests.accepted += 1;
                 requests.failed += 1;
             }

@@ -40,7 +40,7 @@ pub(super) fn wants_openmetrics(headers: &HeaderMap) -> bool {
 const EXEMPLAR: &str = " # {trace_id=\"";
 
 /// Converts a scrape in `OpenMetrics` to the text format.
-pub(super) fn of_openmetrics(scrape: &str) -> String {
+pub(super) fn from_openmetrics(scrape: &str) -> String {
     let mut out = String::with_capacity(scrape.len() + scrape.len() / 8);
     // The help comes before the type, which determines the family's name.
     let mut help = None;
@@ -113,6 +113,6 @@ mod tests {
                     # HELP b_total Done.\n# TYPE b_total counter\nb_total{x=\"# TYPE \"} 2\n\
                     # HELP c_info Version.\n# TYPE c_info gauge\nc_info{v=\"1\"} 1\n\
                     # HELP d Any.\n# TYPE d untyped\nd{x=\" # {trace_id=\\\"\"} 1\n";
-        assert_eq!(of_openmetrics(scrape), text);
+        assert_eq!(from_openmetrics(scrape), text);
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde_json::{Value, json};
 
-use super::recording::{Recorded, Recording};
+use super::recording::{PacketRecord, Recording};
 
 /// Maximum length in characters of a line for a packet.
 const MAX_SHOWN: usize = 500;
@@ -24,7 +24,7 @@ pub(crate) fn between(
     let mut seen = BTreeSet::new();
     let mut text = String::new();
     for name in names.filter(|name| seen.insert(*name)) {
-        let of = |streams: &[(&str, Vec<&Recorded>)]| -> Vec<Value> {
+        let of = |streams: &[(&str, Vec<&PacketRecord>)]| -> Vec<Value> {
             let found = streams.iter().find(|(other, _)| *other == name);
             let packets = found.map_or(&[][..], |(_, packets)| packets);
             packets.iter().map(|packet| packet.shown()).collect()
@@ -73,7 +73,7 @@ fn is_later(one: &Value, other: &Value) -> bool {
     }
 }
 
-impl Recorded {
+impl PacketRecord {
     /// Returns the compared and displayed parts.
     fn shown(&self) -> Value {
         let payload = self.without(TIMES);

@@ -8,7 +8,7 @@ use super::line::Shown;
 
 /// The expected packets of one stream.
 #[derive(Clone, Debug)]
-pub(crate) enum Expected {
+pub(crate) enum Expectation {
     /// Exactly these packets, in this order.
     Packets(Vec<ExpectedPacket>),
     /// Packets whose texts form this text together.
@@ -30,7 +30,7 @@ pub(crate) struct ExpectedPacket {
     contains: Option<Value>,
 }
 
-impl<'d> Deserialize<'d> for Expected {
+impl<'d> Deserialize<'d> for Expectation {
     fn deserialize<D: serde::Deserializer<'d>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -114,14 +114,14 @@ fn text_of(packet: &Shown) -> String {
 
 /// Describes the differences between expected and actual packets, line by line; `None` if there are
 /// none.
-pub(crate) fn difference(expected: &Expected, found: &[Shown]) -> Option<String> {
+pub(crate) fn difference(expected: &Expectation, found: &[Shown]) -> Option<String> {
     let (wanted, got): (Vec<String>, Vec<String>) = match expected {
-        Expected::Text(text) => {
+        Expectation::Text(text) => {
             let whole: String = found.iter().map(text_of).collect();
             let lines = |text: &str| text.split('\n').map(str::to_owned).collect();
             (lines(text), lines(&whole))
         }
-        Expected::Packets(packets) => {
+        Expectation::Packets(packets) => {
             let got: Vec<String> = found.iter().map(|found| json!(found).to_string()).collect();
             let line = |(at, packet): (usize, &ExpectedPacket)| match found.get(at) {
                 Some(found) if packet.is(found) => got[at].clone(),
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn expected(value: Value) -> Expected {
+    fn expected(value: Value) -> Expectation {
         serde_json::from_value(value).expect("an expectation")
     }
 
@@ -220,6 +220,6 @@ mod tests {
                 "  {\"timestamp\":1,\"type\":\"json\",\"value\":1}\n- {\"timestamp\":2,\"value\":2}\n+ {\"timestamp\":3,\"type\":\"json\",\"value\":3}\n"
             )
         );
-        assert!(serde_json::from_value::<Expected>(json!([{"timestmp": 1}])).is_err());
+        assert!(serde_json::from_value::<Expectation>(json!([{"timestmp": 1}])).is_err());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) enum Line {
 /// A line as written. The fields that are set determine its kind.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Written {
+pub(crate) struct LineFields {
     stream: Option<String>,
     bound: Option<String>,
     close: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Written {
     value: Option<Value>,
 }
 
-impl Written {
+impl LineFields {
     /// Creates a line for a packet of the type that the graph input has.
     pub(crate) fn packet(stream: &str, value: Value) -> Self {
         Self {
@@ -78,13 +78,13 @@ impl Reader {
     /// # Errors
     /// If the line is not valid for the plan.
     pub(crate) fn read(&mut self, text: &str) -> Result<Line, String> {
-        let written: Written = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let written: LineFields = serde_json::from_str(text).map_err(|error| error.to_string())?;
         self.line(written)
     }
 
-    pub(crate) fn line(&mut self, written: Written) -> Result<Line, String> {
+    pub(crate) fn line(&mut self, written: LineFields) -> Result<Line, String> {
         match written {
-            Written { stream: Some(stream), value: Some(value), timestamp, r#type, bound: None, close: None, side: None } => {
+            LineFields { stream: Some(stream), value: Some(value), timestamp, r#type, bound: None, close: None, side: None } => {
                 let time = match timestamp {
                     Some(time) => codec::timestamp_from_json(&time)?,
                     None => self.next.get(&stream).copied().unwrap_or(Timestamp::ZERO),
@@ -95,15 +95,15 @@ impl Reader {
                 self.next.insert(stream.clone(), time.next());
                 Ok(Line::Packet { stream, packet: packet.at(time) })
             }
-            Written { side: Some(name), value: Some(value), r#type, stream: None, bound: None, close: None, timestamp: None } => {
+            LineFields { side: Some(name), value: Some(value), r#type, stream: None, bound: None, close: None, timestamp: None } => {
                 let packet = self.side(&name, &value, r#type.as_deref())?;
                 Ok(Line::Side { name, packet })
             }
-            Written { bound: Some(stream), timestamp: Some(at), stream: None, close: None, side: None, r#type: None, value: None } => {
+            LineFields { bound: Some(stream), timestamp: Some(at), stream: None, close: None, side: None, r#type: None, value: None } => {
                 let at = codec::timestamp_from_json(&at)?;
                 Ok(Line::Bound { stream, at })
             }
-            Written { close: Some(stream), stream: None, bound: None, side: None, timestamp: None, r#type: None, value: None } => {
+            LineFields { close: Some(stream), stream: None, bound: None, side: None, timestamp: None, r#type: None, value: None } => {
                 Ok(Line::Close { stream })
             }
             _ => Err(
@@ -151,7 +151,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    pub(crate) fn of(packet: &Packet) -> Self {
+    pub(crate) fn from_packet(packet: &Packet) -> Self {
         let value = codec::encode(packet);
         Self {
             timestamp: codec::timestamp_to_json(packet.time),
@@ -161,12 +161,12 @@ impl Shown {
     }
 
     /// Formats the line of a packet of a stream.
-    pub(crate) fn of_stream(&self, stream: &str) -> String {
+    pub(crate) fn stream_line(&self, stream: &str) -> String {
         json!({ "stream": stream, "timestamp": self.timestamp, "type": self.r#type, "value": self.value }).to_string()
     }
 
     /// Formats the line of a side packet.
-    pub(crate) fn of_side(&self, name: &str) -> String {
+    pub(crate) fn side_line(&self, name: &str) -> String {
         json!({ "side": name, "type": self.r#type, "value": self.value }).to_string()
     }
 }

@@ -9,9 +9,9 @@ use super::line::Line;
 /// The order of sent lines, and the first line of each graph input that is too late. Most nodes
 /// refuse such a packet when they process it.
 #[derive(Default)]
-pub(super) struct Order(HashMap<String, Sent>);
+pub(super) struct Order(HashMap<String, StreamProgress>);
 
-struct Sent {
+struct StreamProgress {
     /// Lowest timestamp that the next packet may have; `None` after the end.
     bound: Option<Timestamp>,
     late: Option<usize>,
@@ -27,7 +27,7 @@ impl Order {
             Line::Side { .. } => return,
         };
         let Some(sent) = self.0.get_mut(stream) else {
-            let sent = Sent {
+            let sent = StreamProgress {
                 bound: next,
                 late: None,
             };

@@ -40,7 +40,7 @@ pub(crate) enum End {
 }
 
 /// A line with its number, or the reason why it could not be read.
-pub(crate) type Numbered = Result<(usize, Line), String>;
+pub(crate) type NumberedLine = Result<(usize, Line), String>;
 
 /// A session that has not started.
 pub(crate) struct Play {
@@ -52,9 +52,9 @@ pub(crate) struct Play {
 
 /// Packets of some streams, in order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Kept(Arc<Mutex<Vec<(String, Packet)>>>);
+pub(crate) struct PacketLog(Arc<Mutex<Vec<(String, Packet)>>>);
 
-impl Kept {
+impl PacketLog {
     /// Removes and returns the packets so far.
     pub(crate) fn take(&self) -> Vec<(String, Packet)> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
@@ -117,8 +117,8 @@ impl Play {
         &mut self,
         streams: impl IntoIterator<Item = &'a str>,
         most: usize,
-    ) -> Result<Kept> {
-        let all = Kept::default();
+    ) -> Result<PacketLog> {
+        let all = PacketLog::default();
         for stream in streams {
             let (name, kept) = (stream.to_owned(), all.clone());
             self.observe(stream, move |packet| {
@@ -136,7 +136,7 @@ impl Play {
     /// Runs the session: sends lines as they arrive, and waits for the end.
     pub(crate) async fn run(
         self,
-        lines: mpsc::Receiver<Numbered>,
+        lines: mpsc::Receiver<NumberedLine>,
         interrupted: impl Future<Output = ()>,
         patience: Patience<'_>,
     ) -> (End, Handle) {
@@ -165,7 +165,7 @@ impl From<(Session, Handle)> for Play {
 }
 
 /// Makes a channel of lines that are all available, for [`Play::run`].
-pub(crate) fn complete(lines: Vec<(usize, Line)>) -> mpsc::Receiver<Numbered> {
+pub(crate) fn complete(lines: Vec<(usize, Line)>) -> mpsc::Receiver<NumberedLine> {
     let (sender, receiver) = mpsc::channel(lines.len().max(1));
     for line in lines {
         // The channel has space for all lines, and the receiver exists.
@@ -177,7 +177,7 @@ pub(crate) fn complete(lines: Vec<(usize, Line)>) -> mpsc::Receiver<Numbered> {
 async fn attend(
     mut session: JoinHandle<Result<Summary>>,
     handle: &Handle,
-    mut lines: mpsc::Receiver<Numbered>,
+    mut lines: mpsc::Receiver<NumberedLine>,
     progress: &Notify,
     interrupted: impl Future<Output = ()>,
     patience: Patience<'_>,

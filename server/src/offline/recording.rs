@@ -31,7 +31,7 @@ pub(crate) struct Head {
 
 /// A recorded packet of a stream, or side packet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Recorded {
+pub(crate) struct PacketRecord {
     /// Name of the stream or side packet.
     pub(crate) stream: String,
     pub(crate) timestamp: Value,
@@ -45,7 +45,7 @@ pub(crate) struct Recorded {
 #[derive(Clone, Debug)]
 pub(crate) struct Recording {
     pub(crate) head: Head,
-    pub(crate) packets: Vec<Recorded>,
+    pub(crate) packets: Vec<PacketRecord>,
 }
 
 impl Recording {
@@ -82,7 +82,7 @@ impl Recording {
     }
 
     /// Returns a recording of the same session with the packets of a replay.
-    pub(crate) fn with_packets(&self, text: String, packets: Vec<Recorded>) -> Self {
+    pub(crate) fn with_packets(&self, text: String, packets: Vec<PacketRecord>) -> Self {
         let head = Head {
             text,
             dropped: 0,
@@ -123,7 +123,7 @@ impl Recording {
     /// Returns the recorded inputs and side packets of one graph that the other graph does not
     /// have.
     pub(crate) fn lost(&self, recorded: &Plan, played: &Plan) -> Vec<&str> {
-        let has = |plan: &Plan, packet: &Recorded| {
+        let has = |plan: &Plan, packet: &PacketRecord| {
             let explained = plan.explain();
             let inputs = if packet.side {
                 &explained.side_inputs
@@ -165,8 +165,8 @@ impl Recording {
     }
 
     /// Groups the packets by stream, in the order of the first packet of each.
-    pub(crate) fn by_stream(&self) -> Vec<(&str, Vec<&Recorded>)> {
-        let mut streams: Vec<(&str, Vec<&Recorded>)> = Vec::new();
+    pub(crate) fn by_stream(&self) -> Vec<(&str, Vec<&PacketRecord>)> {
+        let mut streams: Vec<(&str, Vec<&PacketRecord>)> = Vec::new();
         for packet in self.packets.iter().filter(|packet| !packet.side) {
             match streams.iter_mut().find(|(name, _)| *name == packet.stream) {
                 Some((_, packets)) => packets.push(packet),
@@ -177,10 +177,10 @@ impl Recording {
     }
 }
 
-impl Recorded {
+impl PacketRecord {
     /// Creates the record of a packet in a replay.
-    pub(crate) fn of(stream: &str, packet: &Packet) -> Self {
-        let shown = Shown::of(packet);
+    pub(crate) fn from_packet(stream: &str, packet: &Packet) -> Self {
+        let shown = Shown::from_packet(packet);
         Self {
             stream: stream.to_owned(),
             timestamp: shown.timestamp,

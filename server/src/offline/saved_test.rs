@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     difference::TIMES,
-    recording::{Recorded, Recording},
+    recording::{PacketRecord, Recording},
 };
 
 /// The graph of a test. Paths are relative to the test file.
@@ -20,7 +20,7 @@ pub(crate) enum Graph {
 
 /// Writes a test file: the inputs, the tokens that language models generated, and the outputs of
 /// the replay. The plans are those of the recorded graph and of the replayed one.
-pub(crate) fn of(
+pub(crate) fn format(
     recording: &Recording,
     played: &Recording,
     (recorded, plan): (&Plan, &Plan),
@@ -30,18 +30,18 @@ pub(crate) fn of(
     let inputs: Vec<&str> = plan.graph_inputs().collect();
     let packets = || recording.packets.iter();
     let input = packets().filter(|it| !it.side && inputs.contains(&it.stream.as_str()));
-    case["input"] = input.map(Recorded::line).collect();
+    case["input"] = input.map(PacketRecord::line).collect();
     for packet in packets().filter(|packet| packet.side) {
         case["side"][&packet.stream] = packet.payload.clone();
     }
     for (node, stream) in Recording::models(recorded) {
         let steps = packets().filter(|packet| !packet.side && packet.stream == stream);
-        case["tokens"][node] = steps.map(Recorded::timed).collect();
+        case["tokens"][node] = steps.map(PacketRecord::timed).collect();
     }
     let outputs: Vec<&str> = plan.graph_outputs().collect();
     for (stream, packets) in played.by_stream() {
         if outputs.contains(&stream) {
-            case["expect"][stream] = packets.into_iter().map(Recorded::expected).collect();
+            case["expect"][stream] = packets.into_iter().map(PacketRecord::expected).collect();
         }
     }
     let mut file = match graph {
@@ -53,7 +53,7 @@ pub(crate) fn of(
         .map_err(|error| format!("the test cannot be written as TOML: {error}"))
 }
 
-impl Recorded {
+impl PacketRecord {
     /// Returns the packet as an element of `input`.
     fn line(&self) -> Value {
         json!({ "stream": self.stream, "timestamp": self.timestamp, "type": self.r#type, "value": self.payload })

@@ -29,12 +29,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    expect::{self, Expected},
-    line::{Line, Reader, Shown, Written},
-    play::{End, Kept, Patience, Play, complete},
+    expect::{self, Expectation},
+    line::{Line, LineFields, Reader, Shown},
+    play::{End, PacketLog, Patience, Play, complete},
 };
 use crate::{
-    config::subgraphs::Named,
+    config::subgraphs::NamedSubgraphs,
     servable::{compile, compile_text},
 };
 
@@ -65,10 +65,10 @@ pub(crate) struct Case {
     side: BTreeMap<String, Value>,
     /// Input lines, in order. Inputs that are still open are closed after the last one.
     #[serde(default)]
-    input: Vec<Written>,
+    input: Vec<LineFields>,
     /// Expected packets by stream; any stream of the graph is possible. Other streams are not
     /// checked.
-    expect: Option<BTreeMap<String, Expected>>,
+    expect: Option<BTreeMap<String, Expectation>>,
     /// Recorded tokens of language models, by node. The models produce them again instead of
     /// generating.
     #[serde(default)]
@@ -166,7 +166,7 @@ impl TestFile {
 
     /// Returns an error if a script replaces no model.
     pub(crate) fn unused_model(&self, plan: &Plan) -> Option<String> {
-        let of = TypeInfo::of::<LanguageModel>().name();
+        let of = TypeInfo::new::<LanguageModel>().name();
         let sides = plan
             .explain()
             .nodes
@@ -193,7 +193,7 @@ impl TestFile {
 
     /// Compiles the graph of the test file at `path`. The error is about something other than the
     /// graph.
-    pub(crate) fn bench(&self, path: &Path, named: &Named) -> Result<Bench, String> {
+    pub(crate) fn bench(&self, path: &Path, named: &NamedSubgraphs) -> Result<Bench, String> {
         let environment = self.provide(Environment::new(Registry::global()));
         let folder = path.parent().unwrap_or(Path::new(""));
         let compiled = match (&self.graph, &self.text) {
@@ -221,7 +221,7 @@ impl TestFile {
 
 impl Bench {
     /// Creates a bench for a compiled graph.
-    pub(crate) fn of(plan: Arc<Plan>) -> Self {
+    pub(crate) fn for_plan(plan: Arc<Plan>) -> Self {
         Self { plan: Ok(plan) }
     }
 
@@ -279,7 +279,7 @@ impl Bench {
                 let (end, handle) = run.await;
                 for (stream, packet) in kept.take() {
                     let found = outputs.entry(stream).or_default();
-                    found.push(Shown::of(&packet));
+                    found.push(Shown::from_packet(&packet));
                 }
                 (end, Some(handle))
             }
@@ -297,7 +297,7 @@ impl Bench {
             let side = handle.as_ref().map(|handle| handle.side_packet(name));
             let side = side.transpose().map_err(|error| error.to_string())?;
             let side = side.flatten();
-            let found = side.map_or(Value::Null, |packet| Shown::of(&packet).value);
+            let found = side.map_or(Value::Null, |packet| Shown::from_packet(&packet).value);
             if !expect::same(wanted, &found) {
                 let _ = write!(differences, "side packet `{name}`\n- {wanted}\n+ {found}\n");
             }
@@ -317,7 +317,7 @@ fn start(
     plan: &Arc<Plan>,
     sides: SidePackets,
     open: impl Open,
-) -> Result<(Play, Kept), Error> {
+) -> Result<(Play, PacketLog), Error> {
     let mut session = open(plan, sides, case.tokens()?)?;
     let kept = match &case.expect {
         Some(expect) => session.keep(expect.keys().map(String::as_str), usize::MAX),
@@ -333,7 +333,7 @@ impl Case {
         Self {
             name: path.to_owned(),
             side: BTreeMap::new(),
-            input: vec![Written::packet(stream, value)],
+            input: vec![LineFields::packet(stream, value)],
             expect: None,
             tokens: BTreeMap::new(),
             expect_side: BTreeMap::new(),

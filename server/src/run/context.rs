@@ -17,7 +17,7 @@ use crate::{
     listen::{Exchange, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    servable::{Choice, Named, Patience, Ready, Servable, Servables, Served},
+    servable::{Choice, Patience, Ready, ResolvedGraph, Servable, Servables, ServedGraphs},
     sessions::{RecordingOptions, Sessions},
     stage::Stage,
 };
@@ -34,7 +34,7 @@ const TRACEPARENT_BYTES: RangeInclusive<usize> = 55..=256;
 /// State that all runs share: the graphs, the lists of requests and sessions, and the stage of the
 /// server.
 pub(crate) struct Runner {
-    pub(crate) served: Arc<Served>,
+    pub(crate) served: Arc<ServedGraphs>,
     pub(crate) running: Arc<Running>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) stage: watch::Receiver<Stage>,
@@ -88,7 +88,7 @@ impl RequestContext {
         Ok(Self {
             runner: Arc::clone(runner),
             caller: extensions.get::<Arc<Caller>>().cloned(),
-            owner: Owner::of(extensions),
+            owner: Owner::from_extensions(extensions),
             arrived: exchange.map_or_else(Instant::now, |exchange| exchange.arrived),
             allowed: time_allowed(headers)?,
             choice: Choice::By(choice),
@@ -107,17 +107,17 @@ impl RequestContext {
 
     /// Finds a graph or adapter by its name, if the caller may use it. Of a graph with versions,
     /// returns the newest that answers.
-    pub(crate) fn find(&self, name: &str) -> Result<Named, Failure> {
+    pub(crate) fn find(&self, name: &str) -> Result<ResolvedGraph, Failure> {
         self.find_by(name, &Choice::Newest)
     }
 
     /// Finds a graph or adapter like [`RequestContext::find`], but chooses the version for this
     /// request.
-    pub(crate) fn choose(&self, name: &str) -> Result<Named, Failure> {
+    pub(crate) fn choose(&self, name: &str) -> Result<ResolvedGraph, Failure> {
         self.find_by(name, &self.choice)
     }
 
-    fn find_by(&self, name: &str, choice: &Choice) -> Result<Named, Failure> {
+    fn find_by(&self, name: &str, choice: &Choice) -> Result<ResolvedGraph, Failure> {
         let servables = self.servables();
         let found = servables.find(name, choice, |graph, adapter| self.sees(graph, adapter));
         if let Some(caller) = &self.caller
@@ -232,7 +232,7 @@ impl RequestContext {
         if payloads && !observation.payloads {
             let message =
                 "payloads are not recorded: `observation.payloads` of the configuration is `false`";
-            return Err(Failure::new(Cause::Forbidden, message).of_field("payloads"));
+            return Err(Failure::new(Cause::Forbidden, message).with_field("payloads"));
         }
         Ok(RecordingOptions {
             payloads,

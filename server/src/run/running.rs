@@ -11,11 +11,11 @@ use graphmill_engine::CancelToken;
 use crate::observe::request_id::Id;
 
 /// Id of a request, and its number among those with the same id, as clients choose ids.
-type Place = (Arc<str>, u64);
+type RunKey = (Arc<str>, u64);
 
 /// Running requests, one for each session.
 #[derive(Default)]
-pub(crate) struct Running(Mutex<BTreeMap<Place, Request>>);
+pub(crate) struct Running(Mutex<BTreeMap<RunKey, Request>>);
 
 struct Request {
     /// True if knowing the id is enough to cancel: it was generated, or the request has a key.
@@ -26,7 +26,7 @@ struct Request {
 }
 
 impl Running {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, Request>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<RunKey, Request>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,14 +73,14 @@ impl Running {
 }
 
 /// Returns the range of list keys with an id.
-fn places(id: &Arc<str>) -> impl RangeBounds<Place> + use<> {
+fn places(id: &Arc<str>) -> impl RangeBounds<RunKey> + use<> {
     (Arc::clone(id), 0)..=(Arc::clone(id), u64::MAX)
 }
 
 /// Guard that removes a request from the list on drop.
 pub(crate) struct Listing {
     running: Arc<Running>,
-    place: Place,
+    place: RunKey,
 }
 
 impl Drop for Listing {

@@ -23,7 +23,7 @@ use crate::{
     observe::trace::RunTrace,
     owner::Owner,
     servable::{InUse, Ready, request_stream, response_stream},
-    sessions::{About, Entered},
+    sessions::{About, SessionEntry},
 };
 
 /// Time for a session to end by itself after its deadline. It cannot while a node computes in its
@@ -68,7 +68,7 @@ pub(crate) struct Run {
     /// Cancels the session when its last clone is dropped.
     pub(super) handle: Arc<Handle>,
     /// Guards that list the request and its session, and keep the graph in memory.
-    _listed: (Listing, Entered, InUse),
+    _listed: (Listing, SessionEntry, InUse),
 }
 
 impl RequestContext {

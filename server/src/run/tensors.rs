@@ -126,7 +126,7 @@ impl Feeder {
                     "the packet of `{name}` at {time} comes after one at {last}: timestamps of a stream must increase"
                 );
                 return Err(Failure::new(Cause::BadRequest, why)
-                    .of_field(format!("parameters.{TIMESTAMP}")));
+                    .with_field(format!("parameters.{TIMESTAMP}")));
             }
         }
         Ok(())

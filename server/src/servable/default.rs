@@ -33,7 +33,7 @@ impl Servables {
             names = visible().filter(is_unknown).map(|it| it.graph()).collect();
         }
         names.dedup();
-        let of = |name: &str| self.of_graph(name, &Choice::Newest);
+        let of = |name: &str| self.find_version(name, &Choice::Newest);
         let chosen = match names.as_slice() {
             [only] => of(only),
             several => preferred.filter(|name| several.contains(name)).and_then(of),
@@ -52,7 +52,7 @@ impl Servables {
                     shown.join(", ")
                 ),
             };
-            Failure::new(Cause::UnknownModel, message).of_field("model")
+            Failure::new(Cause::UnknownModel, message).with_field("model")
         })
     }
 
@@ -72,7 +72,7 @@ impl Servables {
         }
         let first = *asked.first()?;
         if asked.iter().all(|other| other.graph() == first.graph()) {
-            return self.of_graph(first.graph(), &Choice::Newest);
+            return self.find_version(first.graph(), &Choice::Newest);
         }
         let models = |it: &&Arc<Servable>| it.resources::<LanguageModel>();
         let with_model = *asked.iter().find(|it| !models(it).is_empty())?;

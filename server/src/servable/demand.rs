@@ -8,7 +8,7 @@ use std::{
 use graphmill_engine::Plan;
 use tokio::{task::spawn_blocking, time::timeout_at};
 
-use super::{Named, Servable, Served, StateName, usage::InUse};
+use super::{ResolvedGraph, Servable, ServedGraphs, StateName, usage::InUse};
 use crate::errors::{Cause, Failure};
 
 /// Maximum number of requests that wait for a graph, as each holds its body. Further ones are
@@ -40,10 +40,10 @@ impl Ready {
 }
 
 /// The place of a waiting request, released on drop.
-struct Place(Arc<Servable>);
+struct WaitingPlace(Arc<Servable>);
 
-impl Place {
-    fn of(servable: &Arc<Servable>) -> Result<Self, Failure> {
+impl WaitingPlace {
+    fn for_servable(servable: &Arc<Servable>) -> Result<Self, Failure> {
         let place = Self(Arc::clone(servable));
         if servable.waiting.fetch_add(1, Relaxed) < MAX_WAITING {
             return Ok(place);
@@ -54,19 +54,19 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitingPlace {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Relaxed);
     }
 }
 
-impl Served {
+impl ServedGraphs {
     /// Waits until the graph that `find` returns is available, after loading it on demand. `find`
     /// is called again after each state change, because a reload may have replaced the
     /// configuration.
     pub(crate) async fn available(
         self: &Arc<Self>,
-        find: impl Fn() -> Result<Named, Failure>,
+        find: impl Fn() -> Result<ResolvedGraph, Failure>,
         patience: Patience,
     ) -> Result<Ready, Failure> {
         let mut changed = self.changed.subscribe();
@@ -75,7 +75,7 @@ impl Served {
         let mut place = None;
         loop {
             changed.borrow_and_update();
-            let Named { servable, adapter } = find()?;
+            let ResolvedGraph { servable, adapter } = find()?;
             let failure = match servable.take_up() {
                 Ok((plan, in_use)) => {
                     return Ok(Ready {
@@ -104,9 +104,9 @@ impl Served {
             }
             if place
                 .as_ref()
-                .is_none_or(|Place(of)| !Arc::ptr_eq(of, &servable))
+                .is_none_or(|WaitingPlace(of)| !Arc::ptr_eq(of, &servable))
             {
-                place = Some(Place::of(&servable)?);
+                place = Some(WaitingPlace::for_servable(&servable)?);
             }
             // The timeout ends it at the latest. The sender of changes is never dropped.
             let _ = timeout_at(ends.into(), changed.changed()).await;
@@ -126,7 +126,11 @@ impl Served {
             return;
         }
         let entry = servable.entry();
-        let (made, wrong) = servables.check(entry);
+        let (mut made, wrong) = servables.check(entry);
+        if wrong.is_some() && made.adapters.is_empty() {
+            // A text with mistakes may hide them. Requests for them get its failure.
+            made.adapters.clone_from(&servable.made().adapters);
+        }
         servable.was_made_of(made);
         if let Some(failed) = wrong {
             // No other graph is unloaded for it.

@@ -128,7 +128,7 @@ impl Keeper {
 
     /// Writes the file. Returns false if nothing has changed.
     fn write(&self, servables: &Servables) -> io::Result<bool> {
-        let mut kept = SavedConfig::of(servables, &self.source)?;
+        let mut kept = SavedConfig::new(servables, &self.source)?;
         if let Ok(before) = self.read() {
             kept.time.clone_from(&before.time);
             if kept == before {
@@ -165,7 +165,7 @@ impl Keeper {
     /// Returns the stored configuration. The error is the reason why there is none.
     pub(crate) fn find(&self) -> Result<LastGood, String> {
         let kept = self.read()?;
-        let is_same = |stamp: &&Stamp| Stamp::of(&stamp.file).as_ref() == Some(*stamp);
+        let is_same = |stamp: &&Stamp| Stamp::read(&stamp.file).as_ref() == Some(*stamp);
         let changed = kept.models.iter().filter(|stamp| !is_same(stamp));
         Ok(LastGood {
             changed: changed.map(|stamp| stamp.file.clone()).collect(),
@@ -179,12 +179,12 @@ impl Keeper {
 }
 
 impl SavedConfig {
-    fn of(servables: &Servables, source: &Path) -> io::Result<Self> {
+    fn new(servables: &Servables, source: &Path) -> io::Result<Self> {
         let config = &servables.config;
         let mut graphs = Vec::new();
         for entry in &config.graphs {
-            let entry = servables.of(entry).made().entry(entry);
-            graphs.push(SavedGraph::of(entry)?);
+            let entry = servables.servable(entry).made().entry(entry);
+            graphs.push(SavedGraph::new(entry)?);
         }
         let files = servables.seen();
         let is_kept = |file: &Path| file.extension().is_some_and(|it| it == "pbtxt");
@@ -204,7 +204,7 @@ impl SavedConfig {
             source: source.to_owned(),
             config: read_text(source).ok().filter(is_served),
             graphs,
-            subgraphs: config.subgraphs.iter().map(SavedSubgraph::of).collect(),
+            subgraphs: config.subgraphs.iter().map(SavedSubgraph::new).collect(),
             canaries: config.canaries.clone(),
             places: places.collect::<io::Result<_>>()?,
             observation: SavedObservation {
@@ -212,7 +212,7 @@ impl SavedConfig {
                 redact: config.observation.redact.patterns().to_vec(),
             },
             models: models
-                .filter_map(|path| Stamp::of(&path::absolute(path).ok()?))
+                .filter_map(|path| Stamp::read(&path::absolute(path).ok()?))
                 .collect(),
         })
     }
@@ -233,7 +233,7 @@ impl SavedConfig {
 }
 
 impl SavedGraph {
-    fn of(entry: GraphEntry) -> io::Result<Self> {
+    fn new(entry: GraphEntry) -> io::Result<Self> {
         Ok(Self {
             name: entry.name,
             aliases: entry.aliases,
@@ -247,7 +247,7 @@ impl SavedGraph {
                 .beside
                 .iter()
                 .flat_map(|all| all.iter())
-                .map(SavedSubgraph::of)
+                .map(SavedSubgraph::new)
                 .collect(),
         })
     }
@@ -270,7 +270,7 @@ impl SavedGraph {
 }
 
 impl SavedSubgraph {
-    fn of(subgraph: &Subgraph) -> Self {
+    fn new(subgraph: &Subgraph) -> Self {
         Self {
             file: subgraph.file.to_string(),
             text: subgraph.text.to_string(),
@@ -288,7 +288,7 @@ fn subgraphs(kept: Vec<SavedSubgraph>) -> Result<Vec<Subgraph>, String> {
 
 impl Stamp {
     /// Reads the properties of an existing file.
-    fn of(file: &Path) -> Option<Self> {
+    fn read(file: &Path) -> Option<Self> {
         let metadata = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
         let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
         Some(Self {

@@ -1,26 +1,30 @@
 //! Compilation of a graph file to a plan with loaded models.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use graphmill_calculators::{
     http::{dialect::Dialect, dialect_table},
-    llm::LanguageModel,
+    llm::{LanguageModel, ModelSpec},
 };
 use graphmill_engine::{
-    Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
+    Environment, FileSource, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
 };
 use graphmill_grammar::{
     Diagnostic, SourceMap,
     diag::{self, has_errors},
     parse_graph,
 };
+use graphmill_llm::AdapterSpec;
 
 use crate::{
     config::{
         GraphEntry,
-        subgraphs::{Known, Named},
+        subgraphs::{KnownSubgraphs, NamedSubgraphs},
     },
-    tensors::{self, Declared},
+    tensors::{self, TensorDeclarations},
 };
 
 /// Tags of the input stream for HTTP requests. Graphs of OpenVINO Model Server that embed and rank
@@ -42,18 +46,18 @@ pub(crate) fn response_stream(plan: &Plan) -> Option<&str> {
 }
 
 /// The result of compiling a graph file.
-pub(crate) struct Compiled {
+pub(crate) struct CompileResult {
     /// `None` when a diagnostic is an error.
     pub(crate) plan: Option<Arc<Plan>>,
     /// Texts that the diagnostics refer to.
     pub(crate) sources: SourceMap,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(super) made: Made,
+    pub(super) made: GraphSources,
 }
 
 /// The sources of a graph.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Made {
+pub(super) struct GraphSources {
     /// Files: the graph, its subgraphs, models and files beside them.
     pub(super) seen: FileStamps,
     /// Text of the graph file; `None` if it cannot be read.
@@ -63,9 +67,11 @@ pub(super) struct Made {
     /// Endpoints of the dialects whose requests its nodes read; empty for a graph of tensors.
     /// `None` if not known: before it is compiled, or if nodes of other crates read requests.
     pub(super) reads: Option<Vec<&'static str>>,
+    /// Adapters of its language models, those given at run time included.
+    pub(super) adapters: Vec<AdapterSpec>,
 }
 
-impl Made {
+impl GraphSources {
     /// Returns true if it reads requests at an endpoint.
     pub(super) fn reads(&self, endpoint: &str) -> bool {
         let mut read = self.reads.iter().flatten();
@@ -88,8 +94,8 @@ pub(crate) fn compile(
     file: &Path,
     base: &Path,
     environment: &Environment,
-    named: &Named,
-) -> Result<Compiled, String> {
+    named: &NamedSubgraphs,
+) -> Result<CompileResult, String> {
     let mut seen = FileStamps::default();
     seen.look(file);
     let contents =
@@ -106,15 +112,15 @@ pub(crate) fn compile_text(
     contents: impl Into<Vec<u8>>,
     base: &Path,
     environment: &Environment,
-    named: &Named,
-) -> Compiled {
+    named: &NamedSubgraphs,
+) -> CompileResult {
     let known = named.and_beside(file);
     compile_with(file, contents.into(), base, environment, &known)
 }
 
 /// Compiles the text of a graph without a file. It can use only subgraphs in the registry.
-pub(super) fn compile_alone(text: String, environment: &Environment) -> Compiled {
-    let known = Named::default().and_kept(&[]);
+pub(super) fn compile_alone(text: String, environment: &Environment) -> CompileResult {
+    let known = NamedSubgraphs::default().and_kept(&[]);
     let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));
     compile_with(file, text.into_bytes(), base, environment, &known)
 }
@@ -124,13 +130,13 @@ pub(super) fn compile_in_place(
     text: &str,
     entry: &GraphEntry,
     environment: &Environment,
-) -> Compiled {
+) -> CompileResult {
     compile_text(
         &entry.file,
         text,
         &entry.base,
         &with_adapters(entry, environment),
-        &Named::default(),
+        &NamedSubgraphs::default(),
     )
 }
 
@@ -149,8 +155,8 @@ fn compile_with(
     contents: Vec<u8>,
     base: &Path,
     environment: &Environment,
-    known: &Known,
-) -> Compiled {
+    known: &KnownSubgraphs,
+) -> CompileResult {
     let mut sources = SourceMap::new();
     let text = std::str::from_utf8(&contents).ok().map(Into::into);
     let parsed = parse_graph(&mut sources, file.display().to_string(), contents);
@@ -158,6 +164,7 @@ fn compile_with(
     let mut plan = None;
     let mut seen = FileStamps::default();
     let files = Arc::new(TrackedFiles::new(Files::new(base)));
+    let adapters = Arc::<Mutex<Vec<AdapterSpec>>>::default();
     if let Some(graph) = parsed.graph {
         known.look(&mut seen);
         diagnostics.extend(known.ambiguities(&graph, &mut sources));
@@ -166,13 +173,17 @@ fn compile_with(
             .clone()
             .with_registry(registry)
             .with_files(Arc::clone(&files));
+        let (listed, of_graph) = (Arc::clone(&adapters), Arc::clone(&files));
+        environment = environment.with_amended::<LanguageModel>(move |spec| {
+            list_adapters(spec, &*of_graph, &listed);
+        });
         if has_errors(&diagnostics) {
             // Other errors are reported, too, but models are not loaded.
             environment = environment.looking_only();
         }
         let (compiled, more) = Plan::compile(&graph, &mut sources, &environment);
         diagnostics.extend(more);
-        match (Declared::read(&graph), &compiled) {
+        match (TensorDeclarations::read(&graph), &compiled) {
             (Ok(declared), Some(plan)) => plan.attach(declared),
             (Ok(_), None) => {}
             (Err(wrong), _) => diagnostics.extend(wrong),
@@ -182,16 +193,32 @@ fn compile_with(
     }
     seen.extend(&files.seen());
     let reads = plan.as_deref().and_then(dialects_of);
-    Compiled {
+    let adapters = adapters.lock().unwrap_or_else(PoisonError::into_inner);
+    CompileResult {
         plan,
         sources,
         diagnostics,
-        made: Made {
+        made: GraphSources {
             seen,
             text,
             beside: known.beside().into(),
             reads,
+            adapters: adapters.clone(),
         },
+    }
+}
+
+/// Adds a model's adapters to a list. A spec may be read more than once, so a name is added once.
+fn list_adapters(spec: &ModelSpec, files: &dyn FileSource, listed: &Mutex<Vec<AdapterSpec>>) {
+    let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+    for adapter in &spec.engine.adapters {
+        if listed.iter().all(|other| other.name != adapter.name) {
+            let path = files.resolve(&adapter.path);
+            listed.push(AdapterSpec {
+                path,
+                ..adapter.clone()
+            });
+        }
     }
 }
 
@@ -211,8 +238,8 @@ fn dialects_of(plan: &Plan) -> Option<Vec<&'static str>> {
 pub(super) fn compile_entry(
     entry: &GraphEntry,
     environment: &Environment,
-) -> Result<Compiled, String> {
-    let (file, base, named) = (&entry.file, &entry.base, Named::default());
+) -> Result<CompileResult, String> {
+    let (file, base, named) = (&entry.file, &entry.base, NamedSubgraphs::default());
     let environment = &with_adapters(entry, environment);
     let text = match (&entry.text, &entry.maker) {
         (Some(text), _) => Arc::clone(text),
@@ -231,7 +258,7 @@ pub(super) fn compile_entry(
 }
 
 /// Compiles the graph of a configuration's entry, and checks that it can answer requests.
-pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<Compiled, String> {
+pub(super) fn load(entry: &GraphEntry, environment: &Environment) -> Result<CompileResult, String> {
     if let Some(reason) = entry.refused_subconfig() {
         return Err(reason);
     }

@@ -15,8 +15,8 @@ use graphmill_grammar::{
 };
 
 use super::{
-    Servables, Served, StateName,
-    load::{self, Made},
+    Servables, ServedGraphs, StateName,
+    load::{self, GraphSources},
 };
 use crate::{config::GraphEntry, file_watch, observe::log};
 
@@ -28,7 +28,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const RETRY_AT_MOST: Duration = Duration::from_mins(1);
 
 /// The error of a graph that could not be loaded.
-pub(super) struct Failed {
+pub(super) struct LoadFailure {
     /// Reason in one line, for the status.
     pub(super) reason: String,
     /// Reason with all diagnostics, as in the log.
@@ -37,7 +37,7 @@ pub(super) struct Failed {
     pub(super) lacks_files: bool,
 }
 
-impl Failed {
+impl LoadFailure {
     fn plainly(reason: String, lacks_files: bool) -> Self {
         Self {
             reason,
@@ -52,7 +52,7 @@ impl Failed {
     }
 
     /// Creates the error of a graph without a plan.
-    fn of(compiled: &load::Compiled) -> Self {
+    fn new(compiled: &load::CompileResult) -> Self {
         let human = |found: &Diagnostic| {
             render::human(&compiled.sources, std::slice::from_ref(found), Color::Plain)
         };
@@ -80,7 +80,7 @@ pub(super) struct Attempts {
 }
 
 /// Loads graphs once the files that they wait for exist.
-pub(crate) async fn look_for_models(served: Arc<Served>) {
+pub(crate) async fn look_for_models(served: Arc<ServedGraphs>) {
     file_watch::repeat(move || {
         let servables = served.now();
         if servables.look_again() {
@@ -93,7 +93,7 @@ pub(crate) async fn look_for_models(served: Arc<Served>) {
 
 /// Checks regularly, until the server is gone, if model files in use have changed. The log, the
 /// status and the metrics report it.
-pub(crate) async fn watch_files(served: Weak<Served>) {
+pub(crate) async fn watch_files(served: Weak<ServedGraphs>) {
     file_watch::repeat(move || {
         let servables = served.upgrade().map(|served| served.now());
         servables.map(|it| it.look_at_files()).is_some()
@@ -108,7 +108,7 @@ impl Servables {
         let (optional, required): (Vec<_>, Vec<_>) =
             (self.config.graphs.iter()).partition(|entry| entry.serving.optional);
         for entry in required.into_iter().chain(optional) {
-            let servable = self.of(entry);
+            let servable = self.servable(entry);
             let outcome = if servable.starts_unloaded() {
                 self.check_one(entry)
             } else if servable.state_name() == StateName::Available {
@@ -123,9 +123,9 @@ impl Servables {
     }
 
     /// Logs the reason why a graph is not served.
-    pub(super) fn tell(&self, entry: &GraphEntry, failed: &Failed) {
+    pub(super) fn tell(&self, entry: &GraphEntry, failed: &LoadFailure) {
         let (name, why) = (entry.id(), failed.told());
-        if self.of(entry).state_name() == StateName::Waiting {
+        if self.servable(entry).state_name() == StateName::Waiting {
             tracing::warn!("graph `{name}` waits{why}");
         } else {
             tracing::error!("graph `{name}` is not served{why}");
@@ -133,7 +133,7 @@ impl Servables {
     }
 
     /// Loads a graph. It is available, waiting or failed after that.
-    pub(super) fn load_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
+    pub(super) fn load_one(&self, entry: &GraphEntry) -> Result<(), LoadFailure> {
         let loaded = self.load_graph(entry);
         if let Err(failed) = &loaded {
             self.has_failed(entry, failed);
@@ -141,8 +141,8 @@ impl Servables {
         loaded
     }
 
-    pub(super) fn has_failed(&self, entry: &GraphEntry, failed: &Failed) {
-        let servable = self.of(entry);
+    pub(super) fn has_failed(&self, entry: &GraphEntry, failed: &LoadFailure) {
+        let servable = self.servable(entry);
         let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
         if failed.lacks_files && self.waits && is_awaited {
             servable.becomes_waiting(&failed.reason);
@@ -152,15 +152,15 @@ impl Servables {
     }
 
     /// Checks a graph that is loaded by its first request. If it cannot be served, it has failed.
-    fn check_one(&self, entry: &GraphEntry) -> Result<(), Failed> {
+    fn check_one(&self, entry: &GraphEntry) -> Result<(), LoadFailure> {
         match self.check(entry) {
             (made, None) => {
-                self.of(entry).was_made_of(made);
+                self.servable(entry).was_made_of(made);
                 tracing::info!("graph `{}` is loaded on demand", entry.id());
                 Ok(())
             }
             (made, Some(failed)) => {
-                self.of(entry).was_made_of(made);
+                self.servable(entry).was_made_of(made);
                 self.has_failed(entry, &failed);
                 Err(failed)
             }
@@ -169,18 +169,21 @@ impl Servables {
 
     /// Returns the sources of a graph, and its errors as far as they can be found without loading
     /// it.
-    pub(super) fn check(&self, entry: &GraphEntry) -> (Made, Option<Failed>) {
+    pub(super) fn check(&self, entry: &GraphEntry) -> (GraphSources, Option<LoadFailure>) {
         let environment = self.environment.clone().looking_only();
         let checking = AssertUnwindSafe(|| load::load(entry, &environment));
         match catch_unwind(checking) {
-            Err(panic) => (Made::default(), Some(Failed::by(&*panic))),
+            Err(panic) => (GraphSources::default(), Some(LoadFailure::by(&*panic))),
             Ok(Err(reason)) => {
-                let mut made = Made::default();
+                let mut made = GraphSources::default();
                 made.seen.look(&entry.file);
-                (made, Some(Failed::plainly(reason, !entry.file.is_file())))
+                (
+                    made,
+                    Some(LoadFailure::plainly(reason, !entry.file.is_file())),
+                )
             }
             Ok(Ok(compiled)) => {
-                let failed = compiled.plan.is_none().then(|| Failed::of(&compiled));
+                let failed = compiled.plan.is_none().then(|| LoadFailure::new(&compiled));
                 (compiled.made, failed)
             }
         }
@@ -191,7 +194,7 @@ impl Servables {
         let mut has_loaded = false;
         let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in &self.config.graphs {
-            let (servable, id) = (self.of(entry), entry.id());
+            let (servable, id) = (self.servable(entry), entry.id());
             let now = Instant::now();
             let is_due = attempts.get(&id).is_none_or(|it| it.next <= now);
             if servable.state_name() != StateName::Waiting || !is_due || self.lacks_files(entry) {
@@ -223,19 +226,19 @@ impl Servables {
     }
 
     /// Loads a graph and makes it available.
-    fn load_graph(&self, entry: &GraphEntry) -> Result<(), Failed> {
+    fn load_graph(&self, entry: &GraphEntry) -> Result<(), LoadFailure> {
         let started = Instant::now();
-        let servable = self.of(entry);
+        let servable = self.servable(entry);
         servable.begins();
         let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
         let compiled = match catch_unwind(loading) {
-            Err(panic) => return Err(Failed::by(&*panic)),
-            Ok(Err(reason)) => return Err(Failed::plainly(reason, !entry.file.is_file())),
+            Err(panic) => return Err(LoadFailure::by(&*panic)),
+            Ok(Err(reason)) => return Err(LoadFailure::plainly(reason, !entry.file.is_file())),
             Ok(Ok(compiled)) => compiled,
         };
         servable.was_made_of(compiled.made.clone());
         let Some(plan) = &compiled.plan else {
-            return Err(Failed::of(&compiled));
+            return Err(LoadFailure::new(&compiled));
         };
         for warning in &compiled.diagnostics {
             let shown = render::human(
@@ -273,7 +276,7 @@ fn only_files(found: &[Diagnostic]) -> bool {
 }
 
 /// Returns the first error of a graph in one line. All of them are in the log.
-fn first_error(compiled: &load::Compiled) -> String {
+fn first_error(compiled: &load::CompileResult) -> String {
     let errors: Vec<&Diagnostic> = compiled
         .diagnostics
         .iter()

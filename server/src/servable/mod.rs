@@ -33,12 +33,14 @@ use graphmill_grammar::suggest;
 
 pub(crate) use demand::{Patience, Ready};
 pub(crate) use last_good::{Keeper, LastGood};
-pub(crate) use load::{Compiled, answers, compile, compile_text, request_stream, response_stream};
+pub(crate) use load::{
+    CompileResult, answers, compile, compile_text, request_stream, response_stream,
+};
 pub(crate) use loading::{look_for_models, watch_files};
-pub(crate) use models::{INFER, LATEST, Named};
+pub(crate) use models::{INFER, LATEST, ResolvedGraph};
 pub use reload::ReloadPolicy;
 pub(crate) use reload_watch::reload_on_change;
-pub(crate) use served::Served;
+pub(crate) use served::ServedGraphs;
 pub(crate) use state::{Servable, StateName};
 pub(crate) use unloading::unload_idle;
 pub(crate) use usage::InUse;
@@ -49,7 +51,7 @@ use crate::{
     errors::{Cause, Failure},
 };
 use health::NO_GRAPH;
-use state::Changed;
+use state::ChangeNotifier;
 use versions::Versions;
 
 /// The settings for loading, keeping and replacing graphs.
@@ -93,14 +95,14 @@ pub(crate) struct Servables {
     idle_unload: Option<Duration>,
     /// Maximum number of on-demand graphs in memory; no limit if `None`.
     models_max: Option<usize>,
-    changed: Changed,
+    changed: ChangeNotifier,
     /// Next attempts to load waiting graphs whose files exist.
     attempts: Mutex<BTreeMap<String, loading::Attempts>>,
 }
 
 impl Servables {
     /// Creates the graphs of a configuration, without loading them.
-    fn new(settings: &Settings, registry: Registry, changed: Changed) -> Self {
+    fn new(settings: &Settings, registry: Registry, changed: ChangeNotifier) -> Self {
         let config = settings.config.clone();
         let environment = Environment::new(config.register(registry.clone()));
         Self {
@@ -156,7 +158,7 @@ impl Servables {
                 }
             }
         }
-        self.versions = versions::of(&config);
+        self.versions = versions::collect(&config);
         self.config = config;
         self
     }
@@ -167,7 +169,7 @@ impl Servables {
     }
 
     /// Returns the graph of an entry of the configuration.
-    fn of(&self, entry: &GraphEntry) -> &Arc<Servable> {
+    fn servable(&self, entry: &GraphEntry) -> &Arc<Servable> {
         &self.by_name[&entry.id()]
     }
 
@@ -199,12 +201,12 @@ impl Servables {
     }
 
     /// Compiles the text of a graph that is not served, without models.
-    pub(crate) fn check_text(&self, text: String) -> Compiled {
+    pub(crate) fn check_text(&self, text: String) -> CompileResult {
         load::compile_alone(text, &self.environment.clone().without_loading())
     }
 
     /// Compiles a text that may replace a graph's file, without models.
-    pub(crate) fn check_edit(&self, servable: &Servable, text: &str) -> Compiled {
+    pub(crate) fn check_edit(&self, servable: &Servable, text: &str) -> CompileResult {
         let environment = self.environment.clone().without_loading();
         load::compile_in_place(text, servable.entry(), &environment)
     }
@@ -226,7 +228,7 @@ impl Servables {
         text: &str,
         beside: Option<&Servable>,
         environment: &Environment,
-    ) -> Compiled {
+    ) -> CompileResult {
         let entries: Vec<&GraphEntry> = match beside {
             Some(servable) => vec![servable.entry()],
             None => self.config.graphs.iter().collect(),
@@ -275,7 +277,7 @@ impl Servables {
         name: &str,
         choice: &Choice,
         sees: impl Fn(&str, Option<&str>) -> bool,
-    ) -> Result<Named, Failure> {
+    ) -> Result<ResolvedGraph, Failure> {
         self.named(name, choice)
             .filter(|named| sees(named.servable.graph(), named.adapter.as_deref()))
             .ok_or_else(|| self.unknown("model", name, sees))
@@ -311,7 +313,7 @@ impl Servables {
                 "the {what} `{graph}` has no version `{version}`; there are {}",
                 some.join(", ")
             );
-            return Failure::new(Cause::UnknownModel, message).of_field(what);
+            return Failure::new(Cause::UnknownModel, message).with_field(what);
         }
         let graphs = self.iter().map(Servable::graph);
         let visible = graphs.filter(|graph| sees(graph, None));
@@ -338,7 +340,7 @@ impl Servables {
                 )
             }
         };
-        Failure::new(Cause::UnknownModel, message).of_field(what)
+        Failure::new(Cause::UnknownModel, message).with_field(what)
     }
 
     /// Returns the models of all available graphs, each once, with the name of the first graph that

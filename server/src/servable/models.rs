@@ -28,7 +28,7 @@ const OF_RANKS: [&str; 3] = [bodies::RERANK, bodies::TEI_RERANK, bodies::SCORE];
 pub(crate) const LATEST: &str = "latest";
 
 /// The graph or adapter that the `model` of a request names.
-pub(crate) struct Named {
+pub(crate) struct ResolvedGraph {
     pub(crate) servable: Arc<Servable>,
     pub(crate) adapter: Option<Arc<str>>,
 }
@@ -36,20 +36,20 @@ pub(crate) struct Named {
 impl Servables {
     /// Finds a graph, an adapter of a graph, or an adapter by its own name. If several graphs have
     /// an adapter of that name, the first graph by name counts.
-    pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<Named> {
-        if let Some(servable) = self.of_graph(name, choice) {
-            return Some(Named {
+    pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<ResolvedGraph> {
+        if let Some(servable) = self.find_version(name, choice) {
+            return Some(ResolvedGraph {
                 servable: Arc::clone(servable),
                 adapter: None,
             });
         }
         let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
-            let servable = self.of_graph(graph, choice)?;
+            let servable = self.find_version(graph, choice)?;
             if adapter == LATEST && !servable.adapters().iter().any(|own| own == adapter) {
                 return Some((servable, None));
             }
-            // The adapters are unknown before the graph is loaded. The answer is then that it is
-            // not loaded.
+            // The adapters of a graph that is not in memory may have changed. The answer is then
+            // that it is not loaded.
             let known =
                 servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);
             known.then_some((servable, Some(adapter)))
@@ -60,7 +60,7 @@ impl Servables {
                 .find(|servable| servable.adapters().iter().any(|own| own == name))
                 .map(|servable| (servable, Some(name)))
         })?;
-        Some(Named {
+        Some(ResolvedGraph {
             servable: Arc::clone(servable),
             adapter: adapter.map(Into::into),
         })
@@ -77,18 +77,12 @@ impl Servable {
         times.max().unwrap_or_default()
     }
 
-    /// Returns the names of its models' adapters, once it is loaded.
+    /// Returns the names of its models' adapters, as of its last load or check. They stay known
+    /// while it is not in memory.
     pub(crate) fn adapters(&self) -> Vec<String> {
-        let Ok(plan) = self.plan() else {
-            return Vec::new();
-        };
-        let models = plan.resources::<LanguageModel>();
-        let names = |model: &Arc<LanguageModel>| -> Vec<String> {
-            let engine = model.engine();
-            let adapters = engine.spec().adapters.iter();
-            adapters.map(|adapter| adapter.name.clone()).collect()
-        };
-        models.iter().flat_map(names).collect()
+        let made = self.made();
+        let adapters = made.adapters.iter();
+        adapters.map(|adapter| adapter.name.clone()).collect()
     }
 
     /// Returns true if it was given an adapter of this name at run time.
@@ -96,15 +90,11 @@ impl Servable {
         self.entry().adapters.iter().any(|it| it.name == adapter)
     }
 
-    /// Returns the file of an adapter of its models, if it is loaded.
+    /// Returns the file of an adapter of its models.
     pub(crate) fn adapter_file(&self, adapter: &str) -> Option<PathBuf> {
-        let models = self.resources::<LanguageModel>();
-        models.iter().find_map(|model| {
-            let engine = model.engine();
-            let mut adapters = engine.spec().adapters.iter();
-            let found = adapters.find(|it| it.name == adapter);
-            found.map(|it| it.path.clone())
-        })
+        let made = self.made();
+        let found = made.adapters.iter().find(|it| it.name == adapter);
+        found.map(|it| it.path.clone())
     }
 
     /// Returns the media that each of its language models reads besides text, once they are loaded:

@@ -9,7 +9,7 @@ use graphmill_llm::room;
 
 use super::{
     Servable, Servables, StateName,
-    served::{Changes, Refused},
+    served::{Changes, ConfigRefusal},
     unloading::{BY_OPERATOR, DRAIN_AT_MOST, WHEN_IDLE},
 };
 use crate::config::{Config, GraphEntry};
@@ -75,7 +75,7 @@ impl<'a> Reload<'a> {
                 continue;
             }
             let state = before.map(|before| before.state_name());
-            let servable = new.of(&entry);
+            let servable = new.servable(&entry);
             let stays_out = before.is_some_and(|it| it.is_kept_out());
             if stays_out {
                 servable.keep_out(BY_OPERATOR);
@@ -118,7 +118,7 @@ impl<'a> Reload<'a> {
         mut self,
         seen: &mut FileStamps,
         policy: ReloadPolicy,
-    ) -> Result<(Servables, Changes), Refused> {
+    ) -> Result<(Servables, Changes), ConfigRefusal> {
         let bytes = self.check(seen)?;
         let room = if bytes == 0 { Ok(()) } else { has_room(bytes) };
         let outcome = match room {
@@ -137,7 +137,7 @@ impl<'a> Reload<'a> {
         Ok((self.new, self.changes))
     }
 
-    fn load_all(&self, seen: &mut FileStamps) -> Result<(), Refused> {
+    fn load_all(&self, seen: &mut FileStamps) -> Result<(), ConfigRefusal> {
         for ToLoad {
             entry,
             may_fail,
@@ -146,13 +146,13 @@ impl<'a> Reload<'a> {
         } in self.to_load.iter().filter(|it| it.now)
         {
             let loaded = self.new.load_one(entry);
-            let servable = self.new.of(entry);
+            let servable = self.new.servable(entry);
             seen.extend(&servable.made().seen);
             if let Err(failed) = loaded
                 && !may_fail
                 && (*changes_adapters || servable.state_name() != StateName::Waiting)
             {
-                return Err(Refused {
+                return Err(ConfigRefusal {
                     unreadable: false,
                     reason: format!("graph `{}`: {}", entry.id(), failed.reason),
                     diagnostics: failed.shown,
@@ -164,7 +164,11 @@ impl<'a> Reload<'a> {
 
     /// Loads the new graphs after the old ones have been unloaded. If that fails, loads the old
     /// ones again.
-    fn load_drained(&mut self, short: Refused, seen: &mut FileStamps) -> Result<(), Refused> {
+    fn load_drained(
+        &mut self,
+        short: ConfigRefusal,
+        seen: &mut FileStamps,
+    ) -> Result<(), ConfigRefusal> {
         let is_kept = |servable: &&Arc<Servable>| {
             let now = self.new.get(servable.name());
             now.is_some_and(|now| Arc::ptr_eq(now, servable))
@@ -195,7 +199,7 @@ impl<'a> Reload<'a> {
                         servable.name(),
                         DRAIN_AT_MOST.as_secs()
                     );
-                    outcome = Err(Refused {
+                    outcome = Err(ConfigRefusal {
                         unreadable: false,
                         reason,
                         diagnostics: Vec::new(),
@@ -226,7 +230,7 @@ impl<'a> Reload<'a> {
 
     /// Checks that all graphs can be loaded, without loading one. Returns the number of bytes of
     /// files to load that are not in memory yet.
-    fn check(&self, seen: &mut FileStamps) -> Result<u64, Refused> {
+    fn check(&self, seen: &mut FileStamps) -> Result<u64, ConfigRefusal> {
         let in_memory = self.old.in_memory();
         let mut bytes = 0;
         let mut wrong = Vec::new();
@@ -243,7 +247,7 @@ impl<'a> Reload<'a> {
             if *now {
                 bytes += made.seen.bytes_beyond(&in_memory);
             } else {
-                let servable = self.new.of(entry);
+                let servable = self.new.servable(entry);
                 servable.was_made_of(made);
                 if !servable.starts_unloaded() && !servable.is_kept_out() {
                     servable.becomes_unloaded(WHEN_IDLE);
@@ -251,7 +255,7 @@ impl<'a> Reload<'a> {
             }
             let Some(failed) = failed else { continue };
             let may_wait = failed.lacks_files && self.new.waits;
-            if self.new.of(entry).is_independent() {
+            if self.new.servable(entry).is_independent() {
                 let before = self.old.get(&entry.id()).and_then(|it| it.failure());
                 self.new.has_failed(entry, &failed);
                 // A file that is being copied has another error each time.
@@ -267,7 +271,7 @@ impl<'a> Reload<'a> {
         if wrong.is_empty() {
             return Ok(bytes);
         }
-        Err(Refused {
+        Err(ConfigRefusal {
             unreadable: false,
             reason: wrong.join("; "),
             diagnostics,
@@ -276,8 +280,8 @@ impl<'a> Reload<'a> {
 }
 
 /// Checks that there is memory for this number of bytes of files.
-fn has_room(bytes: u64) -> Result<(), Refused> {
-    room::ensure(bytes).map_err(|short| Refused {
+fn has_room(bytes: u64) -> Result<(), ConfigRefusal> {
+    room::ensure(bytes).map_err(|short| ConfigRefusal {
         unreadable: false,
         reason: format!(
             "the new models need {} MiB in addition to the old ones, but only {} MiB of memory are left",

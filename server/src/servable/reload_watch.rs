@@ -19,22 +19,22 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::Served;
+use super::ServedGraphs;
 
 /// Time without changes before files are read, because a writer may still be writing the rest.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// Watches files until it is dropped. Compares them at least once in `poll`.
-pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
+pub(crate) async fn reload_on_change(served: Arc<ServedGraphs>, poll: Duration) {
     let mut folders = Folders::new(Arc::clone(&served.hint));
     loop {
         // Usually ends by the timeout, without a hint.
         let _ = timeout(poll, served.hint.notified()).await;
-        let Some(changed) = wait_for(&served, Served::has_changed).await else {
+        let Some(changed) = wait_for(&served, ServedGraphs::has_changed).await else {
             return;
         };
         if changed {
-            let Some(files) = wait_for(&served, Served::files).await else {
+            let Some(files) = wait_for(&served, ServedGraphs::files).await else {
                 return;
             };
             settled(files).await;
@@ -47,7 +47,7 @@ pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
             }
             folders.forget();
         }
-        let Some(files) = wait_for(&served, Served::files).await else {
+        let Some(files) = wait_for(&served, ServedGraphs::files).await else {
             return;
         };
         if folders.watch(&files) {
@@ -59,8 +59,8 @@ pub(crate) async fn reload_on_change(served: Arc<Served>, poll: Duration) {
 
 /// Runs work that may wait for files or models; `None` if the runtime ends.
 async fn wait_for<T: Send + 'static>(
-    served: &Arc<Served>,
-    work: impl FnOnce(&Served) -> T + Send + 'static,
+    served: &Arc<ServedGraphs>,
+    work: impl FnOnce(&ServedGraphs) -> T + Send + 'static,
 ) -> Option<T> {
     let served = Arc::clone(served);
     spawn_blocking(move || work(&served)).await.ok()

@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use super::{
     Keeper, Servable, Servables, Settings,
     reload::{Reload, ReloadPolicy},
-    state::Changed,
+    state::ChangeNotifier,
 };
 use crate::{
     config::{self, Config, Lister, ModelReader},
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The served graphs, and their sources.
-pub(crate) struct Served {
+pub(crate) struct ServedGraphs {
     now: ArcSwap<Servables>,
     /// Path of the file that lists them, if there is one.
     config_path: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub(crate) struct Served {
     /// Wakes the file watch, as files may have changed.
     pub(super) hint: Arc<Notify>,
     /// Notifies of each change of a graph's state or of the list.
-    pub(super) changed: Changed,
+    pub(super) changed: ChangeNotifier,
     policy: ReloadPolicy,
     /// Store of the last good configuration, if there is one.
     keeper: Option<Keeper>,
@@ -91,7 +91,7 @@ impl fmt::Display for Changes {
 
 /// The error of a configuration that was refused.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused {
+pub(crate) struct ConfigRefusal {
     /// True if the configuration could not be read.
     pub(crate) unreadable: bool,
     /// Reason in one line, for the log and the answer.
@@ -100,10 +100,10 @@ pub(crate) struct Refused {
     pub(crate) diagnostics: Vec<String>,
 }
 
-impl Served {
+impl ServedGraphs {
     /// Creates the graphs of a configuration, without loading them.
     pub(crate) fn new(settings: Settings, registry: Registry) -> Self {
-        let changed: Changed = Arc::default();
+        let changed: ChangeNotifier = Arc::default();
         let servables = Servables::new(&settings, registry, Arc::clone(&changed));
         Self {
             now: ArcSwap::from_pointee(servables),
@@ -157,13 +157,13 @@ impl Served {
         self.looking().clone()
     }
 
-    /// Reloads like [`Served::reload`], and writes a line of the audit log. `actor` is the name of
-    /// a key, and `how` the reason to log for a success.
+    /// Reloads like [`ServedGraphs::reload`], and writes a line of the audit log. `actor` is the
+    /// name of a key, and `how` the reason to log for a success.
     pub(crate) fn reload_for(
         &self,
         actor: Option<&str>,
         how: Option<&str>,
-    ) -> Result<Changes, Refused> {
+    ) -> Result<Changes, ConfigRefusal> {
         let reloaded = self.reload();
         let failure = reloaded.as_ref().err();
         observe::audit(&Audit {
@@ -177,7 +177,7 @@ impl Served {
     }
 
     /// Reads the configuration again, and replaces the served one with it.
-    pub(crate) fn reload(&self) -> Result<Changes, Refused> {
+    pub(crate) fn reload(&self) -> Result<Changes, ConfigRefusal> {
         self.reload_with(None, |config| config)
     }
 
@@ -188,11 +188,11 @@ impl Served {
         actor: Option<&str>,
         name: &str,
         config: Option<&str>,
-    ) -> Result<Changes, Refused> {
+    ) -> Result<Changes, ConfigRefusal> {
         let Some(reader) = &self.model_reader else {
             return self.reload_for(actor, None);
         };
-        let entries = reader.read(name, config).map_err(|reason| Refused {
+        let entries = reader.read(name, config).map_err(|reason| ConfigRefusal {
             unreadable: false,
             reason,
             diagnostics: Vec::new(),
@@ -214,7 +214,7 @@ impl Served {
         &self,
         graph: &Servable,
         change: impl FnOnce(&mut Vec<AdapterSpec>),
-    ) -> Result<Changes, Refused> {
+    ) -> Result<Changes, ConfigRefusal> {
         self.reload_with(Some(graph.graph()), |mut config| {
             let mut graphs = config.graphs.iter_mut();
             if let Some(entry) = graphs.find(|entry| entry.id() == graph.name()) {
@@ -235,7 +235,7 @@ impl Served {
         &self,
         only: Option<&str>,
         change: impl FnOnce(Config) -> Config,
-    ) -> Result<Changes, Refused> {
+    ) -> Result<Changes, ConfigRefusal> {
         let mut looked = self.looking();
         let started = Instant::now();
         let old = self.now();
@@ -284,7 +284,7 @@ impl Served {
         seen: &mut FileStamps,
         only: Option<&str>,
         change: impl FnOnce(Config) -> Config,
-    ) -> Result<(Arc<Servables>, Changes), Refused> {
+    ) -> Result<(Arc<Servables>, Changes), ConfigRefusal> {
         let mut config = match (&self.config_path, &self.lister) {
             (Some(path), _) => read(path)?,
             (None, Some(lister)) => lister.list(),
@@ -311,13 +311,13 @@ impl Served {
     }
 }
 
-fn read(path: &Path) -> Result<Config, Refused> {
+fn read(path: &Path) -> Result<Config, ConfigRefusal> {
     let loaded = config::load(path);
     let shown = |found| render::human(&loaded.sources, std::slice::from_ref(found), Color::Plain);
     let diagnostics: Vec<String> = loaded.diagnostics.iter().map(shown).collect();
     loaded.config.ok_or_else(|| {
         let error = loaded.diagnostics.iter().find(|found| found.is_error());
-        Refused {
+        ConfigRefusal {
             unreadable: !path.is_file(),
             reason: error.map_or_else(String::new, |error| error.message.clone()),
             diagnostics,

@@ -14,7 +14,7 @@ use graphmill_engine::{FileStamps, Plan, Resource};
 use tokio::sync::watch;
 
 use super::{
-    load::Made,
+    load::GraphSources,
     usage::{InUse, Usage},
 };
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Notifies waiting requests of each change of a graph's state or of the list.
-pub(super) type Changed = Arc<watch::Sender<()>>;
+pub(super) type ChangeNotifier = Arc<watch::Sender<()>>;
 
 /// Time after a failed load in which an on-demand graph fails its requests. After that, a request
 /// loads it again. Failing loads take time, too.
@@ -46,9 +46,9 @@ pub(crate) struct Servable {
     kept_out: AtomicBool,
     /// Locked while the state is read and then changed.
     changing: Mutex<()>,
-    changed: Changed,
+    changed: ChangeNotifier,
     /// Sources of its last load or check.
-    made: ArcSwap<Made>,
+    made: ArcSwap<GraphSources>,
     /// Start of the running load, or of the last one.
     began: Mutex<Option<Instant>>,
     /// Duration of its last successful load.
@@ -70,7 +70,7 @@ enum State {
     Unloading,
     /// Not in memory, with the reason. A request loads it again.
     Unloaded(Arc<str>),
-    Failed(Failed),
+    Failed(LastFailure),
     /// Waits for a missing file, with the reason. It is loaded once the file exists.
     Waiting(Arc<str>),
 }
@@ -84,7 +84,7 @@ struct Available {
 }
 
 /// A failed load, with its time.
-struct Failed {
+struct LastFailure {
     /// Reason in one line, for the status.
     reason: Arc<str>,
     /// True if memory was short, which may change until the next attempt.
@@ -119,7 +119,7 @@ impl StateName {
 }
 
 impl Servable {
-    pub(super) fn new(entry: GraphEntry, serving: Serving, changed: Changed) -> Self {
+    pub(super) fn new(entry: GraphEntry, serving: Serving, changed: ChangeNotifier) -> Self {
         Self {
             id: entry.id(),
             entry,
@@ -252,7 +252,7 @@ impl Servable {
     }
 
     /// Returns its last sources; empty ones before its first load or check.
-    pub(super) fn made(&self) -> Arc<Made> {
+    pub(super) fn made(&self) -> Arc<GraphSources> {
         self.made.load_full()
     }
 
@@ -266,7 +266,7 @@ impl Servable {
         self.made().text.clone()
     }
 
-    pub(super) fn was_made_of(&self, made: Made) {
+    pub(super) fn was_made_of(&self, made: GraphSources) {
         self.made.store(Arc::new(made));
     }
 
@@ -398,7 +398,7 @@ impl Servable {
 
     pub(super) fn becomes_failed(&self, reason: &str, for_memory: bool) {
         self.last_failure.store(Some(Arc::new(reason.to_owned())));
-        self.becomes(State::Failed(Failed {
+        self.becomes(State::Failed(LastFailure {
             reason: reason.into(),
             for_memory,
             at: Instant::now(),

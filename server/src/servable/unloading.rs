@@ -11,7 +11,7 @@ use graphmill_engine::Plan;
 use graphmill_llm::room;
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{Servable, Servables, Served, StateName};
+use super::{Servable, Servables, ServedGraphs, StateName};
 use crate::errors::{Cause, Failure};
 
 /// Interval for checking unused graphs.
@@ -34,7 +34,7 @@ pub(super) const WHEN_IDLE: &str = "unloaded when idle";
 const ON_REQUEST: &str = "unloaded because a request asked for it";
 
 /// Unloads graphs after the idle time in their settings, until the server is gone.
-pub(crate) async fn unload_idle(served: Weak<Served>) {
+pub(crate) async fn unload_idle(served: Weak<ServedGraphs>) {
     loop {
         sleep(LOOK_EVERY).await;
         let Some(servables) = served.upgrade().map(|served| served.now()) else {
@@ -180,7 +180,7 @@ impl Servable {
                 return Ok(());
             }
             let why = format!("the graph `{name}` is not loaded");
-            return Err(Failure::new(Cause::NotFound, why).of_field("model"));
+            return Err(Failure::new(Cause::NotFound, why).with_field("model"));
         };
         if let Err(plan) = let_go(plan, DRAIN_AT_MOST) {
             self.becomes_available(plan);

@@ -37,7 +37,7 @@ pub(super) struct Versions {
 }
 
 /// Returns the graphs of a configuration that have versions.
-pub(super) fn of(config: &Config) -> BTreeMap<String, Versions> {
+pub(super) fn collect(config: &Config) -> BTreeMap<String, Versions> {
     let mut all: BTreeMap<String, Versions> = BTreeMap::new();
     for entry in &config.graphs {
         if let Some(version) = entry.version {
@@ -81,7 +81,7 @@ fn hundredth(graph: &str, word: &str) -> u32 {
 impl Servables {
     /// Returns the graph of a name, or the chosen version of it; one that can answer, if there is
     /// one.
-    pub(super) fn of_graph(&self, name: &str, choice: &Choice) -> Option<&Arc<Servable>> {
+    pub(super) fn find_version(&self, name: &str, choice: &Choice) -> Option<&Arc<Servable>> {
         let name = self.without_alias(name);
         if let Some(servable) = self.by_name.get(name) {
             return Some(servable);

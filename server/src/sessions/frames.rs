@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
 
 use super::{OpenSession, Sessions, run_on_thread};
-use crate::servable::{Choice, Named, Served};
+use crate::servable::{Choice, ResolvedGraph, ServedGraphs};
 
 /// Shortest time between two frames.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -26,7 +26,7 @@ const REST: u32 = 10;
 
 /// The thing that viewers follow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Followed {
+pub(crate) enum FollowTarget {
     /// A graph: its open sessions and its totals.
     Graph(String),
     /// An open session, by its id.
@@ -34,7 +34,7 @@ pub(crate) enum Followed {
 }
 
 /// Channels of frames, by the things that viewers follow now.
-pub(super) type Hubs = HashMap<Followed, watch::Sender<Option<Arc<Frame>>>>;
+pub(super) type Hubs = HashMap<FollowTarget, watch::Sender<Option<Arc<Frame>>>>;
 
 /// The figures at one moment.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ struct EdgeNumbers {
 }
 
 impl Names {
-    fn of(plan: &Arc<Plan>) -> Arc<Self> {
+    fn new(plan: &Arc<Plan>) -> Arc<Self> {
         let nodes: Vec<String> = plan.node_names().map(str::to_owned).collect();
         let streams: Vec<&str> = plan.streams().collect();
         let edges = plan.edges().map(|edge| {
@@ -101,7 +101,7 @@ impl Frame {
             ..EdgeNumbers::default()
         });
         Self {
-            names: before.map_or_else(|| Names::of(plan), |before| Arc::clone(&before.names)),
+            names: before.map_or_else(|| Names::new(plan), |before| Arc::clone(&before.names)),
             at: SystemTime::now(),
             sessions: 0,
             nodes: vec![NodeNumbers::default(); plan.node_names().len()],
@@ -110,7 +110,7 @@ impl Frame {
     }
 
     /// Creates a frame of a graph's totals and its open sessions.
-    async fn of_graph(plan: &Arc<Plan>, open: &[Arc<OpenSession>], before: Option<&Self>) -> Self {
+    async fn for_graph(plan: &Arc<Plan>, open: &[Arc<OpenSession>], before: Option<&Self>) -> Self {
         // The totals are read first: a session that ends after that is missed in one frame, but not
         // counted twice.
         let totals = plan.totals();
@@ -131,7 +131,7 @@ impl Frame {
     }
 
     /// Creates a frame of a session; `None` after its end.
-    async fn of_session(session: &OpenSession, before: Option<&Self>) -> Option<Self> {
+    async fn for_session(session: &OpenSession, before: Option<&Self>) -> Option<Self> {
         let seen = session.see().await?;
         let mut frame = Self::new(session.plan(), before);
         frame.add(&seen);
@@ -263,8 +263,8 @@ impl Sessions {
     /// Returns the channel of frames of a graph or session. It is closed when that is gone.
     pub(crate) fn follow(
         self: &Arc<Self>,
-        what: &Followed,
-        served: &Arc<Served>,
+        what: &FollowTarget,
+        served: &Arc<ServedGraphs>,
     ) -> watch::Receiver<Option<Arc<Frame>>> {
         let mut state = self.lock();
         if let Some(hub) = state.followed.get(what) {
@@ -283,7 +283,7 @@ impl Sessions {
 
     /// Sends a frame if it is a new one. Returns false if there are no viewers any more; the
     /// channel is removed then.
-    fn show(&self, what: &Followed, frame: Option<Arc<Frame>>) -> bool {
+    fn show(&self, what: &FollowTarget, frame: Option<Arc<Frame>>) -> bool {
         let mut state = self.lock();
         let Some(hub) = state.followed.get(what) else {
             return false;
@@ -306,23 +306,28 @@ impl Sessions {
 }
 
 /// Creates frames until there are no viewers, or no more frames.
-async fn make_frames(sessions: Arc<Sessions>, what: Followed, served: Arc<Served>) {
+async fn make_frames(sessions: Arc<Sessions>, what: FollowTarget, served: Arc<ServedGraphs>) {
     let mut before: Option<Arc<Frame>> = None;
     let session = match &what {
-        Followed::Session(id) => sessions.get(id),
-        Followed::Graph(_) => None,
+        FollowTarget::Session(id) => sessions.get(id),
+        FollowTarget::Graph(_) => None,
     };
     loop {
         let began = Instant::now();
         let next = match (&what, &session) {
-            (Followed::Graph(name), _) => {
+            (FollowTarget::Graph(name), _) => {
                 let Some(named) = served.now().named(name, &Choice::Newest) else {
                     break;
                 };
-                run_on_thread(of_graph(Arc::clone(&sessions), named, before.clone())).await
+                run_on_thread(next_graph_frame(
+                    Arc::clone(&sessions),
+                    named,
+                    before.clone(),
+                ))
+                .await
             }
             (_, Some(session)) => {
-                run_on_thread(of_session(Arc::clone(session), before.clone())).await
+                run_on_thread(next_session_frame(Arc::clone(session), before.clone())).await
             }
             (_, None) => break,
         };
@@ -350,13 +355,17 @@ struct Next {
 }
 
 /// Creates the next frame of a graph.
-async fn of_graph(sessions: Arc<Sessions>, named: Named, before: Option<Arc<Frame>>) -> Next {
+async fn next_graph_frame(
+    sessions: Arc<Sessions>,
+    named: ResolvedGraph,
+    before: Option<Arc<Frame>>,
+) -> Next {
     let mut frame = None;
     // A graph that is not in memory now may come back.
     if let Ok(plan) = named.servable.plan() {
         let mut open = sessions.all();
         open.retain(|session| Arc::ptr_eq(session.plan(), &plan));
-        frame = Some(Frame::of_graph(&plan, &open, before.as_deref()).await);
+        frame = Some(Frame::for_graph(&plan, &open, before.as_deref()).await);
     }
     Next {
         frame,
@@ -365,8 +374,8 @@ async fn of_graph(sessions: Arc<Sessions>, named: Named, before: Option<Arc<Fram
 }
 
 /// Creates the next frame of a session, or its last.
-async fn of_session(session: Arc<OpenSession>, before: Option<Arc<Frame>>) -> Next {
-    let frame = Frame::of_session(&session, before.as_deref()).await;
+async fn next_session_frame(session: Arc<OpenSession>, before: Option<Arc<Frame>>) -> Next {
+    let frame = Frame::for_session(&session, before.as_deref()).await;
     let is_last = frame.is_none();
     let ended = || {
         let last = before.as_deref().cloned();

@@ -20,12 +20,12 @@ use futures_util::future::join_all;
 use graphmill_engine::{Handle, Session, SidePackets, View};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use frames::{Followed, Frame};
+pub(crate) use frames::{FollowTarget, Frame};
 pub(crate) use open::OpenSession;
 pub(crate) use recording_rule::{RecordingOptions, RecordingRule};
 pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
 pub(crate) use run_on_thread::run_on_thread;
-pub(crate) use taps::{Tap, Tapped, Taps};
+pub(crate) use taps::{Tap, TappedPacket, Taps};
 
 use crate::{
     errors::{Cause, Failure},
@@ -42,13 +42,13 @@ const MAX_TRIALS: usize = 4;
 
 /// Open sessions, and their observers.
 pub(crate) struct Sessions {
-    state: Mutex<State>,
+    state: Mutex<SessionsState>,
     viewers: Arc<Semaphore>,
     trials: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionsState {
     open: HashMap<Arc<str>, Arc<OpenSession>>,
     taps: Vec<Arc<Tap>>,
     recordings: recordings::Recordings,
@@ -78,7 +78,7 @@ impl Sessions {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -88,7 +88,7 @@ impl Sessions {
         session: &mut Session,
         handle: &Handle,
         about: &About<'_>,
-    ) -> Entered {
+    ) -> SessionEntry {
         let mut state = self.lock();
         let id = state.free_id(about.request);
         let open = Arc::new(OpenSession::new(Arc::clone(&id), handle.viewer(), about));
@@ -98,14 +98,14 @@ impl Sessions {
         state.open.insert(Arc::clone(&id), open);
         drop(state);
         for tap in taps {
-            let (streams, sink) = tap.of_session(&id, handle.viewer().plan());
+            let (streams, sink) = tap.follow_session(&id, handle.viewer().plan());
             // The plan has exactly these streams.
             let _ = session.watch(&streams, sink);
         }
         if let Some(recording) = recording {
             recording.keep(session, about.sides, Arc::clone(self));
         }
-        Entered {
+        SessionEntry {
             sessions: Arc::clone(self),
             id,
         }
@@ -152,7 +152,7 @@ impl Sessions {
     }
 }
 
-impl State {
+impl SessionsState {
     /// Returns the id of the request, or a similar free one, as clients may choose the same id.
     fn free_id(&self, request: &Arc<str>) -> Arc<str> {
         if !self.open.contains_key(request) {
@@ -166,12 +166,12 @@ impl State {
 }
 
 /// Guard that lists a session until it is dropped.
-pub(crate) struct Entered {
+pub(crate) struct SessionEntry {
     sessions: Arc<Sessions>,
     id: Arc<str>,
 }
 
-impl Drop for Entered {
+impl Drop for SessionEntry {
     fn drop(&mut self) {
         let left = self.sessions.lock().open.remove(&self.id);
         // The session's data is dropped after releasing the lock.

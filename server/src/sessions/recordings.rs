@@ -98,11 +98,11 @@ pub(crate) struct Recording {
     redact: Arc<Redaction>,
     /// Lines of packets; `None` if payloads are not recorded.
     packets: Option<Mutex<Packets>>,
-    ended: OnceLock<Ended>,
+    ended: OnceLock<FinishedRecording>,
 }
 
 /// The result of a finished recording.
-pub(crate) struct Ended {
+pub(crate) struct FinishedRecording {
     pub(crate) timeline: Timeline,
     took: Duration,
     error: Option<String>,
@@ -165,7 +165,7 @@ impl Recording {
     }
 
     fn end(&self, timeline: Timeline, error: Option<&Error>) {
-        self.ended.get_or_init(|| Ended {
+        self.ended.get_or_init(|| FinishedRecording {
             timeline,
             took: self.began.elapsed(),
             error: error.map(ToString::to_string),
@@ -209,7 +209,7 @@ impl Recording {
     }
 
     /// Returns the result; `None` while the session runs.
-    pub(crate) fn ended(&self) -> Option<&Ended> {
+    pub(crate) fn ended(&self) -> Option<&FinishedRecording> {
         self.ended.get()
     }
 

@@ -18,7 +18,7 @@ use super::{OpenSession, Sessions};
 const QUEUE: usize = 256;
 
 /// A packet for a viewer.
-pub(crate) struct Tapped {
+pub(crate) struct TappedPacket {
     pub(crate) session: Arc<str>,
     /// Index of its stream among those of the tap.
     pub(crate) stream: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Tap {
     streams: Vec<String>,
     /// Share of the packets to send.
     rate: f64,
-    sender: mpsc::Sender<Tapped>,
+    sender: mpsc::Sender<TappedPacket>,
     /// Number of packets of its streams so far.
     passed: AtomicU64,
     /// Number of packets dropped since the viewer was notified.
@@ -49,7 +49,7 @@ impl Tap {
     }
 
     /// Returns the tapped streams that a plan has, and a sink for their packets in a session.
-    pub(super) fn of_session<'a>(
+    pub(super) fn follow_session<'a>(
         self: &'a Arc<Self>,
         id: &Arc<str>,
         plan: &Plan,
@@ -75,7 +75,7 @@ impl Tap {
         if share(passed) == share(passed + 1) {
             return !self.sender.is_closed();
         }
-        let tapped = Tapped {
+        let tapped = TappedPacket {
             session: Arc::clone(session),
             stream,
             packet: packet.clone(),
@@ -95,17 +95,17 @@ impl Tap {
 pub(crate) struct Taps {
     sessions: Arc<Sessions>,
     tap: Arc<Tap>,
-    packets: mpsc::Receiver<Tapped>,
+    packets: mpsc::Receiver<TappedPacket>,
 }
 
 impl Taps {
     /// Waits for the next packet.
-    pub(crate) async fn next(&mut self) -> Option<Tapped> {
+    pub(crate) async fn next(&mut self) -> Option<TappedPacket> {
         self.packets.recv().await
     }
 
     /// Returns the next packet, if one is available.
-    pub(crate) fn try_next(&mut self) -> Option<Tapped> {
+    pub(crate) fn try_next(&mut self) -> Option<TappedPacket> {
         self.packets.try_recv().ok()
     }
 
@@ -153,7 +153,7 @@ impl Sessions {
         let open: Vec<Arc<OpenSession>> = open.cloned().collect();
         drop(state);
         for session in open {
-            let (streams, sink) = tap.of_session(&session.id, session.plan());
+            let (streams, sink) = tap.follow_session(&session.id, session.plan());
             // The plan has exactly these streams.
             let _ = session.viewer.watch(&streams, sink);
         }

@@ -131,7 +131,7 @@ pub(super) struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    pub(super) fn of(request: &'a Request) -> Result<Self, Failure> {
+    pub(super) fn from_request(request: &'a Request) -> Result<Self, Failure> {
         let wrong =
             |message: &str| Failure::new(Cause::BadRequest, message).with_code("invalid_host");
         let mut hosts = request.headers().get_all(header::HOST).into_iter();

@@ -77,7 +77,7 @@ impl Site {
     }
 
     fn check(&self, request: &Request) -> Result<(), Failure> {
-        let asked = Destination::of(request)?;
+        let asked = Destination::from_request(request)?;
         if let Some(foreign) = asked.names().find(|name| !self.hosts.include(name)) {
             return Err(Failure::new(
                 Cause::ForeignHost,

@@ -21,9 +21,9 @@ const TYPE: &str = "TensorOptions";
 /// The declared tensors of a graph.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct Declared {
-    input: Vec<Described>,
-    output: Vec<Described>,
+pub(crate) struct TensorDeclarations {
+    input: Vec<TensorDeclaration>,
+    output: Vec<TensorDeclaration>,
     /// Maximum number of rows in a request, if the first dimension of all tensors is the batch
     /// dimension; otherwise 0.
     pub(super) max_batch_size: u32,
@@ -34,7 +34,7 @@ pub(crate) struct Declared {
 /// The declared tensor of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Described {
+pub(crate) struct TensorDeclaration {
     /// Name of the tensor in requests.
     pub(crate) name: String,
     /// Name of the stream, if it differs.
@@ -63,7 +63,7 @@ pub(crate) enum ImageFormat {
     Nchw,
 }
 
-impl Declared {
+impl TensorDeclarations {
     /// Reads the declarations of a graph; empty if it has no such options.
     pub(crate) fn read(graph: &GraphConfig) -> Result<Self, Vec<Diagnostic>> {
         let mut all = graph.all_options();
@@ -74,14 +74,14 @@ impl Declared {
     }
 
     /// Returns the declaration of an input stream.
-    pub(super) fn input(&self, name: &str) -> Option<&Described> {
+    pub(super) fn input(&self, name: &str) -> Option<&TensorDeclaration> {
         self.input
             .iter()
             .find(|described| described.stream() == name)
     }
 
     /// Returns the declaration of an output stream.
-    pub(super) fn output(&self, name: &str) -> Option<&Described> {
+    pub(super) fn output(&self, name: &str) -> Option<&TensorDeclaration> {
         self.output
             .iter()
             .find(|described| described.stream() == name)
@@ -121,11 +121,11 @@ impl Declared {
 
     /// Returns the declared input streams and output streams.
     pub(super) fn streams(&self) -> [impl Iterator<Item = &str>; 2] {
-        [&self.input, &self.output].map(|all| all.iter().map(Described::stream))
+        [&self.input, &self.output].map(|all| all.iter().map(TensorDeclaration::stream))
     }
 }
 
-impl Described {
+impl TensorDeclaration {
     fn stream(&self) -> &str {
         match self.stream.as_str() {
             "" => &self.name,

@@ -5,9 +5,9 @@ mod declared;
 mod ports;
 mod response_cache;
 
-pub(crate) use declared::Declared;
-use declared::Described;
 pub(crate) use declared::ImageFormat;
+use declared::TensorDeclaration;
+pub(crate) use declared::TensorDeclarations;
 pub(crate) use ports::{
     Port, foreign_input, input_name, input_stream, inputs, is_served, labels, max_batch_size,
     output_name, outputs, response_cache, takes_tensors, to_packet, to_tensor,

@@ -4,7 +4,7 @@
 use graphmill_calculators::tensor::{Datatype, Tensor, shown};
 use graphmill_engine::{Packet, Plan, TypeInfo};
 
-use super::{Declared, Described, ImageFormat, ResponseCache};
+use super::{ImageFormat, ResponseCache, TensorDeclaration, TensorDeclarations};
 
 /// Tag of streams that carry text if no node declares their type.
 const TEXT: &str = "TEXT";
@@ -14,7 +14,7 @@ const HTTP_REQUEST: &str = "REQUEST_PAYLOAD";
 
 /// The content of a stream that can be a tensor.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Carried {
+enum StreamContent {
     Tensor,
     Text,
     Int,
@@ -22,10 +22,10 @@ enum Carried {
     Bool,
 }
 
-impl Carried {
+impl StreamContent {
     /// Returns the content of a stream that can have one of these types, or any type if there are
     /// none. `None` if it cannot be a tensor.
-    fn of(types: &[TypeInfo], tag: &str) -> Option<Self> {
+    fn from_types(types: &[TypeInfo], tag: &str) -> Option<Self> {
         if types.is_empty() {
             return match tag {
                 TEXT => Some(Self::Text),
@@ -34,11 +34,11 @@ impl Carried {
             };
         }
         let known = [
-            (TypeInfo::of::<Tensor>(), Self::Tensor),
-            (TypeInfo::of::<String>(), Self::Text),
-            (TypeInfo::of::<i64>(), Self::Int),
-            (TypeInfo::of::<f64>(), Self::Float),
-            (TypeInfo::of::<bool>(), Self::Bool),
+            (TypeInfo::new::<Tensor>(), Self::Tensor),
+            (TypeInfo::new::<String>(), Self::Text),
+            (TypeInfo::new::<i64>(), Self::Int),
+            (TypeInfo::new::<f64>(), Self::Float),
+            (TypeInfo::new::<bool>(), Self::Bool),
         ];
         let mut known = known.into_iter();
         known.find_map(|(of, carried)| types.contains(&of).then_some(carried))
@@ -72,8 +72,12 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    fn new(stream: &str, declared: Option<&Described>, carried: Option<Carried>) -> Self {
-        let of_type = carried.and_then(Carried::datatype);
+    fn new(
+        stream: &str,
+        declared: Option<&TensorDeclaration>,
+        carried: Option<StreamContent>,
+    ) -> Self {
+        let of_type = carried.and_then(StreamContent::datatype);
         let (datatype, shape) = match declared {
             Some(declared) => (Some(declared.datatype), declared.shape.clone()),
             None => (of_type, of_type.map_or(Vec::new(), |_| vec![1])),
@@ -97,25 +101,27 @@ impl Port {
 
 /// Returns the response cache of a graph, if it has one.
 pub(crate) fn response_cache(plan: &Plan) -> Option<&ResponseCache> {
-    plan.attached::<Declared>()?.response_cache.as_ref()
+    plan.attached::<TensorDeclarations>()?
+        .response_cache
+        .as_ref()
 }
 
 /// Returns the maximum number of rows in a request, if the first dimension of all tensors is the
 /// batch dimension; otherwise 0.
 pub(crate) fn max_batch_size(plan: &Plan) -> u32 {
-    let declared = plan.attached::<Declared>();
+    let declared = plan.attached::<TensorDeclarations>();
     declared.map_or(0, |declared| declared.max_batch_size)
 }
 
 /// Returns the declared names of the classes of an output; they can be fewer than the classes.
 pub(crate) fn labels<'a>(plan: &'a Plan, output: &str) -> &'a [String] {
-    let declared = plan.attached::<Declared>();
+    let declared = plan.attached::<TensorDeclarations>();
     declared.map_or(&[], |declared| declared.labels(output))
 }
 
 /// Returns the inputs of a graph with their tensors.
 pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
-    let declared = plan.attached::<Declared>();
+    let declared = plan.attached::<TensorDeclarations>();
     let ports = plan.tagged_inputs().map(|(tag, name)| {
         let declared = declared.and_then(|declared| declared.input(name));
         Port::new(name, declared, carried(plan, tag, name))
@@ -125,21 +131,21 @@ pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
 
 /// Returns the outputs of a graph with their tensors.
 pub(crate) fn outputs(plan: &Plan) -> Vec<Port> {
-    let declared = plan.attached::<Declared>();
+    let declared = plan.attached::<TensorDeclarations>();
     let ports = plan.tagged_outputs().map(|(tag, name)| {
         let declared = declared.and_then(|declared| declared.output(name));
         let carried = match plan.output_types(name).unwrap_or_default() {
             // Of several possible types, the actual one is known only from a packet.
             [_, _, ..] => None,
-            types => Carried::of(types, tag),
+            types => StreamContent::from_types(types, tag),
         };
         Port::new(name, declared, carried)
     });
     ports.collect()
 }
 
-fn carried(plan: &Plan, tag: &str, name: &str) -> Option<Carried> {
-    Carried::of(plan.input_types(name).unwrap_or_default(), tag)
+fn carried(plan: &Plan, tag: &str, name: &str) -> Option<StreamContent> {
+    StreamContent::from_types(plan.input_types(name).unwrap_or_default(), tag)
 }
 
 /// Returns the input stream with this name in requests.
@@ -151,7 +157,7 @@ pub(crate) fn input_stream<'a>(plan: &'a Plan, name: &str) -> Option<&'a str> {
 /// Returns the name in requests of an input stream.
 pub(crate) fn input_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
     let declared = plan
-        .attached::<Declared>()
+        .attached::<TensorDeclarations>()
         .and_then(|declared| declared.input(stream));
     declared.map_or(stream, |declared| &declared.name)
 }
@@ -159,7 +165,7 @@ pub(crate) fn input_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
 /// Returns the name in answers of an output stream.
 pub(crate) fn output_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
     let declared = plan
-        .attached::<Declared>()
+        .attached::<TensorDeclarations>()
         .and_then(|declared| declared.output(stream));
     declared.map_or(stream, |declared| &declared.name)
 }
@@ -167,7 +173,7 @@ pub(crate) fn output_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
 /// Returns true if requests with tensors can enter a graph, and answers leave it. The error is
 /// about its declarations.
 pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
-    if let Some(declared) = plan.attached::<Declared>() {
+    if let Some(declared) = plan.attached::<TensorDeclarations>() {
         let [mut inputs, mut outputs] = declared.streams();
         if let Some(name) = declared.formatted_output() {
             return Err(format!(
@@ -190,10 +196,10 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
             ));
         }
     }
-    if let Some(declared) = plan.attached::<Declared>()
+    if let Some(declared) = plan.attached::<TensorDeclarations>()
         && declared.max_batch_size > 0
     {
-        let has_rows = |it: Option<&Described>| it.is_some_and(Described::has_rows);
+        let has_rows = |it: Option<&TensorDeclaration>| it.is_some_and(TensorDeclaration::has_rows);
         let mut inputs = plan.graph_inputs();
         let mut outputs = plan.graph_outputs();
         let without = inputs.find(|it| !has_rows(declared.input(it)));
@@ -218,7 +224,7 @@ pub(crate) fn foreign_input(plan: &Plan) -> Option<(&str, Vec<String>)> {
 
 /// Returns true if an input stream carries tensors themselves.
 pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> bool {
-    carried(plan, tag_of(plan, name), name) == Some(Carried::Tensor)
+    carried(plan, tag_of(plan, name), name) == Some(StreamContent::Tensor)
 }
 
 /// Returns the tag of an input stream; empty if it has none.
@@ -231,7 +237,7 @@ fn tag_of<'a>(plan: &'a Plan, name: &str) -> &'a str {
 /// Converts a tensor to the packet of an input stream, without a timestamp. The error is about the
 /// tensor.
 pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packet, String> {
-    let declared = plan.attached::<Declared>();
+    let declared = plan.attached::<TensorDeclarations>();
     if let Some(declared) = declared
         && let Some(described) = declared.input(name)
     {
@@ -251,15 +257,15 @@ pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packe
     }
     let bytes = tensor.data();
     Ok(match carried {
-        Carried::Tensor => Packet::side(tensor),
-        Carried::Text => {
+        StreamContent::Tensor => Packet::side(tensor),
+        StreamContent::Text => {
             let element = tensor.strings().next().unwrap_or_default();
             let text = std::str::from_utf8(element).map_err(|_| "the text is not UTF-8")?;
             Packet::side(text.to_owned())
         }
-        Carried::Bool => Packet::side(bytes.first().is_some_and(|byte| *byte != 0)),
-        Carried::Int => Packet::side(i64::from_le_bytes(eight(bytes))),
-        Carried::Float => Packet::side(f64::from_le_bytes(eight(bytes))),
+        StreamContent::Bool => Packet::side(bytes.first().is_some_and(|byte| *byte != 0)),
+        StreamContent::Int => Packet::side(i64::from_le_bytes(eight(bytes))),
+        StreamContent::Float => Packet::side(f64::from_le_bytes(eight(bytes))),
     })
 }
 
@@ -272,7 +278,7 @@ fn eight(bytes: &[u8]) -> [u8; 8] {
 pub(crate) fn to_tensor(packet: Packet) -> Result<Tensor, TypeInfo> {
     let of = packet.type_info();
     if let Some(text) = packet.get::<String>() {
-        return Ok(Tensor::of_strings([text]));
+        return Ok(Tensor::from_strings([text]));
     }
     if let Some(number) = packet.get::<i64>() {
         return Ok(Tensor::scalar(Datatype::Int64, &number.to_le_bytes()));

@@ -77,18 +77,18 @@ pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> Key {
 /// Answers of a graph. The least used ones are removed above the limit.
 #[derive(Deserialize)]
 #[serde(from = "Options")]
-pub(crate) struct ResponseCache(Mutex<Cache<Key, Answer, Size>>);
+pub(crate) struct ResponseCache(Mutex<Cache<Key, CachedAnswer, Size>>);
 
 /// A cached answer with its size.
-struct Answer {
+struct CachedAnswer {
     tensors: Tensors,
     bytes: u64,
 }
 
 struct Size;
 
-impl Weighter<Key, Answer> for Size {
-    fn weight(&self, _: &Key, answer: &Answer) -> u64 {
+impl Weighter<Key, CachedAnswer> for Size {
+    fn weight(&self, _: &Key, answer: &CachedAnswer) -> u64 {
         answer.bytes
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct CacheUse {
 }
 
 impl ResponseCache {
-    fn lock(&self) -> MutexGuard<'_, Cache<Key, Answer, Size>> {
+    fn lock(&self) -> MutexGuard<'_, Cache<Key, CachedAnswer, Size>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,7 +137,7 @@ impl ResponseCache {
             (name.clone(), copy.unwrap_or_else(|_| tensor.clone()))
         });
         let tensors = copies.collect();
-        self.lock().insert(key, Answer { tensors, bytes });
+        self.lock().insert(key, CachedAnswer { tensors, bytes });
     }
 
     pub(crate) fn usage(&self) -> CacheUse {

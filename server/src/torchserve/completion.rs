@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::{
     Prediction,
     parts::Prompt,
-    predict::{Asked, begin},
+    predict::{PredictOptions, begin},
     tensors::TEXT,
 };
 use crate::{
@@ -33,11 +33,11 @@ use crate::{
 /// The part of an answer, or of an event of one, that is text.
 #[derive(Deserialize)]
 struct Completion {
-    choices: Vec<Choice>,
+    choices: Vec<CompletionChoice>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
+struct CompletionChoice {
     text: String,
 }
 
@@ -56,7 +56,7 @@ pub(super) async fn complete(
     who: &RequestContext,
     ready: Ready,
     prompt: Prompt,
-    asked: Asked,
+    asked: PredictOptions,
     share: &Arc<Share>,
 ) -> Result<Prediction, Failure> {
     let servable = Arc::clone(&ready.servable);

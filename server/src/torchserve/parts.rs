@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// The kind that a media type says, without its parameters.
-    pub(crate) fn of(media_type: &str) -> Self {
+    pub(crate) fn from_media_type(media_type: &str) -> Self {
         let media_type = media_type.to_ascii_lowercase();
         if media_type == "application/json" || media_type.ends_with("+json") {
             Self::Json

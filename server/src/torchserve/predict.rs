@@ -53,14 +53,14 @@ pub(crate) enum Prediction {
 pub(crate) type Pieces = BoxStream<'static, Result<Bytes, Failure>>;
 
 /// Parts that were read, but for the inputs.
-pub(super) struct Asked {
+pub(super) struct PredictOptions {
     pub(super) parameters: Map<String, Value>,
     /// Time for the answer.
     pub(super) within: Option<Duration>,
     pub(super) streams: bool,
 }
 
-impl Asked {
+impl PredictOptions {
     fn read(parts: &[Part], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
         let mut parameters = parts::parameters(parts)?;
         let asked = parameters.remove("stream").map(|value| {
@@ -102,7 +102,7 @@ pub(crate) async fn predict(
     let prediction = if request_stream(&plan).is_some() {
         let read = move || {
             let prompt = take_prompt(&mut parts)?;
-            Ok::<_, Failure>((prompt, Asked::read(&parts, streams, usually)?))
+            Ok::<_, Failure>((prompt, PredictOptions::read(&parts, streams, usually)?))
         };
         let (prompt, asked) = share.beside(read, UNREADABLE).await??;
         completion::complete(who, ready, prompt, asked, share).await?
@@ -111,7 +111,7 @@ pub(crate) async fn predict(
         let ready = kserve::available(who, &name, &version).await?;
         let read = move || {
             let inputs = read_inputs(&plan, &mut parts)?;
-            Ok::<_, Failure>((inputs, Asked::read(&parts, streams, usually)?))
+            Ok::<_, Failure>((inputs, PredictOptions::read(&parts, streams, usually)?))
         };
         let (inputs, asked) = share.beside(read, UNREADABLE).await??;
         let text = plan_text(ready.plan());
@@ -189,7 +189,7 @@ fn read_inputs(plan: &Plan, parts: &mut Vec<Part>) -> Result<Tensors, Failure> {
 }
 
 /// The parameters as those of KServe's protocol, which are side packets of the graph.
-fn side_packets(asked: &Asked) -> Result<Parameters, Failure> {
+fn side_packets(asked: &PredictOptions) -> Result<Parameters, Failure> {
     let mut parameters = Parameters::new();
     for (name, value) in &asked.parameters {
         let choice = match value {
@@ -218,7 +218,7 @@ async fn stream_text(
     who: &RequestContext,
     ready: Ready,
     inputs: Tensors,
-    asked: &Asked,
+    asked: &PredictOptions,
     text: String,
     share: &Arc<Share>,
 ) -> Result<Prediction, Failure> {

@@ -31,7 +31,7 @@ pub(crate) fn read(input: &Port, part: &Part) -> Result<Tensor, Failure> {
         Some(datatype) if is_json || (is_text && !is_element) => {
             read_json(input, datatype, is_json, &part.bytes)
         }
-        None | Some(Datatype::Bytes) => Ok(Tensor::of_strings([&part.bytes])),
+        None | Some(Datatype::Bytes) => Ok(Tensor::from_strings([&part.bytes])),
         Some(datatype) => read_bytes(input, datatype, part.bytes.clone()),
     };
     tensor.map_err(|why| part.wrong(why))
@@ -205,7 +205,7 @@ mod tests {
         ] {
             assert_eq!(json(&tensor(shape)).as_deref(), Ok(written));
         }
-        let texts = Tensor::of_strings(["a", "b\""]);
+        let texts = Tensor::from_strings(["a", "b\""]);
         assert_eq!(json(&texts).as_deref(), Ok(r#"["a","b\""]"#));
     }
 }

@@ -474,6 +474,8 @@ async fn a_request_names_adapters_by_their_numbers() {
         ("chat", json!([{ "id": 2, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": -1, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": 1, "scale": 1e39 }]), "lora[0].scale"),
+        ("chat", json!([{ "id": 1, "scale": 10.5 }]), "lora[0].scale"),
+        ("chat", json!([{ "id": 1, "scale": -1e6 }]), "lora[0].scale"),
         (
             "chat",
             json!([{ "id": 0, "scale": 1 }, { "id": 0, "scale": 0.5 }]),
@@ -512,4 +514,13 @@ async fn an_adapter_is_named_by_keys_that_are_for_it() {
         (reply.status, &reply.json()["error"]["param"]),
         (403, &json!("lora"))
     );
+    let unnamed = keys::get(&server, "k-one", "/lora-adapters").await;
+    assert_eq!(unnamed.status, 400, "{unnamed:?}");
+    assert!(unnamed.text.contains("for adapters only"), "{unnamed:?}");
+    for name in ["chat:two", "two"] {
+        let path = format!("/lora-adapters?model={name}");
+        let listed = keys::get(&server, "k-one", &path).await.json();
+        let two = json!([{ "id": 1, "name": "two", "scale": 1.0 }]);
+        assert_eq!(listed, two, "{name}");
+    }
 }

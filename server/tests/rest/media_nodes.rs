@@ -55,7 +55,7 @@ static OWN: LazyLock<Arc<Medium>> = LazyLock::new(|| own(MODEL_WIDTH as usize));
 
 fn own(width: usize) -> Arc<Medium> {
     let numbers = (0..20 * width).map(|number| (number % 7) as f32 / 7.0 - 0.5);
-    Arc::new(Medium::of_embeddings(width, numbers.collect::<Vec<_>>()).expect("whole and finite"))
+    Arc::new(Medium::from_embeddings(width, numbers.collect::<Vec<_>>()).expect("whole and finite"))
 }
 
 /// Has embeddings of its own for images: by the width of an image those of [`OWN`], too narrow ones,

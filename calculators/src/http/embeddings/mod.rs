@@ -171,7 +171,7 @@ impl Calculator for EmbeddingsResponse {
             let (vectors, ignored) = (&embeddings.vectors, &request.ignored);
             let packets = match &request.form {
                 VectorForm::OpenAI { base64 } => {
-                    body::answer(&Answer::new(request, embeddings, *base64), ignored)
+                    body::answer(&EmbeddingsBody::new(request, embeddings, *base64), ignored)
                 }
                 VectorForm::Pooling { id, base64 } => {
                     let data = pooled(vectors, *base64);
@@ -207,7 +207,7 @@ impl Calculator for EmbeddingsResponse {
 register!(EmbeddingsResponse);
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct EmbeddingsBody<'a> {
     object: &'static str,
     data: Vec<Item<'a>>,
     model: &'a str,
@@ -249,16 +249,16 @@ impl<'a> Vector<'a> {
 
 /// An entry of the list in vLLM's form.
 #[derive(Serialize)]
-struct Pooled<'a> {
+struct PoolingEntry<'a> {
     index: usize,
     object: &'static str,
     data: Vector<'a>,
 }
 
 /// Returns the entries of the list in vLLM's form.
-fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<Pooled<'_>> {
+fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<PoolingEntry<'_>> {
     let vectors = vectors.iter().enumerate();
-    let entries = vectors.map(|(index, vector)| Pooled {
+    let entries = vectors.map(|(index, vector)| PoolingEntry {
         index,
         object: "pooling",
         data: Vector::new(vector, base64),
@@ -266,7 +266,7 @@ fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<Pooled<'_>> {
     entries.collect()
 }
 
-impl<'a> Answer<'a> {
+impl<'a> EmbeddingsBody<'a> {
     fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
         let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
             object: "embedding",

@@ -13,7 +13,7 @@ pub(super) fn read(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Vec<Name
     let Some(lora) = body.get("lora")? else {
         return Ok(Vec::new());
     };
-    let alone = JsonBody::of_value(&json!({ "lora": lora }))?;
+    let alone = JsonBody::from_value(&json!({ "lora": lora }))?;
     let Adapters { lora } = fields::read(LLAMA_COMPLETION, &alone)?.take()?;
     let (mut read, mut applied) = (Vec::new(), 0);
     for (index, wanted) in lora.iter().enumerate() {

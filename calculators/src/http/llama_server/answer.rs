@@ -18,13 +18,13 @@ use crate::payload::{Account, Finish, HttpResponse, Tally, TextChunk, TextLogpro
 
 /// A writer of answers in llama-server's form.
 pub(super) struct Answer {
-    choices: Vec<Choice>,
+    choices: Vec<ChoiceText>,
     tally: Option<Arc<Tally>>,
 }
 
 /// A text, as far as it has come.
 #[derive(Clone, Default)]
-struct Choice {
+struct ChoiceText {
     /// Text, tokens and probabilities, kept for an answer in one object.
     piece: Piece,
     has_new_line: bool,
@@ -85,7 +85,7 @@ impl Piece {
 impl Answer {
     pub(super) fn new(request: &TextRequest) -> Self {
         Self {
-            choices: vec![Choice::default(); request.choices()],
+            choices: vec![ChoiceText::default(); request.choices()],
             tally: None,
         }
     }
@@ -187,7 +187,7 @@ fn probability(of: &TextLogprob) -> Value {
 
 impl AnswerWriter for Answer {
     fn begin(&mut self, run: &RunCx) {
-        self.tally = Account::of(run).map(|account| Arc::clone(&account.tally));
+        self.tally = Account::find(run).map(|account| Arc::clone(&account.tally));
     }
 
     fn take(

@@ -38,7 +38,7 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
     let mut turns = Turns::default();
     match own.system {
         None => {}
-        Some(Text::Whole(text)) => turns.say("system", Content::of(&text)),
+        Some(Text::Whole(text)) => turns.say("system", Content::from_text(&text)),
         Some(Text::Parts(blocks)) => {
             let mut content = Content::default();
             for SystemBlock::Text(Said { text }) in blocks {
@@ -50,7 +50,7 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
     let messages = own.messages.ok_or_else(|| missing("messages"))?;
     for (index, message) in messages.into_iter().enumerate() {
         match message.content {
-            Text::Whole(text) => turns.say(&message.role, Content::of(&text)),
+            Text::Whole(text) => turns.say(&message.role, Content::from_text(&text)),
             Text::Parts(blocks) => {
                 let path = format!("messages[{index}].content");
                 let given = body.get("messages")?.map(|all| &all[index]["content"]);
@@ -129,7 +129,7 @@ fn add<'a>(
     fields: &mut Fields,
 ) -> Result<()> {
     if blocks.is_empty() {
-        turns.say(role, Content::of(""));
+        turns.say(role, Content::from_text(""));
     }
     let mut content = Content::default();
     for (index, block) in blocks.into_iter().enumerate() {
@@ -184,8 +184,8 @@ fn say(role: &str, content: &mut Content, turns: &mut Turns) {
 
 fn read_result(result: Option<Text<ResultBlock>>, path: &str) -> Content {
     let blocks = match result {
-        None => return Content::of(""),
-        Some(Text::Whole(text)) => return Content::of(&text),
+        None => return Content::from_text(""),
+        Some(Text::Whole(text)) => return Content::from_text(&text),
         Some(Text::Parts(blocks)) => blocks,
     };
     let mut content = Content::default();

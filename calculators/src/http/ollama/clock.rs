@@ -22,7 +22,7 @@ pub(in crate::http) struct Clock {
 impl Clock {
     /// Creates the clock for a run whose graph is loaded since `begun`.
     pub(in crate::http) fn new(run: &RunCx, begun: Instant) -> Self {
-        let account = Account::of(run);
+        let account = Account::find(run);
         Self {
             received: account.and_then(|it| it.received).unwrap_or(begun),
             begun,

@@ -59,7 +59,7 @@ pub(super) fn generate(
     if !own.raw && own.suffix.is_empty() {
         let mut turns = Turns::default();
         if !own.system.is_empty() {
-            turns.say("system", Content::of(&own.system));
+            turns.say("system", Content::from_text(&own.system));
         }
         let content = content(&own.prompt, &own.images, "images");
         turns.say("user", content);

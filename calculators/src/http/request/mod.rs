@@ -119,7 +119,7 @@ impl Calculator for OpenAIRequest {
             if let RequestInput::Chat(chat) = &read.request.input {
                 model.media().check(&model.engine(), &chat.media)?;
             }
-            if let Some(terms) = Terms::of(cx.run()) {
+            if let Some(terms) = Terms::find(cx.run()) {
                 params::lift(terms, &mut read.params, model.engine().spec().min_priority);
             }
         }
@@ -135,7 +135,7 @@ impl Calculator for OpenAIRequest {
             if let Some(model) = &self.model
                 && !std::mem::replace(&mut self.has_place, true)
             {
-                if let Some(terms) = Terms::of(cx.run()) {
+                if let Some(terms) = Terms::find(cx.run()) {
                     terms.quota.enqueue()?;
                 }
                 let params = &read.params;
@@ -231,11 +231,11 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     params.token_ids = tells.return_token_ids;
     params.prompt_logprobs = tells.prompt_logprobs;
     told::check(&params)?;
-    if let Some(account) = Account::of(run) {
+    if let Some(account) = Account::find(run) {
         params::hold_to(account, &mut params);
     }
     if let RequestInput::Chat(chat) = &mut input {
-        let account = Account::of(run);
+        let account = Account::find(run);
         if chat.template.is_some() && !account.is_some_and(|it| it.trusts_templates) {
             let message =
                 "is not supported: the server runs without `--trust_request_chat_template`";

@@ -11,7 +11,7 @@ use crate::payload::{ChatInput, JsonBody, Prompt, RequestInput, media_marker};
 )]
 fn read_body(path: &str, body: Value) -> Result<(TextRequest, GenerationParams)> {
     let payload = HttpRequestPayload {
-        json: JsonBody::of_value(&body).ok().map(Arc::new),
+        json: JsonBody::from_value(&body).ok().map(Arc::new),
         ..HttpRequestPayload::new(path, None)
     };
     let read = read(&payload, &Defaults::default(), &RunCx::new("1"))?;
@@ -192,7 +192,7 @@ fn graphs_and_models_set_defaults_that_requests_override() {
     };
     let defaults = Defaults::new(&options, &model);
     let payload = |body: Value| HttpRequestPayload {
-        json: JsonBody::of_value(&body).ok().map(Arc::new),
+        json: JsonBody::from_value(&body).ok().map(Arc::new),
         ..HttpRequestPayload::new("/v3/completions", None)
     };
     let ReadRequest { params, .. } = read(

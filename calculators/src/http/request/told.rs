@@ -1,6 +1,6 @@
 //! Details about tokens that a request asks for.
 
-use graphmill_dialects::{Fields, bodies::told::Told};
+use graphmill_dialects::{Fields, bodies::told::TokenDetails};
 use graphmill_engine::Result;
 
 use crate::http::{
@@ -13,8 +13,12 @@ use crate::payload::GenerationParams;
 ///
 /// # Errors
 /// The dialect's answers do not have such details, or not in streams.
-pub(super) fn read(dialect: &dyn TextDialect, fields: &mut Fields, stream: bool) -> Result<Told> {
-    let told: Told = fields.take()?;
+pub(super) fn read(
+    dialect: &dyn TextDialect,
+    fields: &mut Fields,
+    stream: bool,
+) -> Result<TokenDetails> {
+    let told: TokenDetails = fields.take()?;
     let asked = [
         ("return_token_ids", told.return_token_ids),
         (

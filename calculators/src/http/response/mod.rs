@@ -101,7 +101,7 @@ impl Calculator for OpenAIResponse {
         let mut out = Vec::new();
         if self.next == 0 {
             out.extend(ignored_fields(&request.ignored));
-            let lowered = Tally::of(cx.run()).and_then(|tally| tally.read().lowered);
+            let lowered = Tally::find(cx.run()).and_then(|tally| tally.read().lowered);
             out.extend(lowered.map(|most| HttpResponse::Header {
                 name: "x-max-tokens",
                 value: most.to_string(),

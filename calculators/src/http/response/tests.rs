@@ -53,7 +53,7 @@ fn chunk(index: u32, text: &str, finish: Option<Finish>) -> TextChunk {
 
 /// What comes out for a request and its chunks, each event as JSON.
 fn answer(request: TextRequest, chunks: impl IntoIterator<Item = TextChunk>) -> Vec<Value> {
-    let mut harness = Harness::of::<OpenAIResponse>(NODE);
+    let mut harness = Harness::for_calculator::<OpenAIResponse>(NODE);
     harness.push("request", 0, request).close("request");
     for (chunk, time) in chunks.into_iter().zip(0..) {
         harness.push("text", time, chunk);

@@ -43,10 +43,10 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, O
     let allowance = &body.allowance();
     let mut turns = Turns::default();
     if let Some(instructions) = own.instructions {
-        turns.say("system", Content::of(&instructions));
+        turns.say("system", Content::from_text(&instructions));
     }
     match own.input.ok_or_else(|| missing("input"))? {
-        Text::Whole(text) => turns.say("user", Content::of(&text)),
+        Text::Whole(text) => turns.say("user", Content::from_text(&text)),
         Text::Parts(items) => {
             for (index, item) in items.into_iter().enumerate() {
                 let path = format!("input[{index}]");
@@ -130,7 +130,7 @@ fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> bool
             }
         }
         Item::Compaction { encrypted_content } => match summary(&encrypted_content) {
-            Some(summary) => turns.say("user", Content::of(summary)),
+            Some(summary) => turns.say("user", Content::from_text(summary)),
             None => return false,
         },
         Item::AdditionalTools { .. } | Item::ToolSearchOutput { .. } | Item::OfProvider => {
@@ -142,7 +142,7 @@ fn add(item: Item, path: &str, turns: &mut Turns, allowance: &Allowance) -> bool
 
 fn content(content: Text<Part>, path: &str) -> Content {
     let parts = match content {
-        Text::Whole(text) => return Content::of(&text),
+        Text::Whole(text) => return Content::from_text(&text),
         Text::Parts(parts) => parts,
     };
     let mut content = Content::default();

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use graphmill_llm::room::{self, Cache};
 use graphmill_llm::{Token, Vocab};
 
-use crate::payload::{Asked, Partner, TemplatedPrompt, TokenPrompt};
+use crate::payload::{Partner, RememberedPrompt, TemplatedPrompt, TokenPrompt};
 
 pub(crate) use specials::turn;
 use specials::{Special, before_token, before_turn, specials};
@@ -30,7 +30,7 @@ const OVERHEAD: usize = 256;
 
 /// Replies of a model, each with the conversation before it.
 #[derive(Debug, Default)]
-pub(crate) struct History(Mutex<Kept>);
+pub(crate) struct History(Mutex<ReplyStore>);
 
 impl Cache for History {
     fn shrink(&self) {
@@ -39,8 +39,8 @@ impl Cache for History {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
-    texts: BTreeMap<Partner, BTreeMap<Arc<str>, Known>>,
+struct ReplyStore {
+    texts: BTreeMap<Partner, BTreeMap<Arc<str>, ReplyTokens>>,
     /// The texts, oldest first.
     order: VecDeque<(Partner, Arc<str>)>,
     bytes: usize,
@@ -48,7 +48,7 @@ struct Kept {
 
 /// Tokens of a text that ends with a reply.
 #[derive(Clone, Debug)]
-struct Known {
+struct ReplyTokens {
     tokens: Arc<[Token]>,
     specials: Arc<[(usize, Token)]>,
 }
@@ -67,7 +67,7 @@ impl History {
     pub(crate) fn remember(
         &self,
         vocab: &dyn Vocab,
-        asked: &Asked,
+        asked: &RememberedPrompt,
         mut tokens: Vec<Token>,
         reply: &[Token],
     ) {
@@ -93,7 +93,7 @@ impl History {
         }
         text.push_str(&String::from_utf8_lossy(&bytes));
         tokens.extend_from_slice(reply);
-        let known = Known {
+        let known = ReplyTokens {
             tokens: tokens.into(),
             specials: specials.into(),
         };
@@ -140,7 +140,7 @@ impl History {
             }
         }
         let asked = prompt.awaits_reply.then(|| {
-            Arc::new(Asked {
+            Arc::new(RememberedPrompt {
                 text: prompt.text.clone(),
                 partner: partner.clone(),
                 specials: specials.iter().map(Special::place).collect(),
@@ -155,14 +155,14 @@ impl History {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, ReplyStore> {
         // Every change leaves the lists usable, even if there is a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn insert(&mut self, partner: &Partner, text: Arc<str>, known: Known) {
+impl ReplyStore {
+    fn insert(&mut self, partner: &Partner, text: Arc<str>, known: ReplyTokens) {
         self.bytes += size(partner, &text, &known);
         let texts = self.texts.entry(partner.clone()).or_default();
         match texts.entry(Arc::clone(&text)) {
@@ -194,7 +194,7 @@ impl Kept {
     }
 
     /// Returns the length of the longest kept text with which `text` begins, and its tokens.
-    fn longest_beginning(&self, partner: &Partner, text: &str) -> Option<(usize, Known)> {
+    fn longest_beginning(&self, partner: &Partner, text: &str) -> Option<(usize, ReplyTokens)> {
         let texts = self.texts.get(partner)?;
         let mut limit = text;
         loop {
@@ -211,7 +211,7 @@ impl Kept {
 }
 
 /// Returns the bytes that an entry takes.
-fn size(partner: &Partner, text: &str, known: &Known) -> usize {
+fn size(partner: &Partner, text: &str, known: &ReplyTokens) -> usize {
     let adapters: usize = partner.adapters.iter().map(|it| it.name.len()).sum();
     let (tokens, specials) = (size_of_val(&*known.tokens), size_of_val(&*known.specials));
     OVERHEAD + partner.salt.len() + adapters + text.len() + tokens + specials

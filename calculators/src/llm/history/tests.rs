@@ -322,7 +322,7 @@ proptest! {
         texts in prop::collection::vec("[abé]{1,6}", 0..20),
         wanted in "[abé]{0,8}",
     ) {
-        let mut kept = Kept::default();
+        let mut kept = ReplyStore::default();
         for text in &texts {
             kept.insert(&partner(""), Arc::from(text.as_str()), known(1));
         }
@@ -332,8 +332,8 @@ proptest! {
     }
 }
 
-fn known(tokens: usize) -> Known {
-    Known {
+fn known(tokens: usize) -> ReplyTokens {
+    ReplyTokens {
         tokens: vec![0; tokens].into(),
         specials: [].into(),
     }
@@ -341,7 +341,7 @@ fn known(tokens: usize) -> Known {
 
 #[test]
 fn old_texts_make_room() {
-    let mut kept = Kept::default();
+    let mut kept = ReplyStore::default();
     for text in ["a", "b", "c", "d"] {
         kept.insert(&partner(text), Arc::from(text), known(LIMIT / 12));
     }

@@ -90,9 +90,9 @@ fn decode(file: &[u8], seconds: u32) -> Result<Recording, Fault> {
     Ok(recording)
 }
 
-type Opened<'a> = (Box<dyn FormatReader + 'a>, Box<dyn AudioDecoder>);
+type AudioSource<'a> = (Box<dyn FormatReader + 'a>, Box<dyn AudioDecoder>);
 
-fn open(file: &[u8]) -> Result<Opened<'static>, Fault> {
+fn open(file: &[u8]) -> Result<AudioSource<'static>, Fault> {
     let source = Box::new(Cursor::new(tags::left_out(file)));
     let source = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
     let probe = symphonia::default::get_probe();

@@ -37,7 +37,7 @@ pub(crate) fn place_vectors(model: &LanguageModel, vectors: &PromptVectors) -> R
         let message = format!("{fault}: the model's embeddings have {width}");
         return Err(invalid(&message));
     }
-    let medium = Medium::of_embeddings(width, Arc::clone(vectors.numbers()));
+    let medium = Medium::from_embeddings(width, Arc::clone(vectors.numbers()));
     let medium = medium.ok_or_else(|| invalid("has more rows than a prompt can have"))?;
     let (mut tokens, mut tiles) = (Vec::new(), Vec::new());
     medium.append_to(&mut tokens, &mut tiles);

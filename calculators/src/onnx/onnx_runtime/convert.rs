@@ -86,7 +86,7 @@ pub(super) fn from_value(value: &DynValue) -> Result<Tensor, String> {
         Datatype::Bytes => {
             let extracted = value.try_extract_strings();
             let (_, texts) = extracted.map_err(|error| error.to_string())?;
-            let flat = Tensor::of_strings(texts.iter());
+            let flat = Tensor::from_strings(texts.iter());
             return Tensor::new(Datatype::Bytes, shape, flat.data().clone())
                 .map_err(|error| error.to_string());
         }

@@ -15,7 +15,7 @@ use ort::value::{Outlet, ValueType};
 pub use library::{LIBRARY_VARIABLE, use_library};
 
 use super::check;
-use super::compute::{Compute, Loaded, unnamed};
+use super::compute::{Compute, LoadedModel, unnamed};
 use crate::tensor::{Tensor, TensorInfo};
 
 /// Loads the library. The error says where it was searched for.
@@ -24,7 +24,7 @@ pub(super) fn prepare() -> std::result::Result<(), String> {
 }
 
 /// Loads a model. The error describes the fault of the bytes.
-pub(super) fn load(bytes: &[u8]) -> std::result::Result<Loaded, String> {
+pub(super) fn load(bytes: &[u8]) -> std::result::Result<LoadedModel, String> {
     check::read(bytes)?;
     let session = session(bytes)?;
     let inputs = session.inputs().iter().enumerate();
@@ -41,7 +41,7 @@ pub(super) fn load(bytes: &[u8]) -> std::result::Result<Loaded, String> {
             return Err(format!("it has no {noun}"));
         }
     }
-    Ok(Loaded {
+    Ok(LoadedModel {
         computer: Box::new(OnnxRuntime(Mutex::new(session))),
         inputs,
         outputs,

@@ -96,7 +96,7 @@ pub(super) fn from_tract(tensor: &TractTensor) -> Result<Tensor, String> {
             let elements = tensor
                 .to_plain_array_view::<String>()
                 .map_err(|error| error.to_string())?;
-            let flat = Tensor::of_strings(elements.iter());
+            let flat = Tensor::from_strings(elements.iter());
             return Tensor::new(Datatype::Bytes, shape, flat.data().clone())
                 .map_err(|error| error.to_string());
         }

@@ -6,12 +6,12 @@ use tract_onnx::tract_hir::infer::Factoid as _;
 use tract_onnx::tract_hir::internal::{GenericFactoid, InferenceModel, OutletId, TDim, ToDim as _};
 
 use super::super::check;
-use super::super::compute::{Loaded, unnamed};
+use super::super::compute::{LoadedModel, unnamed};
 use super::{Tract, convert};
 use crate::tensor::TensorInfo;
 
 /// Loads a model. The error describes the fault of the bytes.
-pub(in super::super) fn load(bytes: &[u8]) -> Result<Loaded, String> {
+pub(in super::super) fn load(bytes: &[u8]) -> Result<LoadedModel, String> {
     let said = |error: tract_onnx::prelude::TractError| format!("{error:#}");
     let proto = check::read(bytes)?;
     let onnx = tract_onnx::onnx();
@@ -37,7 +37,7 @@ pub(in super::super) fn load(bytes: &[u8]) -> Result<Loaded, String> {
     });
     let outputs = outputs.collect::<Result<Vec<_>, String>>()?;
     let plan = model.into_runnable().map_err(said)?;
-    Ok(Loaded {
+    Ok(LoadedModel {
         computer: Box::new(Tract(plan)),
         inputs,
         outputs,

@@ -11,7 +11,7 @@ use graphmill_engine::{Error, FileSource, Resource, Result};
 use super::measure::{BatcherInfo, BatcherMeasurements};
 use super::options::{Batching, InputDescription};
 use super::rows::Shapes;
-use super::shared::{Pending, Shared};
+use super::shared::{Pending, SharedBatcher};
 use super::source::BatcherSpec;
 use crate::tensor::{Tensor, TensorInfo, TensorModel, shown};
 
@@ -22,7 +22,7 @@ const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// A queue and threads that compute the requests of many sessions in batches. Dropping it stops the
 /// threads, and waiting requests end with an error.
 pub struct Batcher {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBatcher>,
     info: BatcherInfo,
     threads: Mutex<Threads>,
     /// Disconnected when all threads have stopped.
@@ -38,7 +38,7 @@ struct Threads {
 
 /// Scheduling details of a request, in addition to its tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestScheduling {
     /// Priority level, 1 for the first. 0 is the batcher's default level.
     pub priority: u32,
     /// Time at which the request is given up, if there is one.
@@ -72,7 +72,7 @@ impl Batcher {
             ragged: batching.ragged,
             pad_value: batching.pad_value,
         };
-        let shared = Arc::new(Shared::new(name, model, shapes, batching.rules()));
+        let shared = Arc::new(SharedBatcher::new(name, model, shapes, batching.rules()));
         let (alive, ended) = crossbeam_channel::bounded(0);
         let instances = batching.instances;
         let batcher = Self {
@@ -88,7 +88,7 @@ impl Batcher {
             }),
             ended,
         };
-        batcher.spawn(&mut batcher.threads(), Shared::keep_time)?;
+        batcher.spawn(&mut batcher.threads(), SharedBatcher::keep_time)?;
         batcher.scale(instances)?;
         Ok(batcher)
     }
@@ -121,7 +121,7 @@ impl Batcher {
             }
             state.computing += 1;
             drop(state);
-            let spawned = self.spawn(&mut threads, Shared::serve);
+            let spawned = self.spawn(&mut threads, SharedBatcher::serve);
             if spawned.is_err() {
                 let mut state = self.shared.lock();
                 state.computing -= 1;
@@ -136,7 +136,7 @@ impl Batcher {
         self.shared.lock().instances
     }
 
-    fn spawn(&self, threads: &mut Threads, serve: fn(&Shared)) -> Result<()> {
+    fn spawn(&self, threads: &mut Threads, serve: fn(&SharedBatcher)) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let alive = threads.alive.clone();
         let builder = thread::Builder::new().name(format!("batch {}", self.info.model));
@@ -156,7 +156,7 @@ impl Batcher {
     /// # Errors
     /// A tensor is not what the model takes, the request has more rows than a batch, the priority
     /// level does not exist, or too many requests wait.
-    pub fn submit(&self, inputs: Vec<Tensor>, asked: Asked) -> Result<Pending> {
+    pub fn submit(&self, inputs: Vec<Tensor>, asked: RequestScheduling) -> Result<Pending> {
         let level = self.level(asked.priority)?;
         let timeout = self.info.batching.levels[level].timeout();
         self.shared.enter(inputs, level, timeout, asked.deadline)

@@ -13,7 +13,7 @@ use graphmill_engine::{Error, Result};
 
 use super::rows;
 use super::schedule::Next;
-use super::shared::{Answer, Shared};
+use super::shared::{Answer, SharedBatcher};
 use crate::tensor::Tensor;
 
 /// A request that is being computed.
@@ -38,7 +38,7 @@ impl From<Error> for Failure {
     }
 }
 
-impl Shared {
+impl SharedBatcher {
     /// Computes batches until the batcher is dropped or this thread is one too many.
     pub(super) fn serve(&self) {
         loop {

@@ -107,7 +107,7 @@ impl Resource for NodeModel {
 
     fn check(spec: &NodeModelSpec, files: &dyn FileSource) -> Result<()> {
         let plan = spec.compile(files, false)?;
-        let tensor = TypeInfo::of::<Tensor>();
+        let tensor = TypeInfo::new::<Tensor>();
         for input in plan.graph_inputs() {
             let takes = plan.input_types(input).unwrap_or_default();
             if !takes.is_empty() && !takes.contains(&tensor) {

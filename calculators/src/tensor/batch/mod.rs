@@ -21,14 +21,14 @@ mod schedule;
 mod shared;
 mod source;
 
-pub use batcher::{Asked, Batcher};
+pub use batcher::{Batcher, RequestScheduling};
 pub use container::{DynamicBatchContainer, NodeMessage};
 pub use graph::{NodeModel, NodeModelOptions, NodeModelSpec};
 pub use measure::{BatcherInfo, BatcherMeasurements};
 pub use node::{DynamicBatch, DynamicBatchPorts};
 pub use options::{
     Batching, BatchingLevel, DynamicBatchOptions, InputDescription, LevelPolicy, MAX_INSTANCES,
-    PadValue, QueuePolicy, Ragged, TimeoutAction,
+    PadValue, QueuePolicy, RaggedPolicy, TimeoutAction,
 };
 pub use shared::{Answer, Pending};
 pub use source::{BatchedModel, BatcherSpec};

@@ -7,7 +7,7 @@ use graphmill_engine::{
     AsyncCalculator, Contract, Emits, Error, Flow, InputSet, Ins, OpenCx, Outs, Res, Result, RunCx,
 };
 
-use super::batcher::{Asked, Batcher};
+use super::batcher::{Batcher, RequestScheduling};
 use super::options::DynamicBatchOptions;
 use super::source::{BatchedModel, BatcherSpec, Source};
 use crate::payload::{Tally, batch_priority_of};
@@ -26,7 +26,7 @@ pub struct DynamicBatch<M> {
     batcher: Arc<Batcher>,
     run: Arc<RunCx>,
     name: Arc<str>,
-    asked: Asked,
+    asked: RequestScheduling,
     model: PhantomData<fn() -> M>,
 }
 
@@ -49,7 +49,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         c.parallel();
         let (inputs, outputs) = (c.inputs(""), c.outputs(""));
         let spec = BatcherSpec {
-            source: Source::of::<M>(M::spec(&options.model, c)),
+            source: Source::new::<M>(M::spec(&options.model, c)),
             batching: options.batching(c),
             inputs: options.input.clone(),
             ports: (inputs.len(), outputs.len()),
@@ -65,7 +65,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         let batcher = cx.resource(io.batcher);
         let run = Arc::clone(cx.run());
         let has_priorities = batcher.info().batching.has_priorities();
-        let asked = Asked {
+        let asked = RequestScheduling {
             // Another node of the graph may have levels where this one has none.
             priority: if has_priorities {
                 batch_priority_of(&run)
@@ -98,7 +98,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         let pending = self.batcher.submit(inputs, self.asked)?;
         out.waits_for(pending.watch());
         let answer = pending.await?;
-        if let Some(tally) = Tally::of(&self.run) {
+        if let Some(tally) = Tally::find(&self.run) {
             tally.count(&self.name, |counts| {
                 counts.queued.get_or_insert(answer.queued);
             });

@@ -76,7 +76,7 @@ pub struct DynamicBatchOptions<M> {
     /// Treatment of requests whose tensors differ in a dimension other than 0 for which the model
     /// takes any length. `SEPARATE` (the default) never computes them together, `PAD` pads them to
     /// the same length.
-    pub ragged: Ragged,
+    pub ragged: RaggedPolicy,
     /// Number that pads shorter tensors with `ragged: PAD`. For FP16 and BF16 it must be 0. BYTES
     /// are never padded. Default: 0.
     pub pad_value: PadValue,
@@ -132,7 +132,8 @@ pub enum TimeoutAction {
 /// Treatment of requests with different shapes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Ragged {
+#[schemars(rename = "Ragged")]
+pub enum RaggedPolicy {
     /// Never computes them in one batch.
     #[default]
     Separate,
@@ -174,7 +175,7 @@ pub struct Batching {
     /// Priority levels in order. One if requests have no priorities.
     pub levels: Vec<BatchingLevel>,
     /// Treatment of requests with different shapes.
-    pub ragged: Ragged,
+    pub ragged: RaggedPolicy,
     /// Number with which shorter tensors are padded.
     pub pad_value: PadValue,
 }
@@ -210,7 +211,7 @@ impl BatchingLevel {
 
 impl Batching {
     /// Creates limits for batches of this many rows, computed by one thread as soon as it is free.
-    pub fn of(max_batch_size: u32) -> Self {
+    pub fn with_max_batch_size(max_batch_size: u32) -> Self {
         Self {
             max_batch_size,
             preferred_batch_size: Vec::new(),
@@ -218,7 +219,7 @@ impl Batching {
             instances: 1,
             default_priority_level: 1,
             levels: vec![BatchingLevel::default()],
-            ragged: Ragged::Separate,
+            ragged: RaggedPolicy::Separate,
             pad_value: PadValue::default(),
         }
     }
@@ -328,7 +329,7 @@ impl<M> DynamicBatchOptions<M> {
                 c.option_error("priority_queue_policy", message);
             }
         }
-        if self.ragged == Ragged::Separate && self.pad_value != PadValue::default() {
+        if self.ragged == RaggedPolicy::Separate && self.pad_value != PadValue::default() {
             c.option_error(
                 "pad_value",
                 "`pad_value` has no effect without `ragged: PAD`",

@@ -3,7 +3,7 @@
 
 use graphmill_engine::{Error, Result};
 
-use super::options::{InputDescription, PadValue, Ragged};
+use super::options::{InputDescription, PadValue, RaggedPolicy};
 use crate::tensor::{Datatype, Tensor, elements, shown};
 
 /// Maximum size of a padded batch, as a multiple of the data in it. Two requests that are long in
@@ -20,7 +20,7 @@ pub(super) struct Shapes {
     /// Descriptions of the inputs in order; empty if nothing is known.
     pub(super) inputs: Vec<InputDescription>,
     pub(super) max_rows: usize,
-    pub(super) ragged: Ragged,
+    pub(super) ragged: RaggedPolicy,
     pub(super) pad_value: PadValue,
 }
 
@@ -56,7 +56,7 @@ impl Shapes {
                     ),
                 ));
             }
-            let padded = self.ragged == Ragged::Pad && tensor.datatype() != Datatype::Bytes;
+            let padded = self.ragged == RaggedPolicy::Pad && tensor.datatype() != Datatype::Bytes;
             let lengths = if padded {
                 pad_bytes(tensor.datatype(), self.pad_value).map_err(|why| self.wrong(at, why))?;
                 vec![0; rest.len()]

@@ -83,7 +83,7 @@ pub(super) enum Place {
 
 /// The reason why a request no longer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expired {
+pub(super) enum Expiry {
     /// It has waited as long as its level allows.
     Timeout,
     /// The deadline of the request passed.
@@ -145,7 +145,7 @@ impl<K: PartialEq, T> Queue<K, T> {
 
     /// Removes the requests that have waited too long. With `DELAY` they are moved behind the
     /// others instead.
-    pub(super) fn expire(&mut self, now: Instant) -> Vec<(T, Expired)> {
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<(T, Expiry)> {
         let mut expired = Vec::new();
         for (level, rules) in self.levels.iter_mut().zip(&self.rules.levels) {
             if level.due(rules).is_none_or(|due| due > now) {
@@ -155,9 +155,9 @@ impl<K: PartialEq, T> Queue<K, T> {
             for waiting in mem::take(&mut level.waiting) {
                 let timed_out = over(rules.timeout.map(|timeout| waiting.arrived + timeout));
                 match rules.on_timeout {
-                    _ if over(waiting.deadline) => expired.push((waiting.what, Expired::Deadline)),
+                    _ if over(waiting.deadline) => expired.push((waiting.what, Expiry::Deadline)),
                     TimeoutAction::Reject if timed_out => {
-                        expired.push((waiting.what, Expired::Timeout));
+                        expired.push((waiting.what, Expiry::Timeout));
                     }
                     TimeoutAction::Delay if timed_out => level.late.push_back(waiting),
                     _ => level.waiting.push_back(waiting),
@@ -165,7 +165,7 @@ impl<K: PartialEq, T> Queue<K, T> {
             }
             for waiting in mem::take(&mut level.late) {
                 if over(waiting.deadline) {
-                    expired.push((waiting.what, Expired::Deadline));
+                    expired.push((waiting.what, Expiry::Deadline));
                 } else {
                     level.late.push_back(waiting);
                 }

@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 use super::compute::Job;
 use super::measure::Recorders;
 use super::rows::{Kind, Shapes};
-use super::schedule::{Expired, Place, Queue, Rules, Waiting};
+use super::schedule::{Expiry, Place, Queue, Rules, Waiting};
 use crate::tensor::{Tensor, TensorModel};
 
 /// The state that the threads of a batcher and the waiting requests share.
-pub(super) struct Shared {
+pub(super) struct SharedBatcher {
     pub(super) name: String,
     pub(super) model: Arc<dyn TensorModel>,
     pub(super) shapes: Shapes,
@@ -63,11 +63,11 @@ pub struct Answer {
 #[must_use = "dropping it cancels the request"]
 pub struct Pending {
     number: u64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedBatcher>,
     answer: oneshot::Receiver<Result<Answer>>,
 }
 
-impl Shared {
+impl SharedBatcher {
     pub(super) fn new(
         name: &str,
         model: Arc<dyn TensorModel>,
@@ -231,13 +231,13 @@ impl Shared {
         // These are in a batch that takes too long.
         let over = |_: &u64, open: &mut Open| open.deadline.is_some_and(|at| at <= now);
         let late = state.open.extract_if(over);
-        told.extend(late.map(|(_, open)| (open, Expired::Deadline, Duration::ZERO)));
+        told.extend(late.map(|(_, open)| (open, Expiry::Deadline, Duration::ZERO)));
         drop(state);
         for (open, why, waited) in told {
             self.measured.timed_out.add(1);
             let error = match why {
-                Expired::Deadline => Error::deadline("the deadline of the request passed"),
-                Expired::Timeout => Error::exhausted(format!(
+                Expiry::Deadline => Error::deadline("the deadline of the request passed"),
+                Expiry::Timeout => Error::exhausted(format!(
                     "the request waited {} ms for `{}`, which is the limit (default_timeout_microseconds)",
                     waited.as_millis(),
                     self.name

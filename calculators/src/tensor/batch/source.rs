@@ -84,7 +84,7 @@ impl<M: BatchedModel> AnySource for Of<M> {
     }
 
     fn resolve(&self, files: &dyn FileSource) -> Result<Source> {
-        M::resolve(self.0.clone(), files).map(Source::of::<M>)
+        M::resolve(self.0.clone(), files).map(Source::new::<M>)
     }
 
     fn check(&self, files: &dyn FileSource) -> Result<()> {
@@ -97,7 +97,7 @@ impl<M: BatchedModel> AnySource for Of<M> {
 }
 
 impl Source {
-    pub(super) fn of<M: BatchedModel>(spec: M::Spec) -> Self {
+    pub(super) fn new<M: BatchedModel>(spec: M::Spec) -> Self {
         Self(Arc::new(Of::<M>(spec, PhantomData)))
     }
 

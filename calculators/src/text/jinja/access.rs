@@ -47,7 +47,7 @@ pub(super) fn is_member(name: &str) -> bool {
 
 /// Evaluates `object.name`: Python's attribute first, then the key.
 pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
-    let kind = Type::of(object);
+    let kind = Type::from_value(object);
     if has(METHODS, kind, name) {
         data(object, &visit)?;
         let (object, name) = (object.clone(), name.to_owned());
@@ -61,7 +61,7 @@ pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
 
 /// Evaluates `object[key]`: the item first, then the attribute of that name.
 pub(super) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
-    let found = match (Type::of(object), key.as_str()) {
+    let found = match (Type::from_value(object), key.as_str()) {
         (Type::Undefined, _) => {
             return Err(undefined_error(format!(
                 "item {} of an undefined value",
@@ -85,7 +85,7 @@ pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result<Value, Error>
         None if !value.is_none() => Err(error("slice indices must be integers or None")),
         bound => Ok(bound),
     };
-    let elements: Vec<Value> = match Type::of(object) {
+    let elements: Vec<Value> = match Type::from_value(object) {
         Type::Undefined => return Err(undefined_error("slice of an undefined value")),
         Type::Str | Type::List | Type::Tuple => items(object),
         other => return Err(error(format!("'{other}' object is not subscriptable"))),
@@ -120,7 +120,7 @@ pub(super) fn call_method(
     arguments: &[Value],
 ) -> Result<Value, Error> {
     budget::search(object);
-    let kind = Type::of(object);
+    let kind = Type::from_value(object);
     if has(METHODS, kind, name) {
         return bounded(|| method(state, object, name, Arguments::new(arguments.to_vec())));
     }
@@ -145,7 +145,7 @@ fn method(
     name: &str,
     arguments: Arguments,
 ) -> Result<Value, Error> {
-    match (Type::of(object), name) {
+    match (Type::from_value(object), name) {
         (Type::Str, _) if markup::is_markup(object) => markup::call(state, object, name, arguments),
         (Type::Str, _) => str_methods::call(state, object, name, arguments),
         (Type::Dict, "get") => {
@@ -211,7 +211,7 @@ impl Object for Method {
     }
 
     fn render(self: &Arc<Self>, f: &mut Formatter<'_>) -> Written {
-        let kind = Type::of(&self.object);
+        let kind = Type::from_value(&self.object);
         write!(f, "<built-in method {} of {kind} object>", self.name)
     }
 }

@@ -116,7 +116,7 @@ pub(super) fn text_or_none(function: &str, value: &Value) -> Result<Option<Strin
 }
 
 pub(super) fn text(function: &str, value: &Value) -> Result<String, Error> {
-    let found = Type::of(value);
+    let found = Type::from_value(value);
     let wrong = || error(format!("{function}() argument must be str, not {found}"));
     value.as_str().map(str::to_owned).ok_or_else(wrong)
 }
@@ -127,7 +127,7 @@ pub(super) fn int_or_none(function: &str, value: &Value) -> Result<Option<i64>, 
         return Ok(None);
     }
     let int = as_int(value).and_then(|int| i64::try_from(int).ok());
-    let found = Type::of(value);
+    let found = Type::from_value(value);
     let wrong = || error(format!("{function}() argument must be int, not {found}"));
     int.map(Some).ok_or_else(wrong)
 }

@@ -31,7 +31,7 @@ thread_local! {
 
 /// The reason why a template was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Stopped {
+pub(crate) enum TemplateStop {
     #[error("it makes too much text, or too many items")]
     Spent,
     #[error("the request was cancelled")]
@@ -86,7 +86,7 @@ pub(super) fn weigh(value: &Value) -> Result<(), Error> {
 fn weigh_level(value: &Value, level: usize) -> Result<(), Error> {
     take(1 + value.as_str().map_or(0, str::len))?;
     let inside = |value: &Value| weigh_level(value, level + 1);
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::List | Type::Tuple | Type::Iterable => {
             check_level(level)?;
             items(value).iter().try_for_each(inside)
@@ -143,9 +143,9 @@ pub(super) fn check() -> Result<(), Error> {
     let cancelled =
         |token: &Option<CancelToken>| token.as_ref().is_some_and(CancelToken::is_cancelled);
     let why = if is_spent() {
-        Stopped::Spent
+        TemplateStop::Spent
     } else if CANCEL.with_borrow(cancelled) {
-        Stopped::Cancelled
+        TemplateStop::Cancelled
     } else {
         return Ok(());
     };

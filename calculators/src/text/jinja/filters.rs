@@ -73,7 +73,7 @@ fn filter(
         "attr" => {
             let [attribute] = arguments.bind(name, 1, ["name"])?;
             // It is an attribute, and never an item.
-            if Type::of(value) == Type::Dict && dict_get(value, &attribute).is_some() {
+            if Type::from_value(value) == Type::Dict && dict_get(value, &attribute).is_some() {
                 return Ok(Value::UNDEFINED);
             }
             access::attribute(value, &text(name, &attribute)?)
@@ -163,7 +163,7 @@ fn filter(
         "first" => Ok(iterate(value)?.into_iter().next().unwrap_or_default()),
         "from_json" => json::load(&text(name, value)?),
         "items" if value.is_undefined() => Ok(generator(Vec::new())),
-        "items" if Type::of(value) == Type::Dict => Ok(generator(entries(value))),
+        "items" if Type::from_value(value) == Type::Dict => Ok(generator(entries(value))),
         "last" if value.as_str().is_some() => access::item(value, &Value::from(-1)),
         "last" if !is_generator(value) => Ok(iterate(value)?.pop().unwrap_or_default()),
         "list" => iterate(value).map(Value::from),
@@ -177,7 +177,7 @@ fn filter(
             items.reverse();
             Ok(generator(items))
         }
-        "urlencode" if Type::of(value) == Type::Dict => native(name, value.clone(), []),
+        "urlencode" if Type::from_value(value) == Type::Dict => native(name, value.clone(), []),
         "capitalize" | "lower" | "reverse" | "title" | "upper" | "urlencode" => {
             native(name, like(value, weighed(value)?), [])
         }
@@ -188,7 +188,7 @@ fn filter(
         }
         _ => Err(error(format!(
             "`{name}` cannot be used on '{}'",
-            Type::of(value)
+            Type::from_value(value)
         ))),
     }
 }

@@ -20,7 +20,7 @@ pub type Clock = Arc<dyn Fn() -> NaiveDateTime + Send + Sync>;
 /// The message of a template's `raise_exception`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Raised(pub(crate) String);
+pub(crate) struct TemplateException(pub(crate) String);
 
 pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
     environment.remove_global("debug");
@@ -43,7 +43,7 @@ pub(super) fn install(environment: &mut Environment<'static>, clock: Clock) {
         "raise_exception",
         |message: Value| -> Result<Value, Error> {
             let message = weighed(&message)?.into_owned();
-            Err(error("raised by the template").with_source(Raised(message)))
+            Err(error("raised by the template").with_source(TemplateException(message)))
         },
     );
     environment.add_function(
@@ -89,10 +89,14 @@ fn install_tests(environment: &mut Environment<'static>) {
     environment.add_test("lower", |value: &Value| is_all(value, char::is_lowercase));
     environment.add_test("upper", |value: &Value| is_all(value, char::is_uppercase));
     environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
-    environment.add_test("iterable", |value: &Value| is_iterable(Type::of(value)));
-    environment.add_test("mapping", |value: &Value| Type::of(value) == Type::Dict);
+    environment.add_test("iterable", |value: &Value| {
+        is_iterable(Type::from_value(value))
+    });
+    environment.add_test("mapping", |value: &Value| {
+        Type::from_value(value) == Type::Dict
+    });
     environment.add_test("sequence", |value: &Value| {
-        is_iterable(Type::of(value)) && Type::of(value) != Type::Iterable
+        is_iterable(Type::from_value(value)) && Type::from_value(value) != Type::Iterable
     });
     for name in ["endingwith", "int", "safe", "startingwith"] {
         environment.remove_test(name);

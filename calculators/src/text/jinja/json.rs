@@ -34,7 +34,7 @@ fn write_value(
     depth: usize,
 ) -> Result<(), Error> {
     let mut entries: Vec<(Option<String>, Value)> = Vec::new();
-    let (open, close) = match Type::of(value) {
+    let (open, close) = match Type::from_value(value) {
         Type::Str => {
             write_string(out, value.as_str().unwrap_or_default(), layout.ascii);
             return Ok(());
@@ -87,7 +87,7 @@ fn write_value(
 
 /// Writes a number, a boolean or null.
 fn scalar(value: &Value) -> Result<String, Error> {
-    Ok(match Type::of(value) {
+    Ok(match Type::from_value(value) {
         Type::None => "null".to_owned(),
         Type::Bool => value.is_true().to_string(),
         Type::Int => value.to_string(),

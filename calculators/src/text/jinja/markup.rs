@@ -58,7 +58,7 @@ pub(super) fn escaped(text: &str) -> String {
 /// Prepares an argument that is put into a markup: numbers stay unchanged, and everything else is
 /// escaped.
 pub(super) fn format_argument(value: &Value) -> Value {
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::Int | Type::Float => value.clone(),
         Type::Dict => {
             let entries = pairs(value).into_iter();
@@ -93,7 +93,7 @@ pub(super) fn call(
 
 /// Marks all texts in a method's result as markup.
 fn marked(result: &Value) -> Value {
-    match Type::of(result) {
+    match Type::from_value(result) {
         Type::Str => markup(str(result)),
         Type::List => items(result).iter().map(marked).collect(),
         Type::Tuple => Value::from(Tuple::from(

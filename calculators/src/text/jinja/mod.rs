@@ -39,12 +39,12 @@ mod value;
 
 use minijinja::{AutoEscape, Environment, Error};
 
-pub(crate) use self::budget::{Budget, Stopped};
+pub(crate) use self::budget::{Budget, TemplateStop};
 pub(crate) use self::compile::Program;
 pub use self::error::TemplateError;
 pub(crate) use self::error::message_of;
 pub use self::functions::Clock;
-pub(crate) use self::functions::Raised;
+pub(crate) use self::functions::TemplateException;
 pub(crate) use self::json::bytes;
 
 /// Creates an environment with the functions, filters and tests of chat templates.

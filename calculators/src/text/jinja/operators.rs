@@ -87,7 +87,7 @@ pub(super) fn visit(items: usize) -> Result<(), Error> {
 
 /// Returns the values for a `for` loop. Only Python's iterables are allowed.
 fn loop_source(value: &Value) -> Result<Value, Error> {
-    if is_iterable(Type::of(value)) {
+    if is_iterable(Type::from_value(value)) {
         return Ok(value.clone());
     }
     iterate(value).map(Value::from)
@@ -100,7 +100,7 @@ fn ordered(a: &Value, b: &Value, sign: &str, orders: &[Ordering]) -> Result<Valu
 }
 
 fn unsupported(operator: &str, a: &Value, b: &Value) -> Error {
-    match (Type::of(a), Type::of(b)) {
+    match (Type::from_value(a), Type::from_value(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
             undefined_error(format!("an undefined value is used with `{operator}`"))
         }
@@ -128,7 +128,7 @@ fn numbers(
 }
 
 pub(super) fn add(a: &Value, b: &Value) -> Result<Value, Error> {
-    match (Type::of(a), Type::of(b)) {
+    match (Type::from_value(a), Type::from_value(b)) {
         (Type::Str, Type::Str) if is_markup(a) || is_markup(b) => {
             let parts = [markup::escape(a), markup::escape(b)];
             budget::take(parts[0].len() + parts[1].len())?;
@@ -147,7 +147,7 @@ pub(super) fn add(a: &Value, b: &Value) -> Result<Value, Error> {
 }
 
 fn multiply(a: &Value, b: &Value) -> Result<Value, Error> {
-    match (Type::of(a), Type::of(b)) {
+    match (Type::from_value(a), Type::from_value(b)) {
         (Type::Str | Type::List | Type::Tuple, Type::Int | Type::Bool) => repeat(a, b),
         (Type::Int | Type::Bool, Type::Str | Type::List | Type::Tuple) => repeat(b, a),
         _ => numbers("*", (a, b), i128::checked_mul, |a, b| a * b),
@@ -208,7 +208,7 @@ pub(super) fn formatted(
 ) -> Result<Value, Error> {
     let printable = |value: &Value| {
         budget::weigh(value)?;
-        Ok(match Type::of(value) {
+        Ok(match Type::from_value(value) {
             Type::Int | Type::Float => value.clone(),
             _ if is_markup(like) => markup::format_argument(value),
             Type::Str | Type::Dict => value.clone(),
@@ -240,7 +240,7 @@ fn negate(value: &Value) -> Result<Value, Error> {
     let refused = || {
         error(format!(
             "bad operand type for unary -: '{}'",
-            Type::of(value)
+            Type::from_value(value)
         ))
     };
     match as_int(value) {

@@ -171,7 +171,7 @@ pub(super) fn select(
 
 pub(super) fn dictsort(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Error> {
     let [exact, by, reverse] = arguments.bind(name, 0, ["case_sensitive", "by", "reverse"])?;
-    let place = match (Type::of(value), str(&or(by, "key")).as_str()) {
+    let place = match (Type::from_value(value), str(&or(by, "key")).as_str()) {
         (Type::Dict, "key") => Value::from(0),
         (Type::Dict, "value") => Value::from(1),
         (kind, by) => return Err(error(format!("cannot sort '{kind}' by '{by}'"))),

@@ -98,7 +98,7 @@ pub(super) fn call(
             let mut joined = String::new();
             for (index, part) in iterate(&parts)?.iter().enumerate() {
                 let Some(part) = part.as_str() else {
-                    let (what, found) = (format!("sequence item {index}"), Type::of(part));
+                    let (what, found) = (format!("sequence item {index}"), Type::from_value(part));
                     return Err(error(format!(
                         "{what}: expected str instance, {found} found"
                     )));

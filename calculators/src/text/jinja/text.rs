@@ -14,7 +14,7 @@ pub(super) fn weighed(value: &Value) -> Result<Cow<'_, str>, Error> {
     if value.as_str().is_none() {
         budget::weigh(value)?;
     }
-    Ok(match Type::of(value) {
+    Ok(match Type::from_value(value) {
         Type::Undefined => Cow::Borrowed(""),
         Type::Str => Cow::Borrowed(value.as_str().unwrap_or_default()),
         _ => Cow::Owned(repr(value)),
@@ -23,7 +23,7 @@ pub(super) fn weighed(value: &Value) -> Result<Cow<'_, str>, Error> {
 
 /// Evaluates `str(value)` for a value that was weighed already, or is small.
 pub(super) fn str(value: &Value) -> String {
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::Undefined => String::new(),
         _ => value.as_str().map_or_else(|| repr(value), str::to_owned),
     }
@@ -37,7 +37,7 @@ pub(super) fn repr(value: &Value) -> String {
 }
 
 fn write_repr(out: &mut String, value: &Value) {
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::Undefined => out.push_str("Undefined"),
         Type::Float => out.push_str(&float(as_float(value).unwrap_or(f64::NAN))),
         Type::Str => {

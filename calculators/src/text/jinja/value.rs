@@ -29,7 +29,7 @@ pub(super) enum Type {
 }
 
 impl Type {
-    pub(super) fn of(value: &Value) -> Self {
+    pub(super) fn from_value(value: &Value) -> Self {
         match value.kind() {
             ValueKind::Undefined => Self::Undefined,
             ValueKind::None => Self::None,
@@ -116,7 +116,7 @@ pub(super) fn is_generator(value: &Value) -> bool {
 }
 
 pub(super) fn as_int(value: &Value) -> Option<i128> {
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::Bool => Some(i128::from(value.is_true())),
         Type::Int => i128::try_from(value.clone()).ok(),
         _ => None,
@@ -124,7 +124,7 @@ pub(super) fn as_int(value: &Value) -> Option<i128> {
 }
 
 pub(super) fn as_float(value: &Value) -> Option<f64> {
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::Float => f64::try_from(value.clone()).ok(),
         _ => as_int(value).map(|int| int as f64),
     }
@@ -147,7 +147,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> Result<bool, Error> {
 /// Compares two values for `a < b` and similar operators; `Ok(None)` if Python can compare them and
 /// neither is less (NaN).
 pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ordering>, Error> {
-    match (Type::of(a), Type::of(b)) {
+    match (Type::from_value(a), Type::from_value(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
             let message = format!("an undefined value is used with `{operator}`");
             Err(undefined_error(message))
@@ -176,7 +176,7 @@ pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ord
 
 /// Evaluates `needle in container`.
 pub(super) fn contains(container: &Value, needle: &Value) -> Result<bool, Error> {
-    match (Type::of(container), Type::of(needle)) {
+    match (Type::from_value(container), Type::from_value(needle)) {
         (Type::Undefined, _) => Ok(false),
         (Type::Str, Type::Str) => {
             let texts = container.as_str().zip(needle.as_str());
@@ -203,7 +203,7 @@ pub(super) fn dict_get(dict: &Value, key: &Value) -> Option<Value> {
 
 /// Refuses a key that Python cannot hash.
 pub(super) fn hashable(key: &Value) -> Result<&Value, Error> {
-    match Type::of(key) {
+    match Type::from_value(key) {
         kind @ (Type::List | Type::Dict) => Err(error(format!("unhashable type: '{kind}'"))),
         _ => Ok(key),
     }
@@ -223,7 +223,7 @@ pub(super) fn is_iterable(kind: Type) -> bool {
 
 /// Evaluates `iter(value)` and collects the items.
 pub(super) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
-    match Type::of(value) {
+    match Type::from_value(value) {
         kind if is_iterable(kind) => Ok(items(value)),
         kind => Err(error(format!("'{kind}' object is not iterable"))),
     }
@@ -231,7 +231,7 @@ pub(super) fn iterate(value: &Value) -> Result<Vec<Value>, Error> {
 
 /// Evaluates `len(value)`.
 pub(super) fn length(value: &Value) -> Result<usize, Error> {
-    match Type::of(value) {
+    match Type::from_value(value) {
         Type::Undefined => Ok(0),
         kind if is_iterable(kind) && !is_generator(value) => {
             Ok(value.len().unwrap_or_else(|| items(value).len()))

@@ -6,7 +6,7 @@
 use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::think::partial;
-use super::{Format, Parsed, Parser};
+use super::{Format, Parser, ReasoningOutput};
 use crate::text::tool_calls::grammar::{sequence, text};
 
 const START: &str = "<|start|>";
@@ -50,7 +50,7 @@ impl Format for Harmony {
         Box::new(HarmonyParser {
             harmony: *self,
             held: String::new(),
-            place: Place::Start,
+            place: HarmonyPlace::Start,
             answered: false,
             reasoned: false,
         })
@@ -98,14 +98,14 @@ struct HarmonyParser {
     harmony: Harmony,
     /// Text that was not passed on yet.
     held: String,
-    place: Place,
+    place: HarmonyPlace,
     /// True if there was text of an answer, and of reasoning.
     answered: bool,
     reasoned: bool,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum HarmonyPlace {
     /// Before the first message, which a model may write without any marks.
     Start,
     /// Inside of a message's head, before its content.
@@ -117,8 +117,8 @@ enum Place {
 }
 
 impl Parser for HarmonyParser {
-    fn push(&mut self, text: &str, end: bool) -> Parsed {
-        let mut parsed = Parsed::default();
+    fn push(&mut self, text: &str, end: bool) -> ReasoningOutput {
+        let mut parsed = ReasoningOutput::default();
         self.held.push_str(text);
         while let Some(next) = self.advance(end, &mut parsed) {
             self.place = next;
@@ -129,26 +129,28 @@ impl Parser for HarmonyParser {
 
 impl HarmonyParser {
     /// Continues with the held text and returns the next place; `None` if more text is needed.
-    fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn advance(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<HarmonyPlace> {
         match self.place {
-            Place::Start => {
+            HarmonyPlace::Start => {
                 let held = self.held.trim_start();
                 if BEGINS.iter().any(|mark| held.starts_with(mark)) {
-                    Some(Place::Head)
+                    Some(HarmonyPlace::Head)
                 } else if BEGINS.iter().any(|mark| mark.starts_with(held)) && !end {
                     None
                 } else {
                     self.answered = true;
-                    Some(Place::Answer)
+                    Some(HarmonyPlace::Answer)
                 }
             }
-            Place::Head => self.head(end, parsed),
-            Place::Reasoning | Place::Answer | Place::Call => self.content(end, parsed),
+            HarmonyPlace::Head => self.head(end, parsed),
+            HarmonyPlace::Reasoning | HarmonyPlace::Answer | HarmonyPlace::Call => {
+                self.content(end, parsed)
+            }
         }
     }
 
     /// Reads a head, which names the channel and the recipient.
-    fn head(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn head(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<HarmonyPlace> {
         let Some(at) = self.held.find(MESSAGE) else {
             if end && !self.held.contains(START) && !self.held.contains(CHANNEL) {
                 parsed.text.push_str(self.held.trim_start());
@@ -167,15 +169,15 @@ impl HarmonyParser {
             // The tool parser needs the whole message.
             parsed.text.push_str(&head);
             parsed.text.push_str(MESSAGE);
-            Place::Call
+            HarmonyPlace::Call
         } else if channel.starts_with("analysis") || self.is_aside(&head) {
             let again = std::mem::replace(&mut self.reasoned, true);
             parsed.reasoning.push_str(if again { "\n" } else { "" });
-            Place::Reasoning
+            HarmonyPlace::Reasoning
         } else {
             let again = std::mem::replace(&mut self.answered, true);
             parsed.text.push_str(if again { "\n" } else { "" });
-            Place::Answer
+            HarmonyPlace::Answer
         };
         self.held.drain(..at + MESSAGE.len());
         Some(place)
@@ -188,7 +190,7 @@ impl HarmonyParser {
     }
 
     /// Passes on the content of a message, up to its end.
-    fn content(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn content(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<HarmonyPlace> {
         let ends = self.harmony.ends;
         let found = ends
             .iter()
@@ -202,16 +204,16 @@ impl HarmonyParser {
         };
         let content: String = self.held.drain(..length).collect();
         match self.place {
-            Place::Reasoning => parsed.reasoning.push_str(&content),
+            HarmonyPlace::Reasoning => parsed.reasoning.push_str(&content),
             _ => parsed.text.push_str(&content),
         }
         let (_, mark) = found?;
         if ![START, CHANNEL].contains(&mark) {
             self.held.drain(..mark.len());
-            if self.place == Place::Call {
+            if self.place == HarmonyPlace::Call {
                 parsed.text.push_str(mark);
             }
         }
-        Some(Place::Head)
+        Some(HarmonyPlace::Head)
     }
 }

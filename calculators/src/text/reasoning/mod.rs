@@ -7,7 +7,7 @@ use graphmill_llm::{Constraint, ReasoningMarks};
 
 use self::think::Think;
 pub(crate) use self::think::partial;
-use super::formats::{Formats, Named};
+use super::formats::{Formats, NamedFormat};
 use super::tool_calls::marks_of;
 
 /// A format in which a model writes reasoning before its answer.
@@ -39,12 +39,12 @@ pub(crate) trait Format: Send + Sync {
 /// difference.
 pub(crate) trait Parser: Send {
     /// Adds text. `end` is true for the last piece.
-    fn push(&mut self, text: &str, end: bool) -> Parsed;
+    fn push(&mut self, text: &str, end: bool) -> ReasoningOutput;
 }
 
 /// The output of a parser for a piece of text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parsed {
+pub(crate) struct ReasoningOutput {
     pub(crate) reasoning: String,
     /// Text that is not reasoning.
     pub(crate) text: String,
@@ -55,7 +55,7 @@ macro_rules! families {
         /// The table of all formats.
         pub(crate) static FORMATS: Formats<dyn Format> = Formats {
             of: "reasoning",
-            all: &[$(Named { names: $names, format: &$format, taught_by: $taught_by }),+],
+            all: &[$(NamedFormat { names: $names, format: &$format, taught_by: $taught_by }),+],
         };
     };
 }

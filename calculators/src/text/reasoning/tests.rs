@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{FORMATS, Format, Parsed};
+use super::{FORMATS, Format, ReasoningOutput};
 
 fn format(name: &str) -> &'static dyn Format {
     FORMATS
@@ -19,7 +19,7 @@ fn joined<'a>(
 ) -> (String, String) {
     let mut parser = format.parser(prompt);
     let mut outcome = (String::new(), String::new());
-    let mut add = |parsed: Parsed| {
+    let mut add = |parsed: ReasoningOutput| {
         outcome.0.push_str(&parsed.reasoning);
         outcome.1.push_str(&parsed.text);
     };

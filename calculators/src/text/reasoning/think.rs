@@ -2,7 +2,7 @@
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
-use super::{Format, Parsed, Parser};
+use super::{Format, Parser, ReasoningOutput};
 
 /// A pair of tags around reasoning, and the tags that may be around the answer.
 #[derive(Clone, Copy, Debug)]
@@ -38,9 +38,9 @@ impl Format for Think {
             tags: *self,
             held: String::new(),
             place: if self.is_open(prompt) {
-                Place::Opened
+                ThinkPlace::Opened
             } else {
-                Place::Start
+                ThinkPlace::Start
             },
         })
     }
@@ -81,11 +81,11 @@ struct ThinkParser {
     tags: Think,
     /// Text that was not passed on yet.
     held: String,
-    place: Place,
+    place: ThinkPlace,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ThinkPlace {
     /// At the beginning, after nothing but white space.
     Start,
     /// After the opening tag, which the model may repeat if the prompt had it.
@@ -101,8 +101,8 @@ enum Place {
 }
 
 impl Parser for ThinkParser {
-    fn push(&mut self, text: &str, end: bool) -> Parsed {
-        let mut parsed = Parsed::default();
+    fn push(&mut self, text: &str, end: bool) -> ReasoningOutput {
+        let mut parsed = ReasoningOutput::default();
         self.held.push_str(text);
         while let Some(next) = self.advance(end, &mut parsed) {
             self.place = next;
@@ -113,7 +113,7 @@ impl Parser for ThinkParser {
 
 impl ThinkParser {
     /// Continues with the held text and returns the next place; `None` if more text is needed.
-    fn advance(&mut self, end: bool, parsed: &mut Parsed) -> Option<Place> {
+    fn advance(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<ThinkPlace> {
         let Think {
             open,
             close,
@@ -121,51 +121,51 @@ impl ThinkParser {
         } = self.tags;
         let held = self.held.trim_start();
         match self.place {
-            Place::Start | Place::Opened => {
+            ThinkPlace::Start | ThinkPlace::Opened => {
                 if let Some(rest) = held.strip_prefix(open) {
                     self.held = rest.to_owned();
-                    return Some(Place::Opened);
+                    return Some(ThinkPlace::Opened);
                 }
                 if open.starts_with(held) && !end {
                     return None;
                 }
-                let opened = self.place == Place::Opened;
+                let opened = self.place == ThinkPlace::Opened;
                 Some(if opened {
                     self.held = held.to_owned();
-                    Place::Reasoning
+                    ThinkPlace::Reasoning
                 } else {
-                    Place::Head
+                    ThinkPlace::Head
                 })
             }
-            Place::Reasoning => self
+            ThinkPlace::Reasoning => self
                 .upto(&[close], end, &mut parsed.reasoning)
-                .then_some(Place::Closed),
-            Place::Closed | Place::Tagged => {
+                .then_some(ThinkPlace::Closed),
+            ThinkPlace::Closed | ThinkPlace::Tagged => {
                 self.held = held.to_owned();
-                let next = if self.place == Place::Closed {
-                    Place::Head
+                let next = if self.place == ThinkPlace::Closed {
+                    ThinkPlace::Head
                 } else {
-                    Place::Answer
+                    ThinkPlace::Answer
                 };
                 (!self.held.is_empty()).then_some(next)
             }
-            Place::Head => {
+            ThinkPlace::Head => {
                 let tagged = answer.iter().find_map(|(tag, _)| held.strip_prefix(tag));
                 if let Some(rest) = tagged {
                     self.held = rest.to_owned();
-                    return Some(Place::Tagged);
+                    return Some(ThinkPlace::Tagged);
                 }
                 let begins = answer.iter().any(|(tag, _)| tag.starts_with(held));
-                (end || !begins).then_some(Place::Answer)
+                (end || !begins).then_some(ThinkPlace::Answer)
             }
-            Place::Answer if answer.is_empty() => {
+            ThinkPlace::Answer if answer.is_empty() => {
                 parsed.text.push_str(&std::mem::take(&mut self.held));
                 None
             }
-            Place::Answer => {
+            ThinkPlace::Answer => {
                 let ends: Vec<_> = answer.iter().map(|(_, tag)| *tag).collect();
                 let ended = self.upto(&ends, end, &mut parsed.text);
-                ended.then_some(Place::Answer)
+                ended.then_some(ThinkPlace::Answer)
             }
         }
     }

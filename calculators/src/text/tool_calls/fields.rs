@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::objects::Call;
 use super::read::{Input, Step, Stop, word, words};
-use super::scan::{Scan, Scanned, is_json};
+use super::scan::{Scan, ScanResult, is_json};
 use super::schema::Domain;
 use super::spelling::{Parameter, Part, Spelling, literal};
 use super::values::{self, Ends, GEMMA_QUOTE, Syntax};
@@ -224,9 +224,9 @@ impl Field {
             let from = text.len() - first.len();
             let scan = self.scan.get_or_insert_with(|| Scan::new(from));
             let scanned = match scan.advance(text) {
-                Scanned::Ends(stop) => Ok(stop),
-                Scanned::More => Err(Stop::More),
-                Scanned::Not(_) => Err(Stop::Not),
+                ScanResult::Ends(stop) => Ok(stop),
+                ScanResult::More => Err(Stop::More),
+                ScanResult::Not(_) => Err(Stop::Not),
             };
             if let Some(stop) = input.settled(scanned)?
                 && let Some(next) = input.settled(words(text, stop, &parameter.end))?

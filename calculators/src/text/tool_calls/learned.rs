@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::objects::{self, Call};
 use super::read::{Input, Reading};
-use super::scan::{Scan, Scanned};
+use super::scan::{Scan, ScanResult};
 use super::spelling::{Part, Spelling, literals, mark, parts};
 use super::table::Ids;
 use super::{Format, Tools};
@@ -135,7 +135,7 @@ fn core(text: &str, name: &str) -> Option<Core> {
     // The largest object with the name and the arguments.
     let mut found = None;
     for (start, _) in text[..named].rmatch_indices('{') {
-        if let Scanned::Ends(end) = Scan::new(start).advance(text)
+        if let ScanResult::Ends(end) = Scan::new(start).advance(text)
             && end > named
             && objects::call(&text[start..end]).is_some_and(|call| call.name == name)
         {
@@ -154,7 +154,7 @@ fn core(text: &str, name: &str) -> Option<Core> {
     let named_with = |head: &str, part| [vec![Part::Name], literals(head), vec![part]].concat();
     // The arguments are an object.
     if let Some(brace) = head.rfind('{')
-        && let Scanned::Ends(end) = Scan::new(behind + brace).advance(text)
+        && let ScanResult::Ends(end) = Scan::new(behind + brace).advance(text)
     {
         let parts = named_with(&head[..brace], Part::Json);
         return Some((named..end, parts, String::new()));

@@ -13,7 +13,7 @@ use crate::text::reasoning::partial;
 
 /// The output of a parser for a piece of text.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parsed {
+pub(crate) struct ToolCallOutput {
     /// Text that is not part of a call.
     pub(crate) text: String,
     pub(crate) calls: Vec<ToolCallDelta>,
@@ -80,8 +80,8 @@ impl CallParser {
     }
 
     /// Adds text. `end` is true for the last piece.
-    pub(crate) fn push(&mut self, text: &str, end: bool) -> Parsed {
-        let mut parsed = Parsed::default();
+    pub(crate) fn push(&mut self, text: &str, end: bool) -> ToolCallOutput {
+        let mut parsed = ToolCallOutput::default();
         self.held.push_str(text);
         while !self.is_done() && !self.broken && self.advance(end, &mut parsed) {}
         if self.is_done() || self.broken {
@@ -91,7 +91,7 @@ impl CallParser {
     }
 
     /// Continues with the held text. Returns false if more text is needed.
-    fn advance(&mut self, end: bool, parsed: &mut Parsed) -> bool {
+    fn advance(&mut self, end: bool, parsed: &mut ToolCallOutput) -> bool {
         let Some(mut section) = self.section.take() else {
             return self.find(end, parsed);
         };
@@ -126,7 +126,7 @@ impl CallParser {
     }
 
     /// Searches for an opener and passes on the text before it.
-    fn find(&mut self, end: bool, parsed: &mut Parsed) -> bool {
+    fn find(&mut self, end: bool, parsed: &mut ToolCallOutput) -> bool {
         if self.after_call {
             let space = self.held.len() - self.held.trim_start().len();
             self.held.drain(..space);
@@ -187,7 +187,7 @@ impl CallParser {
         (at < held.len()).then_some(at)
     }
 
-    fn release(&mut self, text: &str, parsed: &mut Parsed) {
+    fn release(&mut self, text: &str, parsed: &mut ToolCallOutput) {
         parsed.text.push_str(text);
         if !text.trim_start().is_empty() {
             self.begun = true;
@@ -196,7 +196,7 @@ impl CallParser {
     }
 
     /// Passes on the new parts of a section's calls, up to the allowed number of calls.
-    fn pass(&mut self, allowed: usize, section: &mut Section, parsed: &mut Parsed) {
+    fn pass(&mut self, allowed: usize, section: &mut Section, parsed: &mut ToolCallOutput) {
         let first = self.calls - section.passed.len() as u32;
         let calls: &[Call] = &section.reading.calls;
         for (number, call) in calls.iter().take(allowed).enumerate() {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::Format;
 use super::fields::Fields;
 use super::objects::{self, Call};
-use super::scan::{Scan, Scanned};
+use super::scan::{Scan, ScanResult};
 use super::spelling::{Part, Spelling, literal};
 use super::tools::Tools;
 
@@ -302,9 +302,9 @@ impl Reading {
         let (start, scan) = scans.get_or_insert_with(|| (start, Scan::new(start)));
         let scanned = scan.advance(text);
         let (upto, read) = match scanned {
-            Scanned::Ends(end) => (end, Ok(end)),
-            Scanned::Not(at) => (at, Err(Stop::Not)),
-            Scanned::More => (text.len(), Err(Stop::More)),
+            ScanResult::Ends(end) => (end, Ok(end)),
+            ScanResult::Not(at) => (at, Err(Stop::Not)),
+            ScanResult::More => (text.len(), Err(Stop::More)),
         };
         if let Some(call) = self.calls.last_mut() {
             let from = *start + call.arguments.len();
@@ -343,9 +343,9 @@ impl Reading {
         }
         let scan = self.call.object.as_mut().ok_or(Stop::More)?;
         let object = match scan.advance(text) {
-            Scanned::More => return Err(Stop::More),
-            Scanned::Not(_) => return Err(Stop::Not),
-            Scanned::Ends(end) => start..end,
+            ScanResult::More => return Err(Stop::More),
+            ScanResult::Not(_) => return Err(Stop::Not),
+            ScanResult::Ends(end) => start..end,
         };
         self.at = object.end;
         if self.call.begun {

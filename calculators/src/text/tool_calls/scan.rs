@@ -7,7 +7,7 @@ const MAX_DEPTH: usize = 127;
 
 /// The result of a scan after the text so far.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Scanned {
+pub(super) enum ScanResult {
     /// The text is a beginning of a value.
     More,
     /// The value ends before this byte.
@@ -20,7 +20,7 @@ pub(super) enum Scanned {
 pub(super) fn is_json(text: &str) -> bool {
     let text = text.trim();
     if text.starts_with(['{', '[']) {
-        Scan::new(0).advance(text) == Scanned::Ends(text.len())
+        Scan::new(0).advance(text) == ScanResult::Ends(text.len())
     } else {
         serde_json::from_str::<IgnoredAny>(text).is_ok()
     }
@@ -33,7 +33,7 @@ pub(super) struct Scan {
     at: usize,
     open: Vec<Container>,
     next: Next,
-    result: Scanned,
+    result: ScanResult,
 }
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -92,26 +92,26 @@ impl Scan {
             at: start,
             open: Vec::new(),
             next: Next::Value,
-            result: Scanned::More,
+            result: ScanResult::More,
         }
     }
 
     /// Continues in the text, which begins with every text given before.
-    pub(super) fn advance(&mut self, text: &str) -> Scanned {
+    pub(super) fn advance(&mut self, text: &str) -> ScanResult {
         let text = text.as_bytes();
-        while self.result == Scanned::More && self.at < text.len() {
+        while self.result == ScanResult::More && self.at < text.len() {
             let byte = text[self.at];
             if self.open.is_empty() && !matches!(byte, b'{' | b'[') {
-                self.result = Scanned::Not(self.at);
+                self.result = ScanResult::Not(self.at);
                 break;
             }
             let taken = self.step(byte);
             match taken {
-                None => self.result = Scanned::Not(self.at),
+                None => self.result = ScanResult::Not(self.at),
                 Some(taken) => self.at += usize::from(taken),
             }
             if taken == Some(true) && self.open.is_empty() {
-                self.result = Scanned::Ends(self.at);
+                self.result = ScanResult::Ends(self.at);
             }
         }
         self.result
@@ -237,25 +237,28 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::value::RawValue;
 
-    use super::{MAX_DEPTH, Scan, Scanned};
+    use super::{MAX_DEPTH, Scan, ScanResult};
 
     /// What a scan finds that sees one character more each time.
-    fn scan(text: &str) -> Scanned {
+    fn scan(text: &str) -> ScanResult {
         let mut one = Scan::new(0);
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         let mut results = ends.map(|end| one.advance(&text[..end]));
-        let found = results.find(|result| *result != Scanned::More);
+        let found = results.find(|result| *result != ScanResult::More);
         let whole = Scan::new(0).advance(text);
-        assert_eq!(found.unwrap_or(Scanned::More), whole, "{text}");
+        assert_eq!(found.unwrap_or(ScanResult::More), whole, "{text}");
         whole
     }
 
     #[test]
     fn the_end_of_a_value_is_found_where_it_comes() {
         let value = r#"{"a": [1, -0.5e+3, "}\"\u00e9", {}, []], "b" : null}"#;
-        assert_eq!(scan(&format!("{value} tail")), Scanned::Ends(value.len()));
+        assert_eq!(
+            scan(&format!("{value} tail")),
+            ScanResult::Ends(value.len())
+        );
         for cut in 0..value.len() {
-            assert_eq!(scan(&value[..cut]), Scanned::More, "{cut}");
+            assert_eq!(scan(&value[..cut]), ScanResult::More, "{cut}");
         }
     }
 
@@ -285,15 +288,15 @@ mod tests {
             "[,",
             "[1 2",
         ] {
-            assert!(matches!(scan(text), Scanned::Not(_)), "{text}");
+            assert!(matches!(scan(text), ScanResult::Not(_)), "{text}");
         }
-        assert_eq!(scan(&"[".repeat(200)), Scanned::Not(MAX_DEPTH));
+        assert_eq!(scan(&"[".repeat(200)), ScanResult::Not(MAX_DEPTH));
     }
 
     #[test]
     fn a_number_may_be_larger_than_a_float_holds() {
         let value = r#"{"a": [1e511, -1e5999]}"#;
-        assert_eq!(scan(value), Scanned::Ends(value.len()));
+        assert_eq!(scan(value), ScanResult::Ends(value.len()));
     }
 
     proptest! {
@@ -303,10 +306,10 @@ mod tests {
             let mut values = serde_json::Deserializer::from_str(&text).into_iter::<Box<RawValue>>();
             let parsed = values.next().expect("not empty");
             let expected = match parsed {
-                Ok(_) => Scanned::Ends(values.byte_offset()),
-                Err(error) if error.is_eof() => Scanned::More,
+                Ok(_) => ScanResult::Ends(values.byte_offset()),
+                Err(error) if error.is_eof() => ScanResult::More,
                 Err(_) => {
-                    prop_assert!(matches!(scan(&text), Scanned::Not(_)));
+                    prop_assert!(matches!(scan(&text), ScanResult::Not(_)));
                     return Ok(());
                 }
             };

@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::spelling::Pattern;
-use crate::text::formats::{Formats, Named};
+use crate::text::formats::{Formats, NamedFormat};
 
 /// The source of the ids of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ macro_rules! families {
         /// All families. The last one is for templates that teach none of the others.
         pub(crate) static FORMATS: Formats<Family> = Formats {
             of: "tool calls",
-            all: &[$(Named {
+            all: &[$(NamedFormat {
                 names: &$names,
                 format: &Family {
                     patterns: &[$(Pattern { $($field: $value,)* ..$rest }),+],

@@ -14,7 +14,7 @@ use crate::{
     contract::{Contract, Group},
     lanes::Lane,
     packet::TypeInfo,
-    plan::{Place, Producer},
+    plan::{NodePlace, Producer},
     policy::Policy,
     registry::environment::Environment,
     resource::AnyResource,
@@ -63,7 +63,7 @@ pub(super) struct DraftNode {
     pub(super) back_edges: Vec<bool>,
     pub(super) outputs: Vec<u32>,
     pub(super) policy: Policy,
-    pub(super) place: Place,
+    pub(super) place: NodePlace,
     /// Number of calls that may run at once.
     pub(super) lanes: u16,
 }

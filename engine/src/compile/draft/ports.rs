@@ -4,7 +4,7 @@ use graphmill_grammar::{Code, Diagnostic, OptionsMessage, Span, ast, codes::fiel
 
 use crate::{
     codes::streams,
-    contract::{Declared, Group, Problem},
+    contract::{Group, PortDeclaration, Problem},
     registry::Registration,
     tags::TagEntry,
 };
@@ -29,7 +29,7 @@ pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnost
         let mut unknown: Vec<usize> = (0..map.len())
             .filter(|&index| node.contract.spec(group, index).is_none())
             .collect();
-        let mut missing: Vec<&Declared> = node
+        let mut missing: Vec<&PortDeclaration> = node
             .contract
             .missing
             .iter()
@@ -61,7 +61,7 @@ pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnost
 }
 
 /// Returns the position of the missing port whose tag is misspelled in `port`.
-fn meant(port: &TagEntry, missing: &[&Declared]) -> Option<usize> {
+fn meant(port: &TagEntry, missing: &[&PortDeclaration]) -> Option<usize> {
     if port.tag.is_empty() {
         return None;
     }
@@ -70,7 +70,7 @@ fn meant(port: &TagEntry, missing: &[&Declared]) -> Option<usize> {
     missing.iter().position(|missing| missing.tag == near)
 }
 
-fn declared_of(node: &DraftNode, group: Group) -> impl Iterator<Item = &Declared> {
+fn declared_of(node: &DraftNode, group: Group) -> impl Iterator<Item = &PortDeclaration> {
     node.contract
         .declared
         .iter()
@@ -89,7 +89,7 @@ fn describe(node: &DraftNode, group: Group, index: usize) -> String {
 }
 
 /// Describes a declared port for messages.
-fn describe_declared(declared: &Declared) -> String {
+fn describe_declared(declared: &PortDeclaration) -> String {
     let noun = declared.group.noun();
     match declared.tag.strip_prefix(':').unwrap_or(&declared.tag) {
         "" => format!("{noun} without a tag"),
@@ -99,7 +99,7 @@ fn describe_declared(declared: &Declared) -> String {
 }
 
 /// Returns the text that connects `name` to a declared port in a graph file.
-fn spelling(declared: &Declared, name: &str) -> String {
+fn spelling(declared: &PortDeclaration, name: &str) -> String {
     match declared.tag.as_str() {
         "" => name.to_owned(),
         tag if tag.starts_with(':') => name.to_owned(),
@@ -108,7 +108,7 @@ fn spelling(declared: &Declared, name: &str) -> String {
 }
 
 /// Reports a port that the calculator does not have, next to one that it needs.
-fn misnamed(node: &DraftNode, group: Group, index: usize, meant: &Declared) -> Diagnostic {
+fn misnamed(node: &DraftNode, group: Group, index: usize, meant: &PortDeclaration) -> Diagnostic {
     let port = node.port(group, index);
     let message = format!(
         "`{}` has no {}, but needs the {}",
@@ -164,7 +164,7 @@ fn unexpected(node: &DraftNode, group: Group, index: usize) -> Diagnostic {
     diagnostic.hint(format!("its {noun}s: {}", listed.join(", ")))
 }
 
-fn missing(node: &DraftNode, missing: &Declared) -> Diagnostic {
+fn missing(node: &DraftNode, missing: &PortDeclaration) -> Diagnostic {
     let message = format!(
         "`{}` needs the {}",
         node.calculator(),

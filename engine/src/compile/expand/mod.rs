@@ -19,7 +19,7 @@ use graphmill_grammar::{
 use crate::{
     codes::{calculators, subgraphs},
     contract::{Contract, Group},
-    plan::Place,
+    plan::NodePlace,
     policy::Policy,
     registry::container::ContainerRegistration,
     registry::subgraph::Subgraph,
@@ -38,7 +38,7 @@ const MAX_NESTING: usize = 64;
 const MAX_NODES: usize = u16::MAX as usize;
 
 /// A node that may still have to be expanded.
-struct Unexpanded {
+struct PendingNode {
     config: Node,
     within: Vec<String>,
 }
@@ -54,12 +54,12 @@ pub(super) fn option_place(node: &Node, way: &str) -> Option<Span> {
 }
 
 /// A subgraph or container that replaces a node.
-enum Part {
+enum Replacement {
     Subgraph(Arc<Subgraph>),
     Container(ContainerRegistration),
 }
 
-impl Part {
+impl Replacement {
     fn name(&self) -> &str {
         match self {
             Self::Subgraph(subgraph) => &subgraph.name,
@@ -89,7 +89,7 @@ struct Expansion<'a, 'g> {
     parsed: HashMap<String, Option<Arc<GraphConfig>>>,
     /// Nodes that could not be expanded, which has been reported. They stay, so that other nodes
     /// find their streams.
-    unexpandable: Vec<Unexpanded>,
+    unexpandable: Vec<PendingNode>,
 }
 
 pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
@@ -103,9 +103,9 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
     let mut configs = graph.node.clone();
     let mut own = GraphOptions::new(graph.all_options(), []);
     expansion.substitute(&mut configs, &mut own);
-    let mut nodes: Vec<Unexpanded> = configs
+    let mut nodes: Vec<PendingNode> = configs
         .into_iter()
-        .map(|config| Unexpanded {
+        .map(|config| PendingNode {
             config,
             within: Vec::new(),
         })
@@ -135,7 +135,7 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
             back_edges: Vec::new(),
             outputs: Vec::new(),
             policy: Policy::Default,
-            place: Place::Inline,
+            place: NodePlace::Inline,
             lanes: 1,
         });
     }
@@ -169,7 +169,7 @@ fn canonical_names<'a>(nodes: impl Iterator<Item = &'a Node> + Clone) -> Vec<Str
 impl Expansion<'_, '_> {
     /// Removes the subgraphs and containers from the list and returns the nodes inside them.
     /// Returns `None` if there are none in the list.
-    fn round(&mut self, nodes: &mut Vec<Unexpanded>) -> Option<Vec<Unexpanded>> {
+    fn round(&mut self, nodes: &mut Vec<PendingNode>) -> Option<Vec<PendingNode>> {
         let names = canonical_names(nodes.iter().map(|node| &node.config));
         let (mut plain, mut expanded, mut found) = (Vec::new(), Vec::new(), false);
         for (node, name) in std::mem::take(nodes).into_iter().zip(names) {
@@ -193,26 +193,31 @@ impl Expansion<'_, '_> {
         found.then_some(expanded)
     }
 
-    fn part_of(&self, node: &Node) -> Option<Part> {
+    fn part_of(&self, node: &Node) -> Option<Replacement> {
         let written = node.calculator.as_ref()?.as_str();
         let (registry, package) = (&self.draft.environment.registry, self.draft.package());
         let subgraph = || registry.subgraph(written, package).cloned();
         let container = registry.container(written, package).copied();
         container
-            .map(Part::Container)
-            .or_else(|| subgraph().map(Part::Subgraph))
+            .map(Replacement::Container)
+            .or_else(|| subgraph().map(Replacement::Subgraph))
     }
 
     /// Returns the inner nodes of one use of a subgraph or container. Returns `None` on errors,
     /// which have been reported.
-    fn inline(&mut self, outer: &Unexpanded, name: &str, part: &Part) -> Option<Vec<Unexpanded>> {
+    fn inline(
+        &mut self,
+        outer: &PendingNode,
+        name: &str,
+        part: &Replacement,
+    ) -> Option<Vec<PendingNode>> {
         if let Some(endless) = endless(outer, part) {
             self.draft.report(endless);
             return None;
         }
         let graph = match part {
-            Part::Subgraph(subgraph) => self.parsed(subgraph),
-            Part::Container(container) => self.unpacked(container, &outer.config),
+            Replacement::Subgraph(subgraph) => self.parsed(subgraph),
+            Replacement::Container(container) => self.unpacked(container, &outer.config),
         };
         let Some(inner) = graph else {
             self.draft.incomplete = true;
@@ -230,7 +235,7 @@ impl Expansion<'_, '_> {
 
         let diagnostics = &mut self.draft.diagnostics;
         // A container has read its node's options already.
-        if let Part::Subgraph(subgraph) = part {
+        if let Replacement::Subgraph(subgraph) = part {
             options.refuse_rest(outer_node, &subgraph.name, primary.is_some(), diagnostics);
         }
         handover::refuse_fields(outer_node, part.name(), primary.is_some(), diagnostics);
@@ -271,7 +276,7 @@ impl Expansion<'_, '_> {
                 .map_or(config.place(), |name| name.span);
             config.name = Some(Spanned::new(format!("{prefix}{inner_name}"), span));
         }
-        let nodes = configs.into_iter().map(|config| Unexpanded {
+        let nodes = configs.into_iter().map(|config| PendingNode {
             config,
             within: within.clone(),
         });
@@ -330,14 +335,14 @@ impl Expansion<'_, '_> {
         let calculator = node.calculator.as_ref().map_or("", |name| name.as_str());
         let by_name = format!("mediapipe.{calculator}Options");
         let other_names = match self.part_of(node) {
-            Some(Part::Subgraph(subgraph)) => {
+            Some(Replacement::Subgraph(subgraph)) => {
                 let declared = self.parsed(&subgraph);
                 let declared = declared
                     .as_ref()
                     .and_then(|graph| graph.all_options().next());
                 return declared.map_or(by_name, |message| message.type_name().to_owned());
             }
-            Some(Part::Container(container)) => container.option_names,
+            Some(Replacement::Container(container)) => container.option_names,
             None => {
                 let registry = &self.draft.environment.registry;
                 let registration = registry.calculator(calculator, self.draft.package());
@@ -351,12 +356,12 @@ impl Expansion<'_, '_> {
 }
 
 /// Reports a subgraph whose expansion would not end.
-fn endless(node: &Unexpanded, part: &Part) -> Option<Diagnostic> {
+fn endless(node: &PendingNode, part: &Replacement) -> Option<Diagnostic> {
     let place = node.config.place();
     let contains_itself =
         |subgraph: &Subgraph| node.within.iter().any(|within| *within == subgraph.name);
     // Containers end, because their contents are in their options.
-    if let Part::Subgraph(subgraph) = part
+    if let Replacement::Subgraph(subgraph) = part
         && contains_itself(subgraph)
     {
         let mut path = node.within.clone();

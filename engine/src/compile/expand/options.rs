@@ -20,11 +20,11 @@ use super::{
 
 /// Options of one use of a graph.
 pub(super) struct GraphOptions {
-    messages: Vec<Declared>,
+    messages: Vec<OptionsDeclaration>,
 }
 
 /// An options message that a graph declares.
-struct Declared {
+struct OptionsDeclaration {
     /// Declared values, overridden by those of the outer node.
     merged: OptionsMessage,
     /// Fields that nodes take; `None` once a node takes the whole message.
@@ -40,14 +40,14 @@ impl GraphOptions {
         declared: impl IntoIterator<Item = &'a OptionsMessage>,
         given: impl IntoIterator<Item = &'a OptionsMessage>,
     ) -> Self {
-        let mut messages: Vec<Declared> = Vec::new();
+        let mut messages: Vec<OptionsDeclaration> = Vec::new();
         for message in declared {
             // If both forms have the same type, the extension comes first and wins.
             if !messages
                 .iter()
                 .any(|other| same_type(&other.merged, message))
             {
-                messages.push(Declared {
+                messages.push(OptionsDeclaration {
                     merged: message.clone(),
                     taken: Some(Vec::new()),
                     is_own: true,
@@ -64,7 +64,7 @@ impl GraphOptions {
                 path::merge(&mut own.merged.body, &message.body);
                 set.push(message);
             } else if declares_none {
-                messages.push(Declared {
+                messages.push(OptionsDeclaration {
                     merged: message.clone(),
                     taken: Some(Vec::new()),
                     is_own: false,
@@ -98,7 +98,7 @@ impl GraphOptions {
         let source = self.source(&from)?;
         let found = if from.steps.is_empty() {
             source.taken = None;
-            Found::Whole(source.merged.clone())
+            SourceValues::Whole(source.merged.clone())
         } else {
             if let (Some(taken), Some(Step::Field(name))) = (&mut source.taken, from.steps.first())
             {
@@ -106,23 +106,23 @@ impl GraphOptions {
             }
             let values = path::values(&source.merged.body, &from.steps)
                 .map_err(|why| Box::new(no_way(&from, why)))?;
-            Found::Values(values.into_iter().cloned().collect())
+            SourceValues::Values(values.into_iter().cloned().collect())
         };
-        if matches!(&found, Found::Values(values) if values.is_empty()) {
+        if matches!(&found, SourceValues::Values(values) if values.is_empty()) {
             return Ok(());
         }
         let target = target(node, &to, &found, own_type);
         match found {
-            Found::Whole(options) if to.steps.is_empty() => {
+            SourceValues::Whole(options) if to.steps.is_empty() => {
                 path::merge(target, &options.body);
                 Ok(())
             }
-            Found::Whole(options) => {
+            SourceValues::Whole(options) => {
                 let span = options.body.span;
                 let whole = Value::new(ValueKind::Message(options.body), span);
                 path::set(target, &to.steps, vec![whole], to.span)
             }
-            Found::Values(values) if to.steps.is_empty() => match values.as_slice() {
+            SourceValues::Values(values) if to.steps.is_empty() => match values.as_slice() {
                 [
                     Value {
                         value: ValueKind::Message(message),
@@ -137,15 +137,15 @@ impl GraphOptions {
                     value.source.value
                 )),
             },
-            Found::Values(values) => path::set(target, &to.steps, values, to.span),
+            SourceValues::Values(values) => path::set(target, &to.steps, values, to.span),
         }
         .map_err(|why| Box::new(no_way(&to, why)))
     }
 
     /// Returns the message that a path starts in: of several the first one that has its field.
-    fn source(&mut self, path: &Path<'_>) -> Result<&mut Declared, Box<Diagnostic>> {
-        let fitting = |own: &&mut Declared| path.fits(&own.merged);
-        let has_field = |own: &Declared| match path.steps.first() {
+    fn source(&mut self, path: &Path<'_>) -> Result<&mut OptionsDeclaration, Box<Diagnostic>> {
+        let fitting = |own: &&mut OptionsDeclaration| path.fits(&own.merged);
+        let has_field = |own: &OptionsDeclaration| match path.steps.first() {
             Some(Step::Field(name)) => own.merged.body.fields_named(name).next().is_some(),
             _ => true,
         };
@@ -207,7 +207,7 @@ impl GraphOptions {
     }
 }
 
-impl Declared {
+impl OptionsDeclaration {
     /// Returns `true` if a node takes any of its fields.
     fn is_taken(&self) -> bool {
         self.taken.as_ref().is_none_or(|taken| !taken.is_empty())
@@ -243,7 +243,7 @@ impl Declared {
 }
 
 /// The values at a source path.
-enum Found {
+enum SourceValues {
     Whole(OptionsMessage),
     Values(Vec<Value>),
 }
@@ -252,7 +252,7 @@ enum Found {
 fn target<'n>(
     node: &'n mut Node,
     path: &Path<'_>,
-    found: &Found,
+    found: &SourceValues,
     own_type: &str,
 ) -> &'n mut Message {
     let extensions = node
@@ -260,8 +260,8 @@ fn target<'n>(
         .as_ref()
         .map_or(0, |options| options.messages.len());
     let of_source = |message: &OptionsMessage| match found {
-        Found::Whole(source) => same_type(message, source),
-        Found::Values(_) => false,
+        SourceValues::Whole(source) => same_type(message, source),
+        SourceValues::Values(_) => false,
     };
     let fitting: Vec<(usize, &OptionsMessage)> = node
         .all_options()

@@ -44,7 +44,10 @@ impl<'a> Run<'a> {
     }
 
     /// One token alone.
-    fn of_token(attention: &'a Attention, (kv_head, stream, token): (usize, usize, usize)) -> Self {
+    fn for_token(
+        attention: &'a Attention,
+        (kv_head, stream, token): (usize, usize, usize),
+    ) -> Self {
         Self {
             attention,
             kv_head,

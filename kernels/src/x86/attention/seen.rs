@@ -69,7 +69,7 @@ impl Cells {
 
 /// What a token sees of a block.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenCells {
     /// The cells it sees.
     pub(super) any: Cells,
     /// The seen cells whose scores stay as they are.
@@ -77,7 +77,7 @@ pub(super) struct Seen {
 }
 
 /// What a set of tokens sees, and those cells whose scores stay as they are for all of them.
-pub(super) fn common(seen: &[Seen]) -> (Cells, Cells) {
+pub(super) fn common(seen: &[SeenCells]) -> (Cells, Cells) {
     let (mut any, mut plain) = (seen[0].any, seen[0].plain);
     for seen in &seen[1..] {
         any.or(&seen.any);
@@ -88,10 +88,10 @@ pub(super) fn common(seen: &[Seen]) -> (Cells, Cells) {
 
 /// Lets `read` say what tokens see of a block; gives what any of them sees.
 #[inline]
-pub(super) fn of_tokens(
+pub(super) fn read_tokens(
     tokens: Range<usize>,
-    seen: &mut Vec<Seen>,
-    read: impl Fn(usize) -> Seen,
+    seen: &mut Vec<SeenCells>,
+    read: impl Fn(usize) -> SeenCells,
 ) -> Cells {
     let mut any = Cells::default();
     seen.clear();

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Input of a projector.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Decoded {
+pub enum DecodedMedium {
     /// Pixels of one image.
     Image(Bitmap),
     /// Samples of one sound.

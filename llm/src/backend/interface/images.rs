@@ -3,7 +3,7 @@
 
 use std::num::NonZero;
 
-use super::{Adapters, Decoded, Slot};
+use super::{Adapters, DecodedMedium, Slot};
 use crate::protocol::Token;
 
 /// Longest sound that a projector may have to encode at once, in seconds. For projectors that do
@@ -27,7 +27,7 @@ pub trait Projector: Send + Sync {
     ///
     /// # Errors
     /// The reason why the model cannot take it.
-    fn prepare(&self, decoded: &Decoded) -> Result<Vec<Piece>, String>;
+    fn prepare(&self, decoded: &DecodedMedium) -> Result<Vec<Piece>, String>;
 }
 
 /// A part of what stands for an image or a sound in a prompt.

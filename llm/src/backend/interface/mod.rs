@@ -14,7 +14,7 @@ mod images;
 mod saved;
 
 pub use adapters::{Adapter, Adapters, MAX_ADAPTERS};
-pub use decoded::{Bitmap, Decoded, Sound};
+pub use decoded::{Bitmap, DecodedMedium, Sound};
 pub use embedding::{EmbeddingBackend, EmbeddingCapacity};
 pub(crate) use embedding::{LoadedEmbedding, ServeEmbedding};
 pub(crate) use images::TILE_SECONDS;
@@ -299,7 +299,7 @@ pub enum DecodeError {
 pub struct SaveError(pub String);
 
 /// The loaded parts that an engine runs on.
-pub(crate) struct Loaded<'a> {
+pub(crate) struct LoadedBackends<'a> {
     pub(crate) backend: &'a mut dyn Backend,
     /// The drafter: a smaller model with the same vocabulary, or the model's own MTP layers.
     pub(crate) draft: Option<&'a mut dyn Backend>,
@@ -309,4 +309,4 @@ pub(crate) struct Loaded<'a> {
 }
 
 /// A function that runs on loaded backends until their engine is dropped.
-pub(crate) type Serve<'a> = dyn FnMut(Loaded<'_>) + 'a;
+pub(crate) type Serve<'a> = dyn FnMut(LoadedBackends<'_>) + 'a;

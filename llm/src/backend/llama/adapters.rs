@@ -17,7 +17,7 @@ pub(super) fn load<'a>(
 ) -> Result<Vec<Adapter<'a>>, LoadError> {
     let load = |adapter: &crate::spec::AdapterSpec| {
         let path = &adapter.path;
-        FileState::of(path)?;
+        FileState::read(path)?;
         File::open(path).map_err(|source| LoadError::Read {
             path: path.clone(),
             source,

@@ -112,12 +112,12 @@ pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
 
 /// Reads the header of a file and passes it to `look`.
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
-    let state = FileState::of(path)?;
+    let state = FileState::read(path)?;
     let file = File::open(path).map_err(|source| LoadError::Read {
         path: path.to_owned(),
         source,
     })?;
-    let mut reader = Reader {
+    let mut reader = GgufReader {
         from: BufReader::new(file),
         length: state.bytes(),
         left: state.bytes(),
@@ -217,14 +217,14 @@ fn shown(text: &str) -> &str {
 }
 
 /// Reads a file with arbitrary content, never beyond its length.
-struct Reader<R> {
+struct GgufReader<R> {
     from: R,
     length: u64,
     /// Bytes of the file that are not read yet.
     left: u64,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> GgufReader<R> {
     fn header(&mut self) -> Result<Header, String> {
         let magic: [u8; 4] = self.bytes("magic number")?;
         if &magic != b"GGUF" {

@@ -63,7 +63,7 @@ pub use process::matmul_time;
 pub use process::with_cpu_kernels;
 pub(crate) use quantize::quantize;
 use sequence_state::SequenceStates;
-use sub_batches::{Divided, GoesBack};
+use sub_batches::{GoesBack, SubBatches};
 pub(super) use threads::threads_have_own_cpus;
 
 /// Returns true if llama.cpp mixes up the states of sequences computed in one pass.
@@ -119,10 +119,10 @@ fn divided(
     plan: &ContextPlan<'_>,
     weights: &Weights,
     rollback_states: u32,
-) -> Option<Divided> {
+) -> Option<SubBatches> {
     if mixes_up_states(&weights.model) {
         // The number of passes is free here: each sequence has its own.
-        return Some(Divided::new(Some(0), None));
+        return Some(SubBatches::new(Some(0), None));
     }
     let bytes = plan.ragged_bytes;
     let pass_cost = bytes.map(|bytes| weights.model.bytes() / bytes.max(1));
@@ -131,7 +131,7 @@ fn divided(
         ubatch: plan.ubatch as usize,
     });
     let divides = pass_cost.is_some() || goes_back.is_some() || !spec.adapters.is_empty();
-    divides.then(|| Divided::new(pass_cost, goes_back))
+    divides.then(|| SubBatches::new(pass_cost, goes_back))
 }
 
 /// Settings that all models of the process share.
@@ -204,7 +204,7 @@ struct LlamaCpp<'a> {
     /// True if each sequence needs a pass of its own.
     apart: bool,
     /// Divides batches into sub-batches, if that can be cheaper than a single pass.
-    divided: Option<Divided>,
+    divided: Option<SubBatches>,
     #[cfg(target_os = "linux")]
     huge_pages: HugePages,
     states: SequenceStates,

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use llama_cpp_sys_2 as sys;
 
-use super::cpu_kernels::{self, Kernels, Packed};
+use super::cpu_kernels::{self, Kernels, PackCounts};
 use super::ffi::{self, BufferType, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
@@ -48,7 +48,7 @@ pub(super) struct Layout {
     /// Names of the devices, with the number of layers on each.
     pub(super) layers: Vec<(String, u32)>,
     /// The kernels that weights are packed for, and the matrices that were packed.
-    pub(super) kernels: Option<(Kernels, Packed)>,
+    pub(super) kernels: Option<(Kernels, PackCounts)>,
     /// Address ranges of the mapped files.
     pub(super) mappings: Vec<Range<usize>>,
     /// Held while a context or an adapter is created on the model. llama.cpp does not allow that on
@@ -98,11 +98,11 @@ struct Key {
     mtp: bool,
 }
 
-type Loaded = HashMap<Key, (Weak<Model>, Arc<Layout>)>;
+type ModelMap = HashMap<Key, (Weak<Model>, Arc<Layout>)>;
 
 /// All weights of this process. Locked while a model is loaded, so that two engines that start at
 /// once load it only once.
-static LOADED: LazyLock<Mutex<Loaded>> = LazyLock::new(Mutex::default);
+static LOADED: LazyLock<Mutex<ModelMap>> = LazyLock::new(Mutex::default);
 
 /// Names the files of all loaded weights; empty while a model is being loaded.
 pub(super) fn loaded_paths() -> Vec<String> {
@@ -232,7 +232,7 @@ impl Key {
     fn new(spec: &LlmEngineSpec) -> Result<Self, LoadError> {
         let wrong = |source| unreadable(&spec.model, source);
         // `ModelFiles` refuses pipes: opening one would block.
-        let files = ModelFiles::of([spec.model.as_path()])?;
+        let files = ModelFiles::read([spec.model.as_path()])?;
         File::open(&spec.model).map_err(wrong)?;
         let metadata = fs::metadata(&spec.model).map_err(wrong)?;
         let knobs = &spec.plugin_config;

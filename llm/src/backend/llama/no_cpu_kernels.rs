@@ -19,7 +19,7 @@ impl Kernels {
 
 /// Counts of packed matrices: always zero.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Packed {
+pub(super) struct PackCounts {
     pub(super) matrices: u32,
     pub(super) bytes: u64,
     pub(super) in_file: u64,
@@ -42,8 +42,12 @@ pub(super) fn wanted(_: CpuKernels, attached: Option<Kernels>) -> Option<Kernels
     attached
 }
 
-pub(super) fn load<T>(_wanted: bool, _huge_pages: bool, load: impl FnOnce() -> T) -> (T, Packed) {
-    (load(), Packed::default())
+pub(super) fn load<T>(
+    _wanted: bool,
+    _huge_pages: bool,
+    load: impl FnOnce() -> T,
+) -> (T, PackCounts) {
+    (load(), PackCounts::default())
 }
 
 pub(super) fn attends(_keys: sys::ggml_type, _values: sys::ggml_type) -> bool {

@@ -10,7 +10,7 @@ use super::plan::ContextPlan;
 use super::process::{choose_numa, process};
 use super::vocab::LlamaVocabulary;
 use super::{Environment, LlamaCpp, eagle3, mtp, vision};
-use crate::backend::interface::{DraftSupport, Loaded, Serve};
+use crate::backend::interface::{DraftSupport, LoadedBackends, Serve};
 use crate::model::vocab::{Vocab, check_vocabulary};
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
@@ -26,7 +26,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     };
     let mut draft_spec = spec.draft_spec();
     let draft_weights = match &draft_spec {
-        Some(spec) => Some(model::load(spec).map_err(of_draft)?),
+        Some(spec) => Some(model::load(spec).map_err(rename_to_draft)?),
         None => None,
     };
     let weights = model::load(spec)?;
@@ -39,7 +39,8 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     // The draft model is planned first, so that the main model's plan counts its memory.
     let draft_plan = match (&draft_spec, &draft_weights) {
         (Some(draft_spec), Some(draft)) => {
-            let plan = ContextPlan::new(draft_spec, draft, &available, numa).map_err(of_draft)?;
+            let plan =
+                ContextPlan::new(draft_spec, draft, &available, numa).map_err(rename_to_draft)?;
             let mut takes = plan.takes.clone();
             eagle3::count_buffers(&mut takes, spec, &weights, hidden.as_ref());
             available.set_aside(takes);
@@ -58,7 +59,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
                 plan.drafts_for = Some(backend.context.raw());
                 plan.hidden = Some(HiddenOf::Model);
             }
-            Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(of_draft)?)
+            Some(LlamaCpp::new(spec, weights, &plan, environment).map_err(rename_to_draft)?)
         }
         _ => mtp::open(spec, &weights, &plan, &backend.context, environment)?,
     };
@@ -69,7 +70,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         let draft = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
         check_vocabulary(&vocab, &draft)?;
     }
-    serve(Loaded {
+    serve(LoadedBackends {
         backend: &mut backend,
         draft: draft.as_mut().map(|draft| draft as _),
         vocab: Arc::new(vocab),
@@ -115,7 +116,7 @@ fn refused(field: &'static str, message: &str) -> LoadError {
 }
 
 /// Renames the options in an error to those of the draft model.
-fn of_draft(error: LoadError) -> LoadError {
+fn rename_to_draft(error: LoadError) -> LoadError {
     match error {
         LoadError::Spec { field, message } => LoadError::Spec {
             field: match field {

@@ -5,14 +5,14 @@ use std::rc::Rc;
 use llama_cpp_sys_2 as sys;
 
 use super::adapters;
-use super::cpu_kernels::{self, Packed};
+use super::cpu_kernels::{self, PackCounts};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, HiddenOf, Model, RawContext, ThreadPool};
 use super::model::Weights;
 use super::mtp;
 use super::state_size::sequence_bytes;
 use super::threads::Threads;
-use crate::memory::{self, Bound, CELL_GRAIN, CacheRequest, Pool};
+use crate::memory::{self, CELL_GRAIN, CacheLimit, CacheRequest, Pool};
 use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
 use crate::spec::{
@@ -36,7 +36,7 @@ pub(super) struct ContextPlan<'a> {
     pub(super) bytes_per_cell: u64,
     /// Bytes of the recurrent states of all sequences.
     pub(super) state_bytes: u64,
-    pub(super) bound: Bound,
+    pub(super) bound: CacheLimit,
     pub(super) context_length: u32,
     pub(super) max_sequences: u32,
     pub(super) batch_tokens: u32,
@@ -112,7 +112,7 @@ impl<'a> ContextPlan<'a> {
             path: spec.model.clone(),
             message,
         })?;
-        let whole_contexts = size.bound == Bound::Sequences;
+        let whole_contexts = size.bound == CacheLimit::Sequences;
         let unified = knobs.kv_unified.unwrap_or(!whole_contexts);
         let share = if unified {
             size.cells
@@ -299,7 +299,7 @@ fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) ->
 /// ways. They replace the fused kernel for queries from packed weights: if most matrices are
 /// packed, those of queries are.
 pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
-    let packs = |(_, packed): &(_, Packed)| packed.matrices > packed.left.values().sum();
+    let packs = |(_, packed): &(_, PackCounts)| packed.matrices > packed.left.values().sum();
     weights.layout.kernels.as_ref().is_some_and(packs)
         && cpu_kernels::attends(cache_type(type_k), cache_type(type_v))
         && !has_linear_biases(&weights.model)

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::ffi::{Context, Model, StatePart};
-use super::kv_state::{self, Form, Layout};
+use super::kv_state::{self, Layout, StateForm};
 use crate::backend::interface::{Checkpoint, Reuse, SaveError, SavedCells, SavedPart};
 
 /// Maximum size of the buffer that is kept for the next state, in bytes.
@@ -22,12 +22,12 @@ const HEADER: usize = 8;
 
 /// Copies states of the sequences of one context.
 pub(super) struct SequenceStates {
-    kind: Kind,
+    kind: StateKind,
     layout: Layout,
     /// Size of a cell's extension, in bytes; `None` if cells have none.
     extension: Option<NonZero<usize>>,
     /// Form of this context's cells; known once some were saved.
-    form: Option<Form>,
+    form: Option<StateForm>,
     /// Buffer for the state of a sequence. It is kept, because the first use of memory takes ten
     /// times as long as the copy itself.
     state: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct SequenceStates {
 
 /// Composition of a sequence's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StateKind {
     /// A cell for each token.
     Cells,
     /// A cell for each token, and other state.
@@ -64,15 +64,15 @@ impl SequenceStates {
     /// Returns the means by which a sequence can continue from another one.
     pub(super) fn reuse(&self) -> Reuse {
         match self.kind {
-            Kind::Cells => Reuse::Cells,
-            Kind::CellsAndRest | Kind::Rest | Kind::Whole => Reuse::Checkpoints,
-            Kind::Unknown => Reuse::Never,
+            StateKind::Cells => Reuse::Cells,
+            StateKind::CellsAndRest | StateKind::Rest | StateKind::Whole => Reuse::Checkpoints,
+            StateKind::Unknown => Reuse::Never,
         }
     }
 
     /// Returns true if cells are saved one by one.
     pub(super) fn has_cells(&self) -> bool {
-        matches!(self.kind, Kind::Cells | Kind::CellsAndRest)
+        matches!(self.kind, StateKind::Cells | StateKind::CellsAndRest)
     }
 
     /// Copies cells of a sequence, one copy for each range of positions.
@@ -90,8 +90,8 @@ impl SequenceStates {
         }
         context.read_state(sequence, StatePart::Whole, &mut self.state)?;
         let rest = match self.kind {
-            Kind::CellsAndRest => context.state_size(sequence, StatePart::Partial) - HEADER,
-            Kind::Cells | Kind::Rest | Kind::Whole | Kind::Unknown => 0,
+            StateKind::CellsAndRest => context.state_size(sequence, StatePart::Partial) - HEADER,
+            StateKind::Cells | StateKind::Rest | StateKind::Whole | StateKind::Unknown => 0,
         };
         let extension = self.extension.zip(context.placed_cells(sequence));
         let parsed = kv_state::parse(&self.state, self.layout, rest, extension)?;
@@ -111,7 +111,7 @@ impl SequenceStates {
         sequence: u32,
     ) -> Result<Checkpoint, SaveError> {
         let part = match self.kind {
-            Kind::Whole => StatePart::Whole,
+            StateKind::Whole => StatePart::Whole,
             _ => StatePart::Partial,
         };
         context.read_state(sequence, part, &mut self.state)?;
@@ -173,7 +173,7 @@ impl SequenceStates {
 /// Finds the composition of states and their order. llama.cpp's state of an empty sequence shows
 /// them: for each cache with a cell for each token, the number of streams and of the cells in each,
 /// and then the rest.
-fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (Kind, Layout) {
+fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (StateKind, Layout) {
     // The sizes below do not distinguish a cell of several tokens from one of a single token.
     let compresses = model.architecture() == "deepseek4";
     let has_states = model.has_states();
@@ -188,21 +188,21 @@ fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (Kind, Layout
         }
     };
     if !has_states && model.attention_window() == 0 {
-        return (Kind::Cells, caches(whole.saturating_sub(HEADER)));
+        return (StateKind::Cells, caches(whole.saturating_sub(HEADER)));
     }
     let rest = context.state_size(0, StatePart::Partial);
     if whole == 0 {
-        return (Kind::Unknown, caches(0)); // llama.cpp cannot write it
+        return (StateKind::Unknown, caches(0)); // llama.cpp cannot write it
     }
     if compresses {
-        return (Kind::Whole, caches(0));
+        return (StateKind::Whole, caches(0));
     }
     match whole.checked_sub(rest) {
-        Some(0) if model.is_recurrent() => (Kind::Rest, caches(0)),
-        Some(0) if !has_states => (Kind::Cells, caches(one_cache)),
+        Some(0) if model.is_recurrent() => (StateKind::Rest, caches(0)),
+        Some(0) if !has_states => (StateKind::Cells, caches(one_cache)),
         Some(cells) if cells > 0 && cells.is_multiple_of(one_cache) => {
-            (Kind::CellsAndRest, caches(cells))
+            (StateKind::CellsAndRest, caches(cells))
         }
-        _ => (Kind::Unknown, caches(0)),
+        _ => (StateKind::Unknown, caches(0)),
     }
 }

@@ -11,7 +11,7 @@ use super::devices;
 use super::ffi::{self, Chunk, ChunkOrText, Mtmd, MtmdParams};
 use super::model::Weights;
 use super::plan;
-use crate::backend::interface::{Decoded, Sound, TILE_SECONDS};
+use crate::backend::interface::{DecodedMedium, Sound, TILE_SECONDS};
 use crate::backend::interface::{Piece, PreparedTile, Projector, TileShape};
 use crate::model::files::FileState;
 use crate::model::info::Mebibytes;
@@ -51,7 +51,7 @@ fn load_projector(
     let path = CString::new(vision.mmproj.as_os_str().as_bytes())
         .map_err(|_| refused("the path has a NUL character".to_owned()))?;
     let (gpu, params) = params(spec)?;
-    let bytes = Mtmd::bytes(&path, params).max(FileState::of(&vision.mmproj)?.bytes());
+    let bytes = Mtmd::bytes(&path, params).max(FileState::read(&vision.mmproj)?.bytes());
     check_room(vision, bytes, gpu)?;
     let (mtmd, heard) = ffi::listen(|| Mtmd::load(Arc::clone(&weights.model), &path, params));
     let mtmd = mtmd.ok_or_else(|| {
@@ -77,7 +77,7 @@ fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
         return Ok(0);
     };
     let silence = Sound::silence(rate.get() as usize * TILE_SECONDS);
-    let chunks = mtmd.prepare(&Decoded::Sound(silence))?.into_iter();
+    let chunks = mtmd.prepare(&DecodedMedium::Sound(silence))?.into_iter();
     let positions = chunks.map(|chunk| match chunk {
         ChunkOrText::Text(_) => 0,
         ChunkOrText::Chunk(chunk) => chunk.shape().positions,
@@ -141,7 +141,7 @@ impl Projector for MtmdProjector {
         self.mtmd.sound_rate()
     }
 
-    fn prepare(&self, decoded: &Decoded) -> Result<Vec<Piece>, String> {
+    fn prepare(&self, decoded: &DecodedMedium) -> Result<Vec<Piece>, String> {
         let chunks = self.mtmd.prepare(decoded)?;
         let piece = |chunk| match chunk {
             ChunkOrText::Text(tokens) => Ok(Piece::Text(tokens)),

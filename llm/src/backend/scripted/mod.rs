@@ -57,7 +57,7 @@ pub struct ScriptedBackend {
     /// The beginnings of the assistant's turn, as tokens.
     turns: Vec<Vec<Token>>,
     capacity: Capacity,
-    slots: Vec<Held>,
+    slots: Vec<SlotContent>,
     cells: Vec<Cell>,
     free_cells: Vec<usize>,
     /// Sets of adapters that cells were computed with. Saved cells have an index into this list.
@@ -70,7 +70,7 @@ pub struct ScriptedBackend {
 
 /// The cells and tokens of one slot.
 #[derive(Clone, Debug, Default)]
-struct Held {
+struct SlotContent {
     /// The cell at each position; `None` if it was freed.
     cells: Vec<Option<usize>>,
     /// The token at each position.
@@ -136,7 +136,7 @@ impl ScriptedBackend {
             answers,
             turns,
             capacity,
-            slots: vec![Held::default(); capacity.max_sequences as usize],
+            slots: vec![SlotContent::default(); capacity.max_sequences as usize],
             cells: Vec::new(),
             free_cells: Vec::new(),
             adapters: Vec::new(),
@@ -153,7 +153,7 @@ impl ScriptedBackend {
     /// [`LoadError`] if the file cannot be read or is not a script.
     pub fn load(spec: &LlmEngineSpec) -> Result<(Self, Arc<dyn Vocab>), LoadError> {
         let path = &spec.model;
-        FileState::of(path)?;
+        FileState::read(path)?;
         let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
             path: path.clone(),
             source,
@@ -428,7 +428,7 @@ impl Backend for ScriptedBackend {
 
     fn clear(&mut self) {
         assert!(!self.dies.load(Ordering::Relaxed), "scripted death");
-        self.slots.fill(Held::default());
+        self.slots.fill(SlotContent::default());
         self.cells.clear();
         self.free_cells.clear();
     }

@@ -1,7 +1,7 @@
 //! Opens the script that a spec names.
 
 use super::ScriptedBackend;
-use crate::backend::{Backend, Loaded, Serve};
+use crate::backend::{Backend, LoadedBackends, Serve};
 use crate::model::vocab::check_vocabulary;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
@@ -38,7 +38,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
             Some(draft)
         }
     };
-    serve(Loaded {
+    serve(LoadedBackends {
         backend: &mut backend,
         draft: draft.as_mut().map(|draft| draft as &mut dyn Backend),
         vocab,

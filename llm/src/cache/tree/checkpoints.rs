@@ -7,7 +7,7 @@ use crate::protocol::{SequenceId, Token};
 
 /// A checkpoint inside a node or at its end, behind the first `at` tokens of its sequences.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct CheckpointEntry {
     pub(super) at: u32,
     checkpoint: Checkpoint,
     /// Clock at which it was made, or a sequence last continued from it.
@@ -34,7 +34,7 @@ impl PrefixTree {
         self.checkpoints += 1;
         self.checkpoint_bytes += checkpoint.byte_len();
         self.forget(node, |kept| kept.at == at);
-        self.nodes[node].checkpoints.push(Kept {
+        self.nodes[node].checkpoints.push(CheckpointEntry {
             at,
             checkpoint,
             last_used: self.clock,
@@ -98,7 +98,7 @@ impl PrefixTree {
     }
 
     /// Drops the checkpoints of a node that `which` selects.
-    pub(super) fn forget(&mut self, node: NodeId, which: impl Fn(&Kept) -> bool) {
+    pub(super) fn forget(&mut self, node: NodeId, which: impl Fn(&CheckpointEntry) -> bool) {
         let (count, bytes) = (&mut self.checkpoints, &mut self.checkpoint_bytes);
         self.nodes[node].checkpoints.retain(|kept| {
             let goes = which(kept);

@@ -21,7 +21,7 @@ mod checkpoints;
 mod nodes;
 mod saved;
 
-use checkpoints::Kept;
+use checkpoints::CheckpointEntry;
 
 type NodeId = usize;
 
@@ -56,7 +56,7 @@ struct Node {
     saved: Vec<SavedCells>,
     saved_cells: u32,
     /// Checkpoints in no order. Those behind the saved cells belong to live sequences.
-    checkpoints: Vec<Kept>,
+    checkpoints: Vec<CheckpointEntry>,
     last_used: u64,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Progress {
 
 /// Matches in the tree for the beginning of a list of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct PrefixMatch {
     /// Number of tokens whose cells are saved.
     pub(crate) saved: u32,
     /// The live sequence with cells for the most tokens, and their number.
@@ -187,9 +187,9 @@ impl PrefixTree {
         group: &ShareGroup,
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
-    ) -> Found {
+    ) -> PrefixMatch {
         let Some(&root) = self.roots.get(group) else {
-            return Found::default();
+            return PrefixMatch::default();
         };
         let path = self.descend(root, tokens);
         self.clock += 1;
@@ -205,16 +205,20 @@ impl PrefixTree {
         group: &ShareGroup,
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
-    ) -> Found {
+    ) -> PrefixMatch {
         let Some(&root) = self.roots.get(group) else {
-            return Found::default();
+            return PrefixMatch::default();
         };
         self.found_on(&self.descend(root, tokens), progress)
     }
 
     /// Collects the matches along a path from a root.
-    fn found_on(&self, path: &[(NodeId, u32)], progress: impl Fn(SequenceId) -> Progress) -> Found {
-        let mut found = Found::default();
+    fn found_on(
+        &self,
+        path: &[(NodeId, u32)],
+        progress: impl Fn(SequenceId) -> Progress,
+    ) -> PrefixMatch {
+        let mut found = PrefixMatch::default();
         for (node, end) in path {
             let node = &self.nodes[*node];
             if found.saved == node.start {

@@ -12,7 +12,7 @@ type Is = fn(&Value) -> bool;
 
 /// Kind of a keyword's value.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum KeywordKind {
     /// A schema, or a list of schemas.
     Schemas,
     /// An object of schemas by name.
@@ -27,30 +27,30 @@ pub(super) enum Kind {
 
 /// Keywords, with the check and the description of their values.
 #[rustfmt::skip]
-const ROWS: [(&str, Kind, Is, &str); 17] = [
-    ("not if then else additionalItems additionalProperties", Kind::Schemas, is_schema, "a schema"),
-    ("propertyNames contains unevaluatedItems unevaluatedProperties", Kind::Schemas, is_schema, "a schema"),
-    ("allOf anyOf oneOf prefixItems", Kind::Schemas, Value::is_array, "a list of schemas"),
-    ("items", Kind::Schemas, |items| is_schema(items) || items.is_array(), "a schema"),
-    ("properties patternProperties $defs definitions", Kind::Named, Value::is_object, "an object of schemas"),
-    ("dependentSchemas dependencies", Kind::Named, Value::is_object, "an object of schemas"),
-    ("$ref $dynamicRef $recursiveRef", Kind::Reference, Value::is_string, "a text"),
-    ("pattern format", Kind::Plain, Value::is_string, "a text"),
-    ("type", Kind::Plain, is_type, "null, boolean, integer, number, string, array or object, or a list of them"),
-    ("const", Kind::Plain, |_| true, "a value"),
-    ("enum", Kind::Plain, Value::is_array, "a list of values"),
-    ("minimum maximum multipleOf", Kind::Plain, Value::is_number, "a number"),
-    ("exclusiveMinimum exclusiveMaximum", Kind::Plain, |bound| bound.is_number() || bound.is_boolean(), "a number"),
-    (COUNTS, Kind::Plain, |count| whole(count).is_some(), "a whole number from 0 on"),
-    ("uniqueItems nullable", Kind::Plain, Value::is_boolean, "true or false"),
-    ("required", Kind::Plain, is_list_of_names, "a list of names"),
-    ("dependentRequired", Kind::Plain, are_lists_of_names, "an object of lists of names"),
+const ROWS: [(&str, KeywordKind, Is, &str); 17] = [
+    ("not if then else additionalItems additionalProperties", KeywordKind::Schemas, is_schema, "a schema"),
+    ("propertyNames contains unevaluatedItems unevaluatedProperties", KeywordKind::Schemas, is_schema, "a schema"),
+    ("allOf anyOf oneOf prefixItems", KeywordKind::Schemas, Value::is_array, "a list of schemas"),
+    ("items", KeywordKind::Schemas, |items| is_schema(items) || items.is_array(), "a schema"),
+    ("properties patternProperties $defs definitions", KeywordKind::Named, Value::is_object, "an object of schemas"),
+    ("dependentSchemas dependencies", KeywordKind::Named, Value::is_object, "an object of schemas"),
+    ("$ref $dynamicRef $recursiveRef", KeywordKind::Reference, Value::is_string, "a text"),
+    ("pattern format", KeywordKind::Plain, Value::is_string, "a text"),
+    ("type", KeywordKind::Plain, is_type, "null, boolean, integer, number, string, array or object, or a list of them"),
+    ("const", KeywordKind::Plain, |_| true, "a value"),
+    ("enum", KeywordKind::Plain, Value::is_array, "a list of values"),
+    ("minimum maximum multipleOf", KeywordKind::Plain, Value::is_number, "a number"),
+    ("exclusiveMinimum exclusiveMaximum", KeywordKind::Plain, |bound| bound.is_number() || bound.is_boolean(), "a number"),
+    (COUNTS, KeywordKind::Plain, |count| whole(count).is_some(), "a whole number from 0 on"),
+    ("uniqueItems nullable", KeywordKind::Plain, Value::is_boolean, "true or false"),
+    ("required", KeywordKind::Plain, is_list_of_names, "a list of names"),
+    ("dependentRequired", KeywordKind::Plain, are_lists_of_names, "an object of lists of names"),
 ];
 /// Keywords whose value is a count.
 pub(super) const COUNTS: &str =
     "minLength maxLength minItems maxItems minProperties maxProperties minContains maxContains";
 
-static KEYWORDS: LazyLock<FxHashMap<&str, (Kind, Is, &str)>> = LazyLock::new(|| {
+static KEYWORDS: LazyLock<FxHashMap<&str, (KeywordKind, Is, &str)>> = LazyLock::new(|| {
     let each = ROWS.iter().flat_map(|(keywords, kind, is, expected)| {
         let keywords = keywords.split(' ');
         keywords.map(move |keyword| (keyword, (*kind, *is, *expected)))
@@ -105,9 +105,9 @@ pub(super) fn whole(value: &Value) -> Option<u64> {
 }
 
 /// Returns the kind of a keyword. Unknown keywords are annotations.
-pub(super) fn kind(keyword: &str) -> Kind {
+pub(super) fn kind(keyword: &str) -> KeywordKind {
     let known = KEYWORDS.get(keyword);
-    known.map_or(Kind::Annotation, |(kind, ..)| *kind)
+    known.map_or(KeywordKind::Annotation, |(kind, ..)| *kind)
 }
 
 /// Refuses invalid values of a keyword.
@@ -131,7 +131,7 @@ pub(super) fn each_part(
     for (keyword, value) in keywords {
         let place = || within(place, keyword);
         match (kind(keyword), value) {
-            (Kind::Named, Value::Object(schemas)) => {
+            (KeywordKind::Named, Value::Object(schemas)) => {
                 let place = place();
                 for (name, schema) in schemas {
                     // `dependencies` may also contain lists of names.
@@ -140,13 +140,13 @@ pub(super) fn each_part(
                     }
                 }
             }
-            (Kind::Schemas, Value::Array(schemas)) => {
+            (KeywordKind::Schemas, Value::Array(schemas)) => {
                 let place = place();
                 for (at, schema) in schemas.iter_mut().enumerate() {
                     visit(keyword, schema, &within(&place, &at.to_string()))?;
                 }
             }
-            (Kind::Schemas, schema) => visit(keyword, schema, &place())?,
+            (KeywordKind::Schemas, schema) => visit(keyword, schema, &place())?,
             _ => {}
         }
     }

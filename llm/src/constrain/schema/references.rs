@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::keywords::{Keywords, Kind, check, each_part, kind, list};
+use super::keywords::{KeywordKind, Keywords, check, each_part, kind, list};
 use super::limits::SIDES;
 use super::{Result, cycles, refused};
 use crate::constrain::compiler::ConstraintError;
@@ -118,9 +118,9 @@ impl Resolver {
         for (keyword, value) in std::mem::take(keywords) {
             check(&keyword, &value, place)?;
             match (kind(&keyword), value) {
-                (Kind::Annotation, _) => {}
-                (Kind::Named, _) if ["$defs", "definitions"].contains(&&*keyword) => {}
-                (Kind::Reference, Value::String(reference)) => {
+                (KeywordKind::Annotation, _) => {}
+                (KeywordKind::Named, _) if ["$defs", "definitions"].contains(&&*keyword) => {}
+                (KeywordKind::Reference, Value::String(reference)) => {
                     let number = self.number(&keyword, &reference, place)?;
                     let target = json!(format!("#/$defs/{number}"));
                     if let Some(other) = keywords.insert("$ref".to_owned(), target) {

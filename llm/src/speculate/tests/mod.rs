@@ -131,8 +131,8 @@ fn a_text_of_chance_drafts_next_to_nothing() {
         let text = noise(2000, below);
         let outcome = generate(&text[..200], &text[200..], 0);
         let rows = outcome.drafts.accepted + outcome.drafts.rejected;
-        let cost = LinearCost::ASSUMED.of(1) * outcome.steps as f64
-            + (LinearCost::ASSUMED.of(2) - LinearCost::ASSUMED.of(1)) * f64::from(rows);
+        let cost = LinearCost::ASSUMED.for_rows(1) * outcome.steps as f64
+            + (LinearCost::ASSUMED.for_rows(2) - LinearCost::ASSUMED.for_rows(1)) * f64::from(rows);
         assert!(cost < 1.01 * 1800.0, "{below}: {cost} for {outcome:?}");
     }
 }
@@ -145,8 +145,8 @@ fn short_texts_of_chance_cost_little_even_if_some_tokens_are_frequent() {
         let text: Vec<_> = text.iter().map(|token| token * token / 64_000).collect();
         let outcome = generate(&text[..16], &text[16..], 0);
         let rows = outcome.drafts.accepted + outcome.drafts.rejected;
-        cost += LinearCost::ASSUMED.of(1) * outcome.steps as f64
-            + (LinearCost::ASSUMED.of(2) - LinearCost::ASSUMED.of(1)) * f64::from(rows);
+        cost += LinearCost::ASSUMED.for_rows(1) * outcome.steps as f64
+            + (LinearCost::ASSUMED.for_rows(2) - LinearCost::ASSUMED.for_rows(1)) * f64::from(rows);
     }
     assert!(cost < 1.01 * 200.0 * 80.0, "{cost}");
 }
@@ -196,9 +196,9 @@ fn a_row_costs_as_assumed_until_steps_of_several_sizes_tell() {
     let mut model = CostModel::default();
     let rows = |model: &CostModel| {
         let cost = LinearCost::learned(model, &decodes(1));
-        cost.of(6) / cost.of(1)
+        cost.for_rows(6) / cost.for_rows(1)
     };
-    let assumed = LinearCost::ASSUMED.of(6) / LinearCost::ASSUMED.of(1);
+    let assumed = LinearCost::ASSUMED.for_rows(6) / LinearCost::ASSUMED.for_rows(1);
     for _ in 0..50 {
         model.observe(&decodes(1), 20_000.0);
     }

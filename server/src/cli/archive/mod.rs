@@ -37,13 +37,13 @@ struct Manifest {
     format: u32,
     /// Name of the folder, which is the model's name in requests.
     name: String,
-    files: Vec<Packed>,
+    files: Vec<PackedFile>,
 }
 
 /// A file of an archive.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Packed {
+struct PackedFile {
     /// Path in the folder, with `/` between its parts.
     path: String,
     bytes: u64,
@@ -57,13 +57,13 @@ fn is_inside(path: &Path) -> bool {
 }
 
 /// Reader that computes the checksum of the bytes it reads.
-struct Summed<R> {
+struct ChecksumReader<R> {
     from: R,
     sum: Context,
     bytes: u64,
 }
 
-impl<R: Read> Summed<R> {
+impl<R: Read> ChecksumReader<R> {
     fn new(from: R) -> Self {
         let sum = Context::new(&SHA256);
         Self {
@@ -85,7 +85,7 @@ impl<R: Read> Summed<R> {
     }
 }
 
-impl<R: Read> Read for Summed<R> {
+impl<R: Read> Read for ChecksumReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.from.read(buffer)?;
         self.sum.update(&buffer[..count]);

@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use tar::{Builder, Header};
 
-use super::{FORMAT, MANIFEST, MAX_FILES, Manifest, Packed, Summed};
+use super::{ChecksumReader, FORMAT, MANIFEST, MAX_FILES, Manifest, PackedFile};
 use crate::{
     cli::{report, source::Source},
     config,
@@ -50,7 +50,7 @@ fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
     let whole = folder
         .canonicalize()
         .map_err(|error| format!("cannot find `{shown}`: {error}"))?;
-    Source::of(&whole)?;
+    Source::from_path(&whole)?;
     let of_folder = whole.file_name().unwrap_or_default().to_string_lossy();
     let name = arguments.model_name.as_deref().unwrap_or(&of_folder);
     if let Some(why) = config::wrong_name(name).or(name.contains('/').then_some("has a slash")) {
@@ -90,13 +90,13 @@ fn write(file: &mut File, folder: &Path, manifest: &Manifest) -> io::Result<()> 
     let mut archive = Builder::new(file);
     let text = serde_json::to_vec_pretty(manifest)?;
     archive.append_data(&mut header(text.len() as u64), MANIFEST, &*text)?;
-    for Packed {
+    for PackedFile {
         path,
         bytes,
         sha256,
     } in &manifest.files
     {
-        let mut from = Summed::new(File::open(folder.join(path))?);
+        let mut from = ChecksumReader::new(File::open(folder.join(path))?);
         archive.append_data(&mut header(*bytes), path, &mut from)?;
         if from.finish() != (*bytes, sha256.clone()) {
             return Err(io::Error::other(format!(
@@ -142,17 +142,17 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), S
     Ok(())
 }
 
-fn sum(folder: &Path, path: &Path) -> Result<Packed, String> {
+fn sum(folder: &Path, path: &Path) -> Result<PackedFile, String> {
     let shown = path.display();
     let unreadable = |error| format!("cannot read `{shown}`: {error}");
     let file = File::open(folder.join(path)).map_err(unreadable)?;
-    let mut summed = Summed::new(file);
+    let mut summed = ChecksumReader::new(file);
     io::copy(&mut summed, &mut io::sink()).map_err(unreadable)?;
     let (bytes, sha256) = summed.finish();
     let path = path
         .to_str()
         .ok_or_else(|| format!("the path `{shown}` is not UTF-8"))?;
-    Ok(Packed {
+    Ok(PackedFile {
         path: path.to_owned(),
         bytes,
         sha256,

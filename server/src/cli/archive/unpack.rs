@@ -12,8 +12,8 @@ use std::{
 use tar::{Archive, EntryType};
 
 use super::{
-    FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST_BYTES, MAX_NAME_BYTES, Manifest, Packed, Summed,
-    is_inside,
+    ChecksumReader, FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST_BYTES, MAX_NAME_BYTES, Manifest,
+    PackedFile, is_inside,
 };
 use crate::{config, observe::log::shown};
 
@@ -75,7 +75,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     }
     let mut archive = File::open(file).map_err(told)?;
     check_names(&mut archive)?;
-    let mut summed = Summed::new(&mut archive);
+    let mut summed = ChecksumReader::new(&mut archive);
     io::copy(&mut summed, &mut io::sink()).map_err(told)?;
     let (_, sum) = summed.finish();
     archive.rewind().map_err(told)?;
@@ -116,7 +116,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     let beside = tempfile::tempdir_in(cache).map_err(told)?;
     let root = beside.path().join(&name);
     fs::create_dir(&root).map_err(told)?;
-    let mut expected: BTreeMap<PathBuf, Packed> = BTreeMap::new();
+    let mut expected: BTreeMap<PathBuf, PackedFile> = BTreeMap::new();
     for packed in files {
         expected.insert(PathBuf::from(&packed.path), packed);
     }
@@ -133,7 +133,7 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
         let to = root.join(&path);
         fs::create_dir_all(to.parent().unwrap_or(&root)).map_err(told)?;
         let mut to = File::create_new(&to).map_err(told)?;
-        let mut summed = Summed::new(&mut entry);
+        let mut summed = ChecksumReader::new(&mut entry);
         io::copy(&mut summed, &mut to).map_err(|error| damaged(&error))?;
         if summed.finish() != (packed.bytes, packed.sha256) {
             return Err(wrong("is damaged: its checksum differs from the manifest"));

@@ -37,7 +37,7 @@ enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of(line: &'a str) -> Self {
+    fn parse(line: &'a str) -> Self {
         let line = line.trim();
         let Some(command) = line.strip_prefix('/') else {
             return if line.is_empty() {
@@ -93,7 +93,7 @@ pub(super) fn talk(
         interrupted = false;
         // Fails if the line cannot be stored. It can be typed again.
         editor.add_history_entry(line.as_str()).ok();
-        match Line::of(&line) {
+        match Line::parse(&line) {
             Line::Nothing => {}
             Line::Exit => return Ok(()),
             Line::Help => note(HELP),
@@ -171,7 +171,7 @@ mod tests {
             ("/exit", Line::Exit),
             ("/sytem x", Line::Unknown("sytem")),
         ] {
-            assert_eq!(Line::of(line), meant);
+            assert_eq!(Line::parse(line), meant);
         }
         assert_eq!(shown("a\x1b[31mb\nc\r"), "a[31mb\nc");
     }

@@ -9,7 +9,7 @@ use graphmill_engine::{
 use graphmill_grammar::diag::Severity;
 use serde_json::Value;
 
-use crate::{config::subgraphs::Named, servable::compile_text};
+use crate::{config::subgraphs::NamedSubgraphs, servable::compile_text};
 
 /// Formats a calculator as a node of a graph file. Optional parts are commented out, and the
 /// comments at its head list the choices that remain.
@@ -82,7 +82,7 @@ fn options(calculator: &Description) -> String {
 fn choices(graph: &str) -> Vec<String> {
     let environment = Environment::new(Registry::global()).without_loading();
     let (file, base) = (Path::new("graph.pbtxt"), Path::new(""));
-    let compiled = compile_text(file, graph, base, &environment, &Named::default());
+    let compiled = compile_text(file, graph, base, &environment, &NamedSubgraphs::default());
     let errors = compiled.diagnostics.into_iter();
     let errors = errors.filter(|found| found.severity == Severity::Error);
     errors.map(|found| found.message).collect()

@@ -17,7 +17,7 @@ use graphmill_llm::LlmEngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
-use crate::{catalog, config::subgraphs::Named, servable::compile};
+use crate::{catalog, config::subgraphs::NamedSubgraphs, servable::compile};
 use text::{calculator_text, subgraph_text};
 
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ fn described(registry: &Registry, name: &str, format: Format) -> Option<String> 
 fn describe_engines(graph: &Path, format: Format) -> ExitCode {
     let environment = Environment::new(Registry::global());
     let base = graph.parent().unwrap_or(Path::new(""));
-    let compiled = match compile(graph, base, &environment, &Named::default()) {
+    let compiled = match compile(graph, base, &environment, &NamedSubgraphs::default()) {
         Ok(compiled) => compiled,
         Err(message) => {
             report::error(&message);

@@ -215,12 +215,12 @@ const REFUSED: &[(&str, Form, &str)] = &[
 
 /// The given flags of other servers.
 #[derive(Debug, Default)]
-pub(super) struct Accepted {
+pub(super) struct ForeignFlags {
     without_effect: Vec<(&'static str, &'static str)>,
     refused: Vec<(&'static str, &'static str)>,
 }
 
-impl Accepted {
+impl ForeignFlags {
     /// Warns of the given flags without effect.
     pub(super) fn warn(&self) {
         for (name, why) in &self.without_effect {
@@ -235,7 +235,7 @@ impl Accepted {
     }
 }
 
-impl FromArgMatches for Accepted {
+impl FromArgMatches for ForeignFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = |flags: &[(&'static str, Form, &'static str)]| {
             let is_given = |name: &str| {
@@ -257,7 +257,7 @@ impl FromArgMatches for Accepted {
     }
 }
 
-impl Args for Accepted {
+impl Args for ForeignFlags {
     fn augment_args(command: Command) -> Command {
         /// Built once, as the command line is parsed several times.
         static ARGUMENTS: LazyLock<Vec<Arg>> =

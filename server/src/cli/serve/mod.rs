@@ -153,7 +153,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     editing: repository::Editing,
     #[command(flatten)]
-    accepted: accepted::Accepted,
+    accepted: accepted::ForeignFlags,
     /// Lists the flags of other servers that are accepted without effect, such as OpenVINO Model
     /// Server, TorchServe and Triton.
     #[arg(long, help_heading = heading::EDITING)]
@@ -222,7 +222,7 @@ pub(super) fn run(arguments: &Arguments, given: &ArgMatches, warnings: &[String]
 impl Arguments {
     /// Edits or lists a configuration if a flag asks for it. `None` if the server should run.
     fn instead_of_serving(&self) -> Option<Result<(), String>> {
-        let named = repository::Named {
+        let named = repository::NamedGraph {
             config: &self.sources.edited(),
             name: self.sources.model_name.as_deref(),
             folder: self.sources.folder(),

@@ -90,7 +90,7 @@ const OF_MODELS: &[(&str, Means)] = &[
 
 /// The settings that a properties file adds to a command line.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Expanded {
+pub(in crate::cli) struct PropertiesExpansion {
     /// Path of the file, for messages.
     pub(in crate::cli) file: String,
     /// The flags that were set, with their keys in the file.
@@ -101,9 +101,9 @@ pub(in crate::cli) struct Expanded {
 
 /// Appends the flags of a properties file to a command line of `serve` that names one, by
 /// `--ts_config` or as the file to serve.
-pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Expanded, String> {
+pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<PropertiesExpansion, String> {
     if arguments.get(1).is_none_or(|verb| verb != "serve") {
-        return Ok(Expanded::default());
+        return Ok(PropertiesExpansion::default());
     }
     let mut file = variable("ts_config");
     let given = arguments.clone();
@@ -117,17 +117,17 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Expanded, 
         }
     }
     let Some(file) = file else {
-        return Ok(Expanded::default());
+        return Ok(PropertiesExpansion::default());
     };
     arguments.retain(|argument| *argument != file);
     arguments.retain(|argument| !argument.to_string_lossy().starts_with("--ts_config"));
     let file = Path::new(&file);
     let (flags, warnings) = flags_of(file)?;
     let warnings = warnings.into_iter().map(|why| of_file(file, &why));
-    let mut expanded = Expanded {
+    let mut expanded = PropertiesExpansion {
         file: file.display().to_string(),
         warnings: warnings.collect(),
-        ..Expanded::default()
+        ..PropertiesExpansion::default()
     };
     let is_given = |flag: &str| {
         let names = given

@@ -29,7 +29,7 @@ pub(super) struct Editing {
 }
 
 /// The graph and the configuration that a command line names.
-pub(super) struct Named<'a> {
+pub(super) struct NamedGraph<'a> {
     pub(super) config: &'a Path,
     pub(super) name: Option<&'a str>,
     pub(super) folder: Option<PathBuf>,
@@ -38,7 +38,7 @@ pub(super) struct Named<'a> {
 
 impl Editing {
     /// Lists or edits as the flags demand; `None` if none is given.
-    pub(super) fn run(&self, named: &Named<'_>) -> Option<Result<(), String>> {
+    pub(super) fn run(&self, named: &NamedGraph<'_>) -> Option<Result<(), String>> {
         let name = named.name.unwrap_or_default();
         if self.list_models {
             Some(list(named.repository.unwrap_or(Path::new("."))))

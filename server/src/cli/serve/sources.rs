@@ -14,9 +14,9 @@ use crate::{
     app::state::Options,
     cli::{
         heading, models, report,
-        source::{self, ModelFlags, Source, Wanted},
+        source::{self, ModelFlags, PendingModel, Source},
     },
-    config::{self, Config, GraphEntry, Lister, subgraphs::Named},
+    config::{self, Config, GraphEntry, Lister, subgraphs::NamedSubgraphs},
     hub::Order,
     servable::compile_text,
 };
@@ -129,19 +129,19 @@ impl Sources {
             ([], Some(model)) => Err(format!(
                 "`--any_model {model}` names the graph that answers, not a model: put the flag after the model"
             )),
-            ([], None) => Source::of(Path::new(".")).map_err(|why| {
+            ([], None) => Source::from_path(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
             ([(_, "config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
             ([(_, "models_dir", root)], _) => Source::models(root),
             ([(_, "model_repository_path", root)], _) => match &self.model_name {
                 Some(name) if !source::triton::is_model(&root.join(name)) => {
-                    Source::of(&source::folder_of(root, name)?)
+                    Source::from_path(&source::folder_of(root, name)?)
                 }
                 _ => Source::repository(root),
             },
             ([(_, "model", path)], _) => Source::given(path),
-            ([(_, _, path)], _) => Source::of(path),
+            ([(_, _, path)], _) => Source::from_path(path),
             ([(first, ..), (second, ..), ..], _) => Err(format!(
                 "{first} and {second} both name what to serve: use one of them"
             )),
@@ -332,12 +332,12 @@ impl Sources {
                 (text.to_string(), root.join(name.unwrap_or_default()))
             }
             Source::Model(model) => {
-                let wanted = Wanted::File(model.clone());
+                let wanted = PendingModel::File(model.clone());
                 let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
                 (text, model.clone())
             }
             Source::Named(order) => {
-                let wanted = Wanted::Named(order.clone());
+                let wanted = PendingModel::Named(order.clone());
                 let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
                 (text, PathBuf::from(order.name.to_string()))
             }
@@ -351,7 +351,13 @@ impl Sources {
         let file = PathBuf::from(format!("graph of {}", of.display()));
         let base = of.parent().unwrap_or(Path::new(""));
         let environment = Environment::new(Registry::global()).looking_only();
-        let compiled = compile_text(&file, &*text, base, &environment, &Named::default());
+        let compiled = compile_text(
+            &file,
+            &*text,
+            base,
+            &environment,
+            &NamedSubgraphs::default(),
+        );
         report::show(&compiled.sources, &compiled.diagnostics);
         Ok((!has_errors(&compiled.diagnostics)).then_some(text))
     }

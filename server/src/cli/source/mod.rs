@@ -24,7 +24,7 @@ use graphmill_llm::{BackendKind, ModelKind, is_first_part, kind_of};
 
 pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
-pub(super) use ready::{Wanted, text as text_of_wanted};
+pub(super) use ready::{PendingModel, text as text_of_wanted};
 pub(super) use repository::{all_in, folder_of, named_in, reader};
 pub(super) use sampling::SamplingFlags;
 
@@ -61,7 +61,7 @@ pub(super) enum Source {
 
 impl Source {
     /// Determines the kind of `path`. The error lists the kinds that are possible.
-    pub(super) fn of(path: &Path) -> Result<Self, String> {
+    pub(super) fn from_path(path: &Path) -> Result<Self, String> {
         if path.is_dir() {
             return Self::in_folder(path);
         }
@@ -73,7 +73,7 @@ impl Source {
             ));
         }
         if !path.exists() {
-            if let Some(name) = ModelName::of(path) {
+            if let Some(name) = ModelName::from_path(path) {
                 return Ok(Self::Named(Order {
                     name,
                     folder: None,
@@ -96,8 +96,8 @@ impl Source {
             return Ok(Self::Model(path.to_owned()));
         }
         match path.extension().and_then(|ending| ending.to_str()) {
-            Some(archive::ENDING) => Self::of(&archive::unpacked(path)?),
-            Some("pbtxt") if path.ends_with(triton::FILE) => Err(of_triton(path)),
+            Some(archive::ENDING) => Self::from_path(&archive::unpacked(path)?),
+            Some("pbtxt") if path.ends_with(triton::FILE) => Err(explain_triton(path)),
             Some("json") => Ok(Self::Configuration(path.to_owned())),
             Some("pbtxt") => Ok(Self::Graph {
                 file: path.to_owned(),
@@ -113,7 +113,7 @@ impl Source {
     /// Determines the kind of a path that may also be the name of a model. If its parent folder
     /// exists, it is a path.
     pub(super) fn given(path: &Path) -> Result<Self, String> {
-        let source = Self::of(path)?;
+        let source = Self::from_path(path)?;
         let parent = path.parent().filter(|parent| parent.is_dir());
         match (&source, parent) {
             (Self::Named(order), Some(parent)) => Err(format!(
@@ -159,12 +159,12 @@ impl Source {
         }
         let triton = folder.join(triton::FILE);
         if triton.is_file() {
-            return Err(of_triton(&triton));
+            return Err(explain_triton(&triton));
         }
         let models = models_in(folder)?;
         let others = files_in(folder, |path| has_ending(path, &OTHER_WEIGHTS))?;
         match models.as_slice() {
-            [model] => Self::of(model),
+            [model] => Self::from_path(model),
             [] if !others.is_empty() => Err(format!(
                 "`{}` is a model in another format: docs/guide/get-a-model.md shows how to get a `.gguf` file of it",
                 others[0].display()
@@ -193,7 +193,7 @@ impl Source {
 }
 
 /// Explains how to serve the Triton model with this configuration.
-fn of_triton(file: &Path) -> String {
+fn explain_triton(file: &Path) -> String {
     let folder = file.parent().unwrap_or(Path::new(""));
     let whole = Path::new(".").join(folder).canonicalize();
     let whole = whole.unwrap_or_else(|_| folder.to_owned());
@@ -222,7 +222,7 @@ pub(super) fn is_model(path: &Path) -> bool {
     let is_gguf = path
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_gguf || is_onnx(path) || BackendKind::of(path) == BackendKind::Scripted
+    is_gguf || is_onnx(path) || BackendKind::for_model(path) == BackendKind::Scripted
 }
 
 fn is_onnx(path: &Path) -> bool {
@@ -306,7 +306,12 @@ pub(super) fn one_model(
     if flags.quantization().is_some() {
         flags.warn_of_dtype("use --quantization");
         let base = model.parent().unwrap_or(Path::new("")).to_owned();
-        return Ok(later(name, base, Wanted::File(model.to_owned()), flags));
+        return Ok(later(
+            name,
+            base,
+            PendingModel::File(model.to_owned()),
+            flags,
+        ));
     }
     flags.warn_of_dtype(
         "the file determines the type of the weights (`--quantization` and `graphmill quantize` \
@@ -358,12 +363,12 @@ pub(super) fn one_named(
     } else if flags.quantization().is_some() {
         flags.warn_of_dtype("--quantization selects the weights");
     }
-    let base = Cache::of_environment()?.folder(repository);
-    Ok(later(name, base, Wanted::Named(order.clone()), flags))
+    let base = Cache::from_environment()?.folder(repository);
+    Ok(later(name, base, PendingModel::Named(order.clone()), flags))
 }
 
 /// Returns the configuration of a model that is prepared when its graph is loaded.
-fn later(name: String, base: PathBuf, wanted: Wanted, flags: &ModelFlags) -> Config {
+fn later(name: String, base: PathBuf, wanted: PendingModel, flags: &ModelFlags) -> Config {
     let file = PathBuf::from(format!("{OF_MODEL}{name}"));
     let flags = flags.clone();
     let maker = Maker::new(move || text_of_wanted(&wanted, &flags));
@@ -438,7 +443,7 @@ mod tests {
             (&[("config.json", "{")], "config.json"),
         ] {
             let folder = folder(files);
-            let found = match Source::of(folder.path()).expect("something") {
+            let found = match Source::from_path(folder.path()).expect("something") {
                 Source::Configuration(file)
                 | Source::Graph { file, .. }
                 | Source::Model(file)
@@ -464,7 +469,7 @@ mod tests {
             (none.path().join("m.gguf"), "cannot find"),
             (other.path().join("a.bin"), "cannot serve"),
         ] {
-            let error = Source::of(&path).expect_err("nothing");
+            let error = Source::from_path(&path).expect_err("nothing");
             assert!(error.contains(said), "{error}");
         }
     }

@@ -30,7 +30,7 @@ static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// Lists the models and graphs in a folder as they are now. Each is loaded by its first request. A
 /// mistake in one is logged once, and does not affect the others.
 pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
-    let mut found = Found::default();
+    let mut found = FolderScan::default();
     found.look(root, "", DEPTH);
     let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
     for warning in found.warnings.difference(&told) {
@@ -45,7 +45,7 @@ pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
 }
 
 #[derive(Default)]
-struct Found {
+struct FolderScan {
     graphs: BTreeMap<String, GraphEntry>,
     /// Folders whose changes add or remove models.
     places: Vec<PathBuf>,
@@ -55,7 +55,7 @@ struct Found {
     warnings: BTreeSet<String>,
 }
 
-impl Found {
+impl FolderScan {
     /// Searches a folder; `name` is its path in the root folder, or empty.
     fn look(&mut self, folder: &Path, name: &str, depth: usize) {
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -161,7 +161,7 @@ impl Found {
             }
             Entry::Occupied(other) => {
                 let other = other.get();
-                let (name, other) = (&other.name, of_model(&other.file));
+                let (name, other) = (&other.name, model_path(&other.file));
                 let why = format!("`{other}` has the same name `{name}`");
                 self.left_out(&file, &why);
             }
@@ -170,7 +170,7 @@ impl Found {
 
     /// Records a warning about something that is not served.
     fn left_out(&mut self, path: &Path, why: &str) {
-        let path = of_model(path);
+        let path = model_path(path);
         let why = why.strip_prefix(&format!("`{path}`: ")).unwrap_or(why);
         let (path, why) = (shown(&path), shown(why));
         self.warnings.insert(format!("`{path}` is left out: {why}"));
@@ -178,7 +178,7 @@ impl Found {
 }
 
 /// Returns the path of an entry's file; of the model if its graph is built in.
-fn of_model(file: &Path) -> String {
+fn model_path(file: &Path) -> String {
     let path = file.display().to_string();
     path.strip_prefix(OF_MODEL).unwrap_or(&path).to_owned()
 }
@@ -291,7 +291,7 @@ mod tests {
         assert!(pipe.expect("mkfifo runs").success());
         let huge = fs::File::create(folder.path().join("huge.onnx")).expect("writable");
         huge.set_len(1 << 40).expect("a hole");
-        let mut found = Found::default();
+        let mut found = FolderScan::default();
         found.look(folder.path(), "", DEPTH);
         let left_out = [
             (

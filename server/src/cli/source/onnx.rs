@@ -7,7 +7,7 @@ use graphmill_calculators::tensor::FileTensor;
 
 use super::{
     graph::whole_path,
-    tensors::{Port, Streams, Wired, formatted, head, onnx_node},
+    tensors::{Port, Streams, TensorStreams, formatted, head, onnx_node},
 };
 
 /// Reads the inputs and the outputs of a model.
@@ -47,7 +47,7 @@ pub(super) fn text(model: &Path) -> Result<String, String> {
     }
     let mut streams = Streams::default();
     let head = head(&mut streams, &ports, "");
-    let [inputs, outputs] = ports.map(|ports| -> Wired {
+    let [inputs, outputs] = ports.map(|ports| -> TensorStreams {
         let names = ports.into_iter().map(|port| port.name);
         names
             .map(|name| (name.clone(), streams.name(&name)))

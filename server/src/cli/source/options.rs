@@ -133,7 +133,7 @@ pub(in crate::cli) struct ModelFlags {
 }
 
 /// A given flag: its name, the field of the options, and the value in the graph's text format.
-struct Given {
+struct GivenFlag {
     flag: &'static str,
     field: &'static str,
     value: String,
@@ -224,7 +224,7 @@ impl ModelFlags {
         Ok(fields(given))
     }
 
-    fn given(&self) -> Result<Vec<Given>, String> {
+    fn given(&self) -> Result<Vec<GivenFlag>, String> {
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let truth = |truth: Option<bool>| truth.map(|truth| truth.to_string());
         let string = |text: &Option<String>| text.as_deref().map(quoted);
@@ -308,7 +308,7 @@ impl ModelFlags {
         ];
         let given = given.into_iter().filter_map(|(flag, field, value)| {
             let value = value?;
-            Some(Given { flag, field, value })
+            Some(GivenFlag { flag, field, value })
         });
         Ok(given.collect())
     }
@@ -349,7 +349,7 @@ impl ModelFlags {
     }
 }
 
-fn fields(given: Vec<Given>) -> impl Iterator<Item = (&'static str, String)> {
+fn fields(given: Vec<GivenFlag>) -> impl Iterator<Item = (&'static str, String)> {
     given.into_iter().map(|given| (given.field, given.value))
 }
 

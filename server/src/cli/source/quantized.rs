@@ -15,7 +15,7 @@ use ring::digest::{SHA256, digest};
 
 use crate::{
     cli::quantize::QUANTIZING,
-    hub::progress::{self, Told},
+    hub::progress::{self, ProgressGuard},
 };
 
 /// Files beside a model that its copy needs, too.
@@ -23,7 +23,7 @@ const COMPANIONS: [&str; 2] = ["chat_template.jinja", "generation_config.json"];
 
 /// Returns a model file with weights of this type: the model itself if its weights have as many
 /// bits, else a copy.
-pub(super) fn of(model: &Path, kind: &str) -> Result<PathBuf, String> {
+pub(super) fn ensure(model: &Path, kind: &str) -> Result<PathBuf, String> {
     let bits = |kind: &str| kind.chars().find(char::is_ascii_digit);
     let now = weights::type_of(model).map_err(|error| error.to_string())?;
     if let Some(now) = now.filter(|now| bits(now) == bits(kind)) {
@@ -99,7 +99,7 @@ fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
         .spawn()
         .map_err(|error| failed(&error.to_string()))?;
     tracing::info!("quantizing `{}` to {kind}", model.display());
-    let (_told, mut last) = (Told::quantizing(), String::new());
+    let (_told, mut last) = (ProgressGuard::quantizing(), String::new());
     let output = process.stderr.take().map(BufReader::new);
     for line in output
         .into_iter()

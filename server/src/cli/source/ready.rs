@@ -9,7 +9,7 @@ use crate::hub::{self, Order};
 
 /// A model to prepare before its graph can be written.
 #[derive(Clone, Debug)]
-pub(in crate::cli) enum Wanted {
+pub(in crate::cli) enum PendingModel {
     /// A model file, which is quantized into a copy.
     File(PathBuf),
     /// A model to download by its name.
@@ -17,14 +17,14 @@ pub(in crate::cli) enum Wanted {
 }
 
 /// Prepares a model and returns the text of its graph. Blocks until that is done.
-pub(in crate::cli) fn text(wanted: &Wanted, flags: &ModelFlags) -> Result<String, String> {
+pub(in crate::cli) fn text(wanted: &PendingModel, flags: &ModelFlags) -> Result<String, String> {
     let mut flags = flags.clone();
     let model = match wanted {
-        Wanted::File(path) => path.clone(),
-        Wanted::Named(order) => named(order, &mut flags)?,
+        PendingModel::File(path) => path.clone(),
+        PendingModel::Named(order) => named(order, &mut flags)?,
     };
     let model = match flags.quantization() {
-        Some(kind) => quantized::of(&model, kind)?,
+        Some(kind) => quantized::ensure(&model, kind)?,
         None => model,
     };
     super::text(&model, &flags)

@@ -168,7 +168,7 @@ fn one_in(
             Err(errors.join("; "))
         };
     }
-    match Source::of(folder)? {
+    match Source::from_path(folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
         Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
         Source::Named(order) => Err(format!("`{}` is not a folder", order.name)),

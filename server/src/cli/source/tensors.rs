@@ -11,7 +11,7 @@ use graphmill_grammar::{SourceMap, fmt};
 use super::graph::quoted;
 
 /// The tensors of a model, each with its stream.
-pub(super) type Wired = Vec<(String, String)>;
+pub(super) type TensorStreams = Vec<(String, String)>;
 
 /// An input or output of a generated graph.
 pub(super) struct Port {
@@ -98,7 +98,7 @@ pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) ->
 }
 
 /// Writes the ports and the other fields of a model's node.
-pub(super) fn onnx_node(path: &str, resource: &str, wired: [&Wired; 2]) -> [String; 2] {
+pub(super) fn onnx_node(path: &str, resource: &str, wired: [&TensorStreams; 2]) -> [String; 2] {
     let mut tags = Streams::default();
     let [mut ports, mut names] = [const { String::new() }; 2];
     for (side, wired) in ["input", "output"].into_iter().zip(wired) {

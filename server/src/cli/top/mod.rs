@@ -61,7 +61,7 @@ async fn watch(arguments: &Arguments) -> Result<(), String> {
         sleep(Duration::from_secs(arguments.interval)).await;
         let shown = match Sample::take(&client).await {
             Ok(now) => {
-                let shown = table::of(&now, &before, client.url());
+                let shown = table::format(&now, &before, client.url());
                 before = now;
                 shown
             }

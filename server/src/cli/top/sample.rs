@@ -42,10 +42,10 @@ impl Sample {
         let status = client.get_json("/v3/status").await?;
         let text = client.get("/metrics").await?;
         let sessions = client.get_json("/v3/sessions").await;
-        Ok(Self::of(status, sessions, &text, Instant::now()))
+        Ok(Self::new(status, sessions, &text, Instant::now()))
     }
 
-    fn of(status: Value, sessions: Result<Value, String>, metrics: &str, at: Instant) -> Self {
+    fn new(status: Value, sessions: Result<Value, String>, metrics: &str, at: Instant) -> Self {
         let lines = metrics.lines().map(|line| Ok(line.to_owned()));
         // A parse error would come from the lines, which were read without one.
         let samples = Scrape::parse(lines).map_or(Vec::new(), |scrape| scrape.samples);
@@ -145,7 +145,7 @@ mod tests {
              {REQUESTS}{{graph=\"a\",endpoint=\"chat\",code=\"429\"}} {failed}\n",
             both = fast + slow
         );
-        Sample::of(Value::Null, Ok(Value::Null), &text, Instant::now())
+        Sample::new(Value::Null, Ok(Value::Null), &text, Instant::now())
     }
 
     #[test]

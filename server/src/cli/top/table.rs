@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::sample::Sample;
 
 /// Formats the activity of a server, with rates since `before`.
-pub(super) fn of(now: &Sample, before: &Sample, url: &str) -> String {
+pub(super) fn format(now: &Sample, before: &Sample, url: &str) -> String {
     let seconds = now.at.duration_since(before.at).as_secs_f64().max(1e-3);
     let uptime = now.status["uptime_seconds"].as_u64().unwrap_or(0);
     let mut shown = format!(

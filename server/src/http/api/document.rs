@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     components::{self, reference},
-    schema::{self, Known},
+    schema::{self, DescribedGraphs},
 };
 use crate::{
     errors::{self, Cause},
@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Generates the document of operations, for the graphs in `known`.
-pub(super) fn document(operations: &[Operation], known: &Known<'_>) -> Value {
+pub(super) fn document(operations: &[Operation], known: &DescribedGraphs<'_>) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
     for operation in operations.iter().filter(|operation| operation.listed) {
         let path = operation.path.replace("{*", "{");
@@ -63,7 +63,7 @@ fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
     (!others.is_empty()).then(|| format!("Also available at {}.", others.join(", ")))
 }
 
-fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
+fn describe(operation: &Operation, path: &str, known: &DescribedGraphs<'_>) -> Value {
     let mut described = json!({
         "summary": operation.summary,
         "operationId": operation_id(operation.method, path),
@@ -77,7 +77,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
             "required": true,
             "content": { "application/json": {
                 "schema": schema,
-                "example": example::of_body(body, known.names_at(body.endpoint()).first()),
+                "example": example::for_body(body, known.names_at(body.endpoint()).first()),
             } },
         });
         lacks = !known.answers_at(body.endpoint());
@@ -102,7 +102,7 @@ fn describe(operation: &Operation, path: &str, known: &Known<'_>) -> Value {
         described["requestBody"] = json!({
             "required": !required.is_empty(),
             "content": { "application/json": {
-                "schema": schema, "example": example::of_fields(operation.fields),
+                "schema": schema, "example": example::for_fields(operation.fields),
             } },
         });
     }

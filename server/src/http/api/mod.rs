@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use axum::{Extension, extract::State, http::header, response::IntoResponse};
 use graphmill_dialects::bodies::CHAT;
-use schema::Known;
+use schema::DescribedGraphs;
 
 use super::{
     example,
     operation::{Answer, Group, Operation},
     page,
 };
-use crate::app::state::{App, Described};
+use crate::app::state::{App, DocumentInputs};
 use crate::{
-    keys::{Caller, Need},
+    keys::{Caller, Permission},
     servable::Servable,
     tensors,
 };
@@ -27,7 +27,7 @@ pub(super) fn operations() -> Vec<Operation> {
     let document = |operation: Operation| {
         let document = operation.about(Group::Server, "This documentation, as OpenAPI 3.1");
         let document = document.answers(Answer::Json(&["openapi", "paths"]));
-        document.needs(Need::Key)
+        document.needs(Permission::Key)
     };
     vec![
         document(Operation::get("/openapi.json", openapi)),
@@ -68,16 +68,16 @@ async fn openapi(
     let run = visible().find_map(|servable| {
         let plan = servable.plan().ok();
         let plan = plan.filter(|plan| tensors::is_served(plan).is_ok_and(|is_served| is_served))?;
-        Some((servable.graph().to_owned(), example::of_run(&plan)?))
+        Some((servable.graph().to_owned(), example::for_run(&plan)?))
     });
-    let described = Described {
+    let described = DocumentInputs {
         models,
         run,
         reads,
         vocabularies: [vocabulary, embedding_vocabulary],
     };
-    let document = app.document.of(&described, || {
-        let known = Known {
+    let document = app.document.get_or_make(&described, || {
+        let known = DescribedGraphs {
             models: &described.models,
             run: described.run.as_ref(),
             reads: &described.reads,

@@ -11,7 +11,7 @@ use super::components;
 use crate::http::operation::Body;
 
 /// The graphs that a document describes.
-pub(super) struct Known<'a> {
+pub(super) struct DescribedGraphs<'a> {
     /// Names for `model`, each with the endpoints that answer for it. The list of endpoints is
     /// empty if they are not known.
     pub(super) models: &'a [(String, Vec<&'static str>)],
@@ -25,7 +25,7 @@ pub(super) struct Known<'a> {
     pub(super) embedding_vocabulary: usize,
 }
 
-impl Known<'_> {
+impl DescribedGraphs<'_> {
     /// Returns the names of all graphs.
     pub(super) fn names(&self) -> Vec<&str> {
         self.models.iter().map(|(name, _)| name.as_str()).collect()
@@ -61,7 +61,7 @@ impl Known<'_> {
 
 /// Returns the schema of an operation's body. `x-fields` lists additional fields: fields without a
 /// schema, and for questions about a prompt the fields that do not change it.
-pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
+pub(super) fn body(body: Body, known: &DescribedGraphs<'_>) -> Value {
     let (endpoint, only) = (body.endpoint(), body.only());
     let mut required = body.route.required.to_vec();
     if body.dialect.needs_no_model() && known.names_at(endpoint).len() > 1 {
@@ -109,7 +109,7 @@ pub(super) fn body(body: Body, known: &Known<'_>) -> Value {
 }
 
 /// Returns the schema of a field, with the values that every model accepts.
-fn shown(name: &str, field: &Value, body: Body, known: &Known<'_>) -> Value {
+fn shown(name: &str, field: &Value, body: Body, known: &DescribedGraphs<'_>) -> Value {
     let mut schema = field.clone();
     let most = match body.endpoint() {
         EMBEDDINGS | POOLING => known.embedding_vocabulary,

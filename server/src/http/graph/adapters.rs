@@ -30,12 +30,12 @@ pub(super) fn find(
     for named in listed.iter().filter(is_applied) {
         if !head.who.sees(graph, Some(&named.name)) {
             let message = "the key is not for an adapter that `lora` names";
-            return Err(Failure::new(Cause::Forbidden, message).of_field("lora"));
+            return Err(Failure::new(Cause::Forbidden, message).with_field("lora"));
         }
         let name = &named.name;
         if ready.adapter.as_ref().is_some_and(|other| other != name) {
             let message = format!("`lora` names the adapter `{name}`, and `model` another one");
-            return Err(Failure::new(Cause::BadRequest, message).of_field("lora"));
+            return Err(Failure::new(Cause::BadRequest, message).with_field("lora"));
         }
     }
     let is_listed = |name: &Arc<str>| listed.iter().any(|it| it.name == *name);

@@ -136,7 +136,7 @@ impl ParsedBody {
             ),
             Some(_) => ("invalid_type", "`model` is not a string"),
         };
-        let failure = Failure::new(Cause::BadRequest, message).of_field("model");
+        let failure = Failure::new(Cause::BadRequest, message).with_field("model");
         Err(failure.with_code(code))
     }
 }
@@ -244,7 +244,7 @@ fn add(
     }
     let text = str::from_utf8(bytes).map_err(|_| {
         let failure = Failure::new(Cause::BadRequest, format!("`{name}` is not UTF-8 text"));
-        failure.of_field(name.clone()).with_code("invalid_value")
+        failure.with_field(name.clone()).with_code("invalid_value")
     })?;
     let value = Some(text).filter(|_| schema::is_value(&name));
     let value = value.and_then(|text| serde_json::from_str(text).ok());

@@ -294,7 +294,7 @@ async fn answer(
     let settlement = who.settlement();
     let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
     let (headers, first) = first_response(&mut run).await.map_err(|failure| {
-        let failure = failure.of_prompt(prompt_field);
+        let failure = failure.with_prompt_field(prompt_field);
         when_to_retry(failure, &servable, who.caller.as_deref())
     })?;
     let with_timings = timings::are_asked(&head.parts.uri);

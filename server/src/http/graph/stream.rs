@@ -47,7 +47,7 @@ pub(super) struct Events {
 }
 
 /// The result of a write, and the events that are left.
-type Written = (Result<Bytes, Infallible>, Option<Events>);
+type WriteOutcome = (Result<Bytes, Infallible>, Option<Events>);
 
 impl Events {
     /// Creates the response that streams the events.
@@ -61,7 +61,7 @@ impl Events {
     }
 
     /// Writes the available events, at least one; a comment after a long silence.
-    async fn write(mut self) -> Written {
+    async fn write(mut self) -> WriteOutcome {
         let mut out = BytesMut::new();
         let mut packet = match self.next.take() {
             Some(first) => Ok(Some(first)),
@@ -113,7 +113,7 @@ impl Events {
         (Ok(out.freeze()), Some(self))
     }
 
-    async fn end(mut self, mut out: BytesMut) -> Written {
+    async fn end(mut self, mut out: BytesMut) -> WriteOutcome {
         if self.with_timings
             && let Some(summary) = self.run.finish().await
         {
@@ -123,7 +123,7 @@ impl Events {
         (Ok(out.freeze()), None)
     }
 
-    fn fail(self, mut out: BytesMut, failure: &Failure) -> Written {
+    fn fail(self, mut out: BytesMut, failure: &Failure) -> WriteOutcome {
         self.entry.failed(failure);
         let place = (&*self.entry.id, self.named);
         dialect_errors::write_failure(self.dialect, &mut out, failure, place);

@@ -66,7 +66,7 @@ pub(super) async fn infer(
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct InferBody<'a> {
     model_name: &'a str,
     model_version: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ fn write(
             data: data.map_err(|why| wrong(format!("outputs.{name}"), why))?,
         });
     }
-    let answer = Answer {
+    let answer = InferBody {
         model_name: &label.name,
         model_version: &label.version,
         id,

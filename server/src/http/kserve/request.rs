@@ -82,7 +82,7 @@ pub(super) fn json_length(headers: &HeaderMap) -> Result<Option<usize>, Failure>
 
 fn refuse_length(why: &str) -> Failure {
     Failure::new(Cause::BadRequest, format!("`{LENGTH}` {why}"))
-        .of_field(LENGTH.as_str().to_owned())
+        .with_field(LENGTH.as_str().to_owned())
 }
 
 impl InferRequest {
@@ -113,7 +113,7 @@ impl InferRequest {
         let wanted = written.outputs.unwrap_or_default();
         if written.inputs.len().max(wanted.len()) > MAX_TENSORS {
             let why = format!("at most {MAX_TENSORS} inputs and {MAX_TENSORS} outputs are allowed");
-            return Err(Failure::new(Cause::BadRequest, why).of_field("inputs"));
+            return Err(Failure::new(Cause::BadRequest, why).with_field("inputs"));
         }
         let inputs = written.inputs.into_iter().enumerate();
         let inputs = inputs.map(|(position, input)| input.read(position, &mut behind));
@@ -121,7 +121,7 @@ impl InferRequest {
         if !behind.is_empty() {
             let left = behind.len();
             let why = format!("the body has {left} bytes after the last tensor of its inputs");
-            return Err(Failure::new(Cause::BadRequest, why).of_field("inputs"));
+            return Err(Failure::new(Cause::BadRequest, why).with_field("inputs"));
         }
         let wanted = wanted.into_iter().enumerate();
         let wanted = wanted.map(|(position, output)| output.read(position));

@@ -147,7 +147,7 @@ fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
         });
         let bytes: Result<Vec<_>, _> = bytes.collect();
         let why = |error| wrong(&*port.name, format_args!("`b64` is not Base64: {error}"));
-        return Ok(Tensor::of_strings(bytes.map_err(why)?));
+        return Ok(Tensor::from_strings(bytes.map_err(why)?));
     }
     let (name, kind, bytes) = (port.name.clone(), Kind::Json, list.into());
     torchserve::read_tensor(port, &Part { name, kind, bytes })

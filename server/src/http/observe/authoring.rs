@@ -22,7 +22,7 @@ use crate::{
     http::{SHOWN_BYTES, meant, request::RequestBody},
     replace::replace,
     run::RequestContext,
-    servable::{Compiled, Servable, Servables, answers},
+    servable::{CompileResult, Servable, Servables, answers},
 };
 
 /// Maximum length of a graph's text in bytes, enough for some thousand nodes.
@@ -50,7 +50,7 @@ pub(super) async fn check(
     body: RequestBody,
 ) -> Result<Json<Value>, Failure> {
     let GraphText { graph } = body.fields()?;
-    check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.of_field("graph"))?;
+    check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.with_field("graph"))?;
     let servables = app.servables();
     // It may take long, and this thread serves requests.
     let check = move || {
@@ -65,14 +65,14 @@ pub(super) async fn check(
 }
 
 /// Returns the diagnostics of a text as JSON.
-pub(super) fn diagnostics(compiled: &Compiled) -> Vec<Value> {
+pub(super) fn diagnostics(compiled: &CompileResult) -> Vec<Value> {
     let diagnostics = compiled.diagnostics.iter();
     let diagnostics = diagnostics.map(|it| diagnostic(&compiled.sources, it));
     diagnostics.collect()
 }
 
 /// Returns the error for a text that does not compile, with its diagnostics.
-pub(super) fn refused(compiled: &Compiled) -> Response {
+pub(super) fn refused(compiled: &CompileResult) -> Response {
     let mut errors = compiled.diagnostics.iter().filter(|it| it.is_error());
     let first = errors.next().map_or("", |error| &error.message);
     let message = format!("the graph does not compile: {first}");

@@ -29,7 +29,7 @@ use crate::{
     },
     run::RequestContext,
     servable::Servable,
-    sessions::{Followed, Frame, Tapped, Taps},
+    sessions::{FollowTarget, Frame, TappedPacket, Taps},
 };
 
 /// Maximum number of streams in a tap, enough for a large graph.
@@ -120,11 +120,11 @@ pub(super) async fn events(
 ) -> Result<Response, Failure> {
     query.check(&["session"])?;
     let followed = if let Some(id) = query.one("session")? {
-        Followed::Session(Arc::clone(&sessions::find_in(&app, &name, id)?.id))
+        FollowTarget::Session(Arc::clone(&sessions::find_in(&app, &name, id)?.id))
     } else {
         // Fails with the reason why there is nothing to show.
         super::graph(&app, &name)?.plan()?;
-        Followed::Graph(name)
+        FollowTarget::Graph(name)
     };
     let events = Events {
         frames: app.runner.sessions.follow(&followed, &app.runner.served),
@@ -224,7 +224,7 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
         shortened(unknown, SHOWN_BYTES),
         names.join("`, `")
     );
-    Err(Failure::new(Cause::NotFound, message).of_field("stream"))
+    Err(Failure::new(Cause::NotFound, message).with_field("stream"))
 }
 
 /// Waits for packets, and writes the available ones.
@@ -234,10 +234,10 @@ async fn packets(
     let first = taps.next().await?;
     let more = std::iter::from_fn(|| taps.try_next());
     let packets = std::iter::once(first).chain(more).take(MAX_PACKETS);
-    let packets: Vec<Tapped> = packets.collect();
+    let packets: Vec<TappedPacket> = packets.collect();
     let named = packets.into_iter();
     let named = named.map(|packet| (taps.stream(packet.stream).to_owned(), packet));
-    let named: Vec<(String, Tapped)> = named.collect();
+    let named: Vec<(String, TappedPacket)> = named.collect();
     let (dropped, observation) = (taps.dropped(), Arc::clone(&shows));
     // Payloads may be large, and this thread serves requests.
     let written = spawn_blocking(move || write_packets(&named, dropped, &observation));
@@ -245,7 +245,7 @@ async fn packets(
 }
 
 /// Writes the events of packets, and the number of dropped ones.
-fn write_packets(packets: &[(String, Tapped)], dropped: u64, shows: &Observation) -> Bytes {
+fn write_packets(packets: &[(String, TappedPacket)], dropped: u64, shows: &Observation) -> Bytes {
     let mut out = BytesMut::new();
     for (stream, tapped) in packets {
         let mut event = described(stream, &tapped.packet, shows);

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    keys::Need,
+    keys::Permission,
     servable::Servable,
 };
 
@@ -79,12 +79,12 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/v3/graphs/{name}/events", graphs::events).about(Graphs, "Changing figures of a graph's nodes and queues").answers(Events)
             .asks(&[ONE_SESSION]),
         Operation::get("/v3/graphs/{name}/file", authoring::text).about(Graphs, "Text of a graph's file").answers(Text(&["text/plain"]))
-            .needs(Need::Admin),
+            .needs(Permission::Admin),
         Operation::put("/v3/graphs/{name}/file", authoring::save).about(Graphs, "Replaces a graph's file; needs `--allow_graph_edits`")
             .answers(Json(&["name", "file", "diagnostics"]))
             .takes_text().refuses(WITH_AN_EDIT),
         Operation::get("/v3/graphs/{name}/tap", graphs::tap).about(Graphs, "Packets of some streams of a graph, as they pass").answers(Events)
-            .asks(OF_A_TAP).needs(Need::Admin),
+            .asks(OF_A_TAP).needs(Permission::Admin),
         Operation::get("/v3/graphs/{name}/recording", sessions::list_recordings).about(Graphs, "Recordings of a graph, and the active recording rule")
             .answers(Json(&["active", "recordings"])),
         Operation::post("/v3/graphs/{name}/recording", sessions::record).about(Graphs, "Records the next sessions of a graph")
@@ -99,7 +99,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/v3/sessions/{id}/trace", sessions::trace).about(Graphs, "Timeline of a recorded session").answers(Json(&[]))
             .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "chrome"]), "Output format. Default: `json`")] }),
         Operation::get("/v3/sessions/{id}/recording", sessions::packets).about(Graphs, "Packets of a recorded session, as lines of JSON")
-            .answers(Text(&["application/x-ndjson"])).needs(Need::Admin),
+            .answers(Text(&["application/x-ndjson"])).needs(Permission::Admin),
         Operation::post("/v3/check", authoring::check).about(Graphs, "Diagnostics of the text of a graph, and its plan")
             .answers(Json(&["diagnostics", "plan"]))
             .takes(const { &[Parameter::new("graph", Kind::Text, "Text of the graph")] }).refuses(WITH_A_BODY),

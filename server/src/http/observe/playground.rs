@@ -24,7 +24,7 @@ use crate::{
     errors::{Cause, Failure},
     http::request::{RequestBody, wrong},
     offline::{
-        play::{Kept, Play},
+        play::{PacketLog, Play},
         test_file::{Bench, Case, TestFile},
     },
     run::RequestContext,
@@ -173,9 +173,9 @@ async fn play(
     observation: Observation,
     share: &Share,
 ) -> Result<Value, Failure> {
-    let (mut outputs, mut listed) = (Kept::default(), None);
+    let (mut outputs, mut listed) = (PacketLog::default(), None);
     let (done, timeline) = oneshot::channel();
-    let bench = Bench::of(Arc::clone(&plan));
+    let bench = Bench::for_plan(Arc::clone(&plan));
     let open = |plan: &Arc<Plan>, sides, recorded| {
         let account = Account {
             recorded,

@@ -68,14 +68,14 @@ async fn version() -> Json<Value> {
 /// The fields of a body that names a model.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Asked {
+struct ModelQuery {
     model: Option<String>,
     /// Older name of the field `model`.
     name: Option<String>,
     stream: Option<bool>,
 }
 
-impl Asked {
+impl ModelQuery {
     fn model(&self) -> Result<&str, Failure> {
         let given = self.model.iter().chain(&self.name);
         let mut given = given.filter(|name| !name.is_empty());
@@ -89,14 +89,14 @@ impl Asked {
 
 /// Reports that a model exists. Models are downloaded by the command line, not by clients.
 async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failure> {
-    let asked: Asked = body.fields()?;
+    let asked: ModelQuery = body.fields()?;
     let name = asked.model()?;
     let found = who.find(name).map_err(|failure| {
         let why = &failure.message;
         let message = format!(
             "{why}; `graphmill pull org/repo` fetches a model of Hugging Face, and `graphmill serve` serves it"
         );
-        Failure::new(Cause::UnknownModel, message).of_field("model")
+        Failure::new(Cause::UnknownModel, message).with_field("model")
     })?;
     if found.servable.state_name() == StateName::Failed {
         let why = found.servable.failure();
@@ -104,7 +104,7 @@ async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failur
             "`{name}` could not be loaded: {}",
             why.as_deref().unwrap_or_default()
         );
-        return Err(Failure::new(Cause::GraphFailed, message).of_field("model"));
+        return Err(Failure::new(Cause::GraphFailed, message).with_field("model"));
     }
     let status = json!({ "status": "success" });
     if asked.stream == Some(false) {

@@ -19,7 +19,7 @@ use graphmill_llm::info::{BackendInfo, WeightsInfo};
 use ring::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
-use super::Asked;
+use super::ModelQuery;
 use crate::{
     app::state::App,
     errors::Failure,
@@ -73,7 +73,7 @@ pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) ->
 
 /// Describes a graph in detail, after loading it.
 pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
-    let asked: Asked = body.fields()?;
+    let asked: ModelQuery = body.fields()?;
     let ready = who.available(asked.model()?, who.deadline(None)).await?;
     let (servable, plan) = (&ready.servable, ready.plan());
     let context = servable.context_length();

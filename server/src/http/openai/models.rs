@@ -16,7 +16,7 @@ use crate::{
     errors::Failure,
     http::residence,
     run::RequestContext,
-    servable::{Choice, LATEST, Named, Servable},
+    servable::{Choice, LATEST, ResolvedGraph, Servable},
 };
 
 /// Header that all clients of Anthropic send.
@@ -76,7 +76,7 @@ pub(super) async fn one(
     headers: HeaderMap,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
-    let Named { servable, adapter } = who.find(&name)?;
+    let ResolvedGraph { servable, adapter } = who.find(&name)?;
     if !servable.answers() && !servable.is_independent() {
         servable.plan()?;
     }

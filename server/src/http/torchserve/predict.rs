@@ -83,7 +83,9 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
         let parts = block_on(parts(body, boundary))?.into_iter();
         let parts = parts.map(|part| Part {
             name: part.name,
-            kind: part.media_type.map_or(Kind::Text, |it| Kind::of(&it)),
+            kind: part
+                .media_type
+                .map_or(Kind::Text, |it| Kind::from_media_type(&it)),
             bytes: part.bytes,
         });
         return collect(parts, MAX_FIELDS).ok_or_else(too_many_fields);
@@ -96,7 +98,7 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
         });
         return collect(fields, MAX_FIELDS).ok_or_else(too_many_fields);
     }
-    let kind = Kind::of(media_type);
+    let kind = Kind::from_media_type(media_type);
     if kind == Kind::Json && without_mark(&body).trim_ascii_start().starts_with(b"{") {
         return Ok(fields(&JsonBody::scan(body.clone())?, &body));
     }

@@ -22,7 +22,7 @@ struct PublicKey {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct KeySetJson {
     keys: Vec<Value>,
 }
 
@@ -38,7 +38,7 @@ const RSA: [Algorithm; 6] = [
 impl KeySet {
     /// Parses a key set. Keys for other purposes, in particular shared secrets, are left out.
     pub(super) fn parse(text: &[u8]) -> Result<Self, String> {
-        let written: Written = serde_json::from_slice(text)
+        let written: KeySetJson = serde_json::from_slice(text)
             .map_err(|error| format!("it is not a JWK set: {error}"))?;
         let count = written.keys.len();
         let keys: Vec<PublicKey> = written.keys.into_iter().filter_map(public_key).collect();

@@ -29,13 +29,13 @@ fn sign(_: &Algorithm, _: &jsonwebtoken::EncodingKey) -> Result<Box<dyn JwtSigne
 fn verify(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
     let (algorithm, key) = (*algorithm, key.clone());
     if key.family().algorithms().contains(&algorithm) && scheme(algorithm).is_some() {
-        return Ok(Box::new(Signed { algorithm, key }));
+        return Ok(Box::new(SignatureVerifier { algorithm, key }));
     }
     Err(ErrorKind::InvalidAlgorithm.into())
 }
 
 /// Verifier of signatures with one key.
-struct Signed {
+struct SignatureVerifier {
     algorithm: Algorithm,
     key: DecodingKey,
 }
@@ -61,7 +61,7 @@ fn scheme(algorithm: Algorithm) -> Option<Scheme> {
     })
 }
 
-impl Verifier<Vec<u8>> for Signed {
+impl Verifier<Vec<u8>> for SignatureVerifier {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Wrong> {
         let checked = match (scheme(self.algorithm), self.key.kind()) {
             (Some(Scheme::Rsa(scheme)), DecodingKeyKind::RsaModulusExponent { n, e }) => {
@@ -79,7 +79,7 @@ impl Verifier<Vec<u8>> for Signed {
     }
 }
 
-impl JwtVerifier for Signed {
+impl JwtVerifier for SignatureVerifier {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }

@@ -35,7 +35,7 @@ impl Tenants {
         if let Some(tenant) = self.by_name.get_mut(name) {
             tenant.came = came;
             if !Arc::ptr_eq(&tenant.plan, &plan) {
-                tenant.key = Arc::new(Key::of_tenant(name, &plan, Some(&tenant.key.usage)));
+                tenant.key = Arc::new(Key::for_tenant(name, &plan, Some(&tenant.key.usage)));
                 tenant.plan = plan;
             }
             return Arc::clone(&tenant.key);
@@ -44,7 +44,7 @@ impl Tenants {
             self.by_name.retain(|_, tenant| !tenant.is_gone(came));
             self.left = self.by_name.len();
         }
-        let key = Arc::new(Key::of_tenant(name, &plan, None));
+        let key = Arc::new(Key::for_tenant(name, &plan, None));
         let tenant = Tenant {
             key: Arc::clone(&key),
             plan,

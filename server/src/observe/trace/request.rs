@@ -81,7 +81,7 @@ impl RequestTrace {
 
     /// Ends the span when the answer was sent, or the client has left. Attributes are set here,
     /// because many requests have no span.
-    pub(crate) fn end(&self, ended: &Ended<'_>) {
+    pub(crate) fn end(&self, ended: &RequestEnd<'_>) {
         if !self.is_sampled() {
             return;
         }
@@ -121,7 +121,7 @@ impl RequestTrace {
 }
 
 /// The end of a request, for its span.
-pub(crate) struct Ended<'a> {
+pub(crate) struct RequestEnd<'a> {
     pub(crate) id: &'a str,
     pub(crate) method: &'a Method,
     pub(crate) route: Option<&'a str>,

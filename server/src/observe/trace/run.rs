@@ -7,7 +7,7 @@ use std::{
 
 use graphmill_calculators::{
     http::dialect::Target,
-    payload::{JsonBody, Tallied, Tally},
+    payload::{JsonBody, Tally, TallyCounts},
 };
 use graphmill_engine::{Error, Kind, NodeSummary, Summary};
 use opentelemetry::{
@@ -103,7 +103,7 @@ impl RunTrace {
         ];
         let computes = COMPUTES.contains(&calculator);
         if computes {
-            attributes.extend(self.inference(&self.tally.of_node(node.name)));
+            attributes.extend(self.inference(&self.tally.node_counts(node.name)));
         }
         let name = if computes {
             format!("{} {}", self.operation, self.model)
@@ -122,7 +122,7 @@ impl RunTrace {
     }
 
     /// Returns attributes of a model's inputs, settings and outputs.
-    fn inference(&self, tally: &Tallied) -> Vec<KeyValue> {
+    fn inference(&self, tally: &TallyCounts) -> Vec<KeyValue> {
         let mut attributes = vec![
             KeyValue::new(names::OPERATION, self.operation),
             KeyValue::new(names::PROVIDER, names::GRAPHMILL),

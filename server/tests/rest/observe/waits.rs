@@ -307,7 +307,7 @@ fn images_are_waited_for_at_their_encoder() {
     let request = images::chat("chat", &[images::url(&images::png(32, 32, 1))]);
     let payload = HttpRequestPayload {
         body: request.to_string().into(),
-        json: JsonBody::of_value(&request).ok().map(Arc::new),
+        json: JsonBody::from_value(&request).ok().map(Arc::new),
         ..HttpRequestPayload::new("/v3/chat/completions", None)
     };
     harness.push("http_request", 0, payload);

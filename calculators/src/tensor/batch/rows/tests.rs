@@ -1,6 +1,6 @@
 use super::*;
 
-fn shapes(ragged: Ragged) -> Shapes {
+fn shapes(ragged: RaggedPolicy) -> Shapes {
     Shapes {
         inputs: vec![],
         max_rows: 8,
@@ -30,7 +30,7 @@ fn refusal(shapes: &Shapes, inputs: &[Tensor]) -> String {
 
 #[test]
 fn a_request_is_refused_with_the_names_and_shapes() {
-    let mut all = shapes(Ragged::Separate);
+    let mut all = shapes(RaggedPolicy::Separate);
     let tensor = |shape: &[usize]| ints(shape, &vec![0; elements(shape).expect("few")]);
     assert_eq!(
         refusal(&all, &[tensor(&[2, 3]), tensor(&[1])]),
@@ -53,7 +53,7 @@ fn a_request_is_refused_with_the_names_and_shapes() {
         "input `pixels`: the shape is [1, 5], but the model takes [-1, 4]"
     );
     assert_eq!(
-        refusal(&all, &[Tensor::of_strings(["a"])]),
+        refusal(&all, &[Tensor::from_strings(["a"])]),
         "input `pixels`: the tensor is BYTES, but the model takes INT16"
     );
     assert!(refusal(&all, &[tensor(&[4])]).contains("the shape is [4]"));
@@ -62,12 +62,12 @@ fn a_request_is_refused_with_the_names_and_shapes() {
 
 #[test]
 fn what_is_joined_comes_apart_again() {
-    let all = shapes(Ragged::Separate);
+    let all = shapes(RaggedPolicy::Separate);
     let a = [
         ints(&[2, 2], &[1, 2, 3, 4]),
-        Tensor::of_strings(["a", "bc"]),
+        Tensor::from_strings(["a", "bc"]),
     ];
-    let b = [ints(&[1, 2], &[5, 6]), Tensor::of_strings([""])];
+    let b = [ints(&[1, 2], &[5, 6]), Tensor::from_strings([""])];
     assert_eq!(
         all.check(&a).expect("good").1,
         all.check(&b).expect("good").1
@@ -75,7 +75,7 @@ fn what_is_joined_comes_apart_again() {
     let joined = all.join(&[&a, &b]).expect("of one kind");
     assert_eq!(joined[0].shape(), [3, 2]);
     assert_eq!(values(&joined[0]), [1, 2, 3, 4, 5, 6]);
-    assert_eq!(joined[1], Tensor::of_strings(["a", "bc", ""]));
+    assert_eq!(joined[1], Tensor::from_strings(["a", "bc", ""]));
     let apart = split(&joined, &[2, 1]).expect("three rows");
     assert_eq!(apart, [a.to_vec(), b.to_vec()]);
 }
@@ -94,17 +94,23 @@ fn different_lengths_are_of_different_kinds_unless_they_are_padded() {
     let kind = |ragged, tensor: Tensor| shapes(ragged).check(&[tensor]).expect("good").1;
     let (long, short) = (|| ints(&[1, 2], &[1, 2]), || ints(&[1, 1], &[3]));
     assert_ne!(
-        kind(Ragged::Separate, long()),
-        kind(Ragged::Separate, short())
+        kind(RaggedPolicy::Separate, long()),
+        kind(RaggedPolicy::Separate, short())
     );
-    assert_eq!(kind(Ragged::Pad, long()), kind(Ragged::Pad, short()));
+    assert_eq!(
+        kind(RaggedPolicy::Pad, long()),
+        kind(RaggedPolicy::Pad, short())
+    );
     let flat = ints(&[1], &[3]);
-    assert_ne!(kind(Ragged::Pad, long()), kind(Ragged::Pad, flat));
+    assert_ne!(
+        kind(RaggedPolicy::Pad, long()),
+        kind(RaggedPolicy::Pad, flat)
+    );
 }
 
 #[test]
 fn shorter_tensors_are_padded_at_their_ends() {
-    let all = shapes(Ragged::Pad);
+    let all = shapes(RaggedPolicy::Pad);
     let parts = [
         [ints(&[1, 2, 1], &[1, 2])],
         [ints(&[2, 1, 3], &[3, 4, 5, 6, 7, 8])],
@@ -123,7 +129,7 @@ fn shorter_tensors_are_padded_at_their_ends() {
 
 #[test]
 fn padding_is_bounded() {
-    let all = shapes(Ragged::Pad);
+    let all = shapes(RaggedPolicy::Pad);
     let wide = [ints(&[1, 1, 1000], &[0; 1000])];
     let high = [ints(&[1, 1000, 1], &[0; 1000])];
     let error = all.join(&[&wide, &high]).expect_err("a million");

@@ -178,7 +178,7 @@ fn who_waits_too_long_is_refused_or_set_back() {
     t.add(4, 1, 'x', 1, None).expect("room");
     assert_eq!(t.queue.due(), Some(t.at(5)));
     assert!(t.queue.expire(t.at(4)).is_empty());
-    assert_eq!(t.queue.expire(t.at(5)), [(1, Expired::Timeout)]);
+    assert_eq!(t.queue.expire(t.at(5)), [(1, Expiry::Timeout)]);
     assert_eq!(t.queue.due(), Some(t.at(9)));
     t.add(6, 1, 'x', 1, None).expect("room");
     t.runs(6, &[3, 4]);
@@ -197,10 +197,10 @@ fn a_deadline_counts_whatever_the_level_says() {
     });
     t.add(0, 1, 'x', 0, Some(7)).expect("room");
     t.add(0, 1, 'x', 0, Some(2)).expect("room");
-    assert_eq!(t.queue.expire(t.at(2)), [(2, Expired::Deadline)]);
+    assert_eq!(t.queue.expire(t.at(2)), [(2, Expiry::Deadline)]);
     assert!(t.queue.expire(t.at(3)).is_empty());
     assert_eq!(t.queue.due(), Some(t.at(7)));
-    assert_eq!(t.queue.expire(t.at(8)), [(1, Expired::Deadline)]);
+    assert_eq!(t.queue.expire(t.at(8)), [(1, Expiry::Deadline)]);
     assert_eq!((t.queue.due(), t.queue.len()), (None, 0));
 }
 

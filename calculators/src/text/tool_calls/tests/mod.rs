@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::super::formats::Choice;
-use super::parser::{CallParser, Parsed};
+use super::parser::{CallParser, ToolCallOutput};
 use super::{FORMATS, Format, Tools};
 
 mod divided;
@@ -66,7 +66,7 @@ fn parser(format: Arc<Format>) -> CallParser {
 /// Joins what a parser makes of pieces of a text.
 fn joined<'a>(mut parser: CallParser, pieces: impl IntoIterator<Item = &'a str>) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut add = |parsed: Parsed| {
+    let mut add = |parsed: ToolCallOutput| {
         outcome.0.push_str(&parsed.text);
         for delta in parsed.calls {
             if let Some(start) = delta.start {

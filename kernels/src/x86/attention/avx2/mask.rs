@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::super::seen::{self, AT_ONCE, Cells, Seen, UNSEEN};
+use super::super::seen::{self, AT_ONCE, Cells, SeenCells, UNSEEN};
 use super::LANES;
 use crate::data::attention::{Attention, BLOCK, Rows};
 
@@ -16,8 +16,8 @@ unsafe fn read(
     stream: usize,
     token: usize,
     first: usize,
-) -> Seen {
-    let mut seen = Seen::default();
+) -> SeenCells {
+    let mut seen = SeenCells::default();
     let cells = (attention.cells - first).min(BLOCK);
     for start in (0..cells).step_by(AT_ONCE) {
         let count = (cells - start).min(AT_ONCE);
@@ -72,11 +72,11 @@ pub(super) unsafe fn block(
     stream: usize,
     tokens: Range<usize>,
     first: usize,
-    seen: &mut Vec<Seen>,
+    seen: &mut Vec<SeenCells>,
 ) -> Cells {
     let mask = attention.mask.as_ref();
     // SAFETY: as the caller promises.
-    seen::of_tokens(tokens, seen, |token| unsafe {
+    seen::read_tokens(tokens, seen, |token| unsafe {
         read(attention, mask, stream, token, first)
     })
 }

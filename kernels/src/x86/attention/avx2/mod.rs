@@ -14,11 +14,11 @@ use std::cell::RefCell;
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
-use super::seen::{Cells, Seen};
+use super::seen::{Cells, SeenCells};
 use super::{Run, chunks};
 use crate::data::attention::{Attention, BLOCK};
 use products::ROWS;
-use softmax::{Factors, State};
+use softmax::{Factors, SoftmaxState};
 
 /// Elements of a vector.
 const LANES: usize = 8;
@@ -30,7 +30,7 @@ const VALUES_AT_ONCE: usize = 32;
 /// Memory that a thread uses again and again.
 #[derive(Default)]
 struct Space {
-    seen: Vec<Seen>,
+    seen: Vec<SeenCells>,
     /// The cells of a block that some row sees.
     cells: Vec<u16>,
     /// The keys of a group of them by element, and the values of some, in 32-bit elements.
@@ -39,18 +39,18 @@ struct Space {
     /// What the mask of a token has for them.
     mask: Vec<f32>,
     /// Rows that are computed together.
-    parts: Vec<Part>,
+    parts: Vec<RowGroup>,
     /// By row: queries, the scores of a block, sums of all blocks and of one.
     queries: Vec<f32>,
     scores: Vec<f32>,
     sums: Vec<f32>,
     added: Vec<f32>,
-    states: Vec<State>,
+    states: Vec<SoftmaxState>,
     factors: Vec<Factors>,
 }
 
 /// Some rows, and from which to which place in the list of cells they see any.
-struct Part {
+struct RowGroup {
     rows: Range<usize>,
     places: Range<usize>,
 }
@@ -93,7 +93,7 @@ pub(crate) unsafe fn compute_block(
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let size = attention.partial();
         // SAFETY: as the caller promises.
@@ -121,7 +121,7 @@ pub(crate) unsafe fn merge(
     place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         empty(&run, space, true);
         let size = attention.partial();
@@ -135,7 +135,9 @@ pub(crate) unsafe fn merge(
             space.factors.clear();
             for (state, kept) in space.states.iter_mut().zip(states.chunks_exact(2)) {
                 let [largest, total] = [kept[0], kept[1]];
-                space.factors.push(state.add(State { largest, total }));
+                space
+                    .factors
+                    .push(state.add(SoftmaxState { largest, total }));
             }
             add_sums(&space.factors, sums, &mut space.sums);
         }
@@ -195,7 +197,7 @@ fn empty(run: &Run<'_>, space: &mut Space, sinks: bool) {
     let values = padded(run.attention.value_size);
     space.sums.resize(run.rows() * values, 0.0);
     space.states.clear();
-    let states = (0..run.rows()).map(|row| State::new(run.sink(row).filter(|_| sinks)));
+    let states = (0..run.rows()).map(|row| SoftmaxState::new(run.sink(row).filter(|_| sinks)));
     space.states.extend(states);
 }
 
@@ -209,7 +211,7 @@ unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
     if space.cells.is_empty() {
         return;
     }
-    Part::of_run(run, &space.seen, &any, &mut space.parts);
+    RowGroup::split_run(run, &space.seen, &any, &mut space.parts);
     // SAFETY: as the caller promises.
     unsafe {
         score(run, space, first);
@@ -219,9 +221,9 @@ unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
     add_sums(&space.factors, &space.added, &mut space.sums);
 }
 
-impl Part {
+impl RowGroup {
     /// The rows of a run that are computed together.
-    fn of_run(run: &Run<'_>, seen: &[Seen], any: &Cells, parts: &mut Vec<Self>) {
+    fn split_run(run: &Run<'_>, seen: &[SeenCells], any: &Cells, parts: &mut Vec<Self>) {
         let group = run.attention.group();
         parts.clear();
         parts.extend(chunks(run.rows(), ROWS).map(|rows| {

@@ -8,7 +8,7 @@ use super::exp::{bend, exp2, exp2_of_one};
 
 /// What the weights of a row are relative to, and their sum.
 #[derive(Clone, Copy)]
-pub(super) struct State {
+pub(super) struct SoftmaxState {
     pub(super) largest: f32,
     pub(super) total: f32,
 }
@@ -20,7 +20,7 @@ pub(super) struct Factors {
     pub(super) here: f32,
 }
 
-impl State {
+impl SoftmaxState {
     /// Before the first cell: nothing, or the score that belongs to the head.
     pub(super) fn new(sink: Option<f32>) -> Self {
         match sink {
@@ -99,7 +99,7 @@ pub(super) fn hide(mask: &[f32], factor: f32, scores: &mut [f32]) {
 /// Weights are summed as integers. That is exact, so cells that are not seen change nothing, in
 /// whichever lane the others are.
 #[target_feature(enable = "avx2,fma")]
-pub(super) fn weigh(scores: &mut [f32]) -> State {
+pub(super) fn weigh(scores: &mut [f32]) -> SoftmaxState {
     /// What the largest weight counts.
     const ONE: f32 = (1 << 30) as f32;
     let mut largest = _mm256_set1_ps(f32::NEG_INFINITY);
@@ -124,7 +124,7 @@ pub(super) fn weigh(scores: &mut [f32]) -> State {
     let total = _mm256_add_epi64(totals[0], totals[1]);
     // SAFETY: four integers.
     unsafe { _mm256_storeu_si256(counts.as_mut_ptr().cast(), total) };
-    State {
+    SoftmaxState {
         largest,
         total: counts.iter().sum::<i64>() as f32 / ONE,
     }

@@ -9,8 +9,8 @@ use std::arch::x86_64::*;
 use super::super::{Run, chunks};
 use super::exp::exp2;
 use super::rows::{Ahead, mixed_places};
-use super::state::{Lanes, State, add_product, anchor, cap_scores, gather};
-use super::{LANES, SPACE, Space, common, of_rows, padded};
+use super::state::{Lanes, SoftmaxState, add_product, anchor, cap_scores, gather};
+use super::{LANES, SPACE, Space, common, padded, row_pointers};
 use crate::data::attention::{Attention, BLOCK};
 
 /// Vectors of scores that are computed together.
@@ -63,7 +63,7 @@ impl<'a> Narrow<'a> {
         space.added.resize(self.rows * values / LANES, Lanes::ZERO);
         space.scores.resize(BLOCK, Lanes::ZERO);
         self.empty(space, sinks);
-        let sources = of_rows(0..self.rows, |row| self.run.query(row));
+        let sources = row_pointers(0..self.rows, |row| self.run.query(row));
         // SAFETY: rows of queries have so many elements, and there is a vector for each.
         unsafe {
             gather(
@@ -86,7 +86,9 @@ impl<'a> Narrow<'a> {
         space.sums.clear();
         space.sums.resize(self.rows * values, Lanes::ZERO);
         space.states.clear();
-        space.states.push(State::new(self.run, 0..self.rows, sinks));
+        space
+            .states
+            .push(SoftmaxState::new(self.run, 0..self.rows, sinks));
     }
 
     /// Adds the cells of a block, the first of which is `first`.
@@ -205,7 +207,7 @@ impl<'a> Narrow<'a> {
             for rows in chunks(self.rows, ROWS) {
                 let added = &mut space.added[rows.start * vectors..rows.end * vectors];
                 for first in (0..vectors).step_by(VECTORS) {
-                    let place = Place::<MIXED> {
+                    let place = ValueBlock::<MIXED> {
                         values: &space.values[first..],
                         vectors,
                         cells: cells.len(),
@@ -269,7 +271,7 @@ impl<'a> Narrow<'a> {
 }
 
 /// Where some rows' sums of some vectors of values are.
-struct Place<'a, const MIXED: usize> {
+struct ValueBlock<'a, const MIXED: usize> {
     /// The first of these vectors, and those of the following cells.
     values: &'a [Lanes],
     /// Vectors of a value.
@@ -284,7 +286,7 @@ struct Place<'a, const MIXED: usize> {
     ahead: &'a mut Ahead,
 }
 
-impl<const MIXED: usize> Place<'_, MIXED> {
+impl<const MIXED: usize> ValueBlock<'_, MIXED> {
     /// Adds values by the weights of `R` rows, `V` vectors of them.
     #[inline]
     #[target_feature(enable = "avx512f")]
@@ -325,7 +327,7 @@ impl<const MIXED: usize> Place<'_, MIXED> {
     fn sum_each(self, rows: usize, vectors: usize) {
         for row in 0..rows {
             for vector in 0..vectors {
-                let place = Place::<MIXED> {
+                let place = ValueBlock::<MIXED> {
                     values: &self.values[vector..],
                     row: self.row + row,
                     added: &mut self.added[row * self.vectors + vector..],
@@ -413,7 +415,7 @@ pub(crate) unsafe fn compute_block(
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         // SAFETY: as the caller promises.
         unsafe {
@@ -440,7 +442,7 @@ pub(crate) unsafe fn merge(
     place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run::of_token(attention, place);
+    let run = Run::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let narrow = Narrow::new(&run);
         narrow.empty(space, true);

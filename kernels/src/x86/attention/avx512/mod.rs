@@ -15,10 +15,10 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::Run;
-use super::seen::{Seen, common};
+use super::seen::{SeenCells, common};
 use crate::data::attention::{Attention, BLOCK};
 use decode::Narrow;
-use state::{Lanes, State};
+use state::{Lanes, SoftmaxState};
 use tile::{Tile, WIDE};
 
 pub(crate) use decode::{compute_block, merge};
@@ -29,7 +29,7 @@ const LANES: usize = 16;
 /// Memory that a thread uses again and again.
 #[derive(Default)]
 struct Space {
-    seen: Vec<Seen>,
+    seen: Vec<SeenCells>,
     /// The cells of a block that some row sees.
     cells: Vec<u16>,
     /// Their keys and values, in 32-bit elements.
@@ -38,7 +38,7 @@ struct Space {
     /// Queries and sums of tiles, or of few rows.
     queries: Vec<Lanes>,
     sums: Vec<Lanes>,
-    states: Vec<State>,
+    states: Vec<SoftmaxState>,
     /// Scores by cell.
     scores: Vec<Lanes>,
     /// Sums of a block of cells.
@@ -154,8 +154,10 @@ impl<'a> Run<'a> {
         for (index, rows) in self.tiles().enumerate() {
             for vector in 0..WIDE {
                 let rows = rows.start + vector * LANES..rows.end;
-                space.states.push(State::new(self, rows.clone(), true));
-                let sources = of_rows(rows, |row| self.query(row));
+                space
+                    .states
+                    .push(SoftmaxState::new(self, rows.clone(), true));
+                let sources = row_pointers(rows, |row| self.query(row));
                 let queries = &mut space.queries[index * WIDE * keys..][..WIDE * keys];
                 // SAFETY: rows of queries have so many elements, and there is a vector for each.
                 unsafe {
@@ -209,7 +211,7 @@ impl<'a> Run<'a> {
             for vector in 0..WIDE {
                 let sums = &space.sums[index * WIDE * values..][..WIDE * values];
                 let rows = rows.start + vector * LANES..rows.end;
-                let places = of_rows(rows, |row| self.out(row).cast_const());
+                let places = row_pointers(rows, |row| self.out(row).cast_const());
                 let state = &space.states[index * WIDE + vector];
                 // SAFETY: results have their places, which are the caller's alone.
                 unsafe {
@@ -248,11 +250,11 @@ impl<'a> Run<'a> {
 }
 
 /// Something for each of the first sixteen rows; null where there is no row.
-fn of_rows(rows: Range<usize>, of_row: impl Fn(usize) -> *const f32) -> [*const f32; LANES] {
+fn row_pointers(rows: Range<usize>, pointer: impl Fn(usize) -> *const f32) -> [*const f32; LANES] {
     std::array::from_fn(|lane| {
         let row = rows.start + lane;
         if row < rows.end {
-            of_row(row)
+            pointer(row)
         } else {
             std::ptr::null()
         }

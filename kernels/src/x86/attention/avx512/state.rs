@@ -40,12 +40,12 @@ impl Lanes {
 
 /// What the weights of sixteen rows are relative to, and their sums.
 #[derive(Clone, Copy)]
-pub(super) struct State {
+pub(super) struct SoftmaxState {
     pub(super) largest: Lanes,
     pub(super) total: Lanes,
 }
 
-impl State {
+impl SoftmaxState {
     /// Before the first cell: nothing, or the scores that belong to heads.
     pub(super) fn new(run: &Run<'_>, rows: Range<usize>, sinks: bool) -> Self {
         let mut state = Self {

@@ -4,9 +4,9 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::super::Run;
-use super::super::seen::{Seen, common};
+use super::super::seen::{SeenCells, common};
 use super::padded;
-use super::state::{Lanes, State, add_product, cap_scores, weigh};
+use super::state::{Lanes, SoftmaxState, add_product, cap_scores, weigh};
 
 /// Vectors of a tile: what is read of a key or a value is used for all of them.
 pub(super) const WIDE: usize = 2;
@@ -25,7 +25,7 @@ pub(super) struct Tile<'a> {
     /// The cells whose keys and values follow.
     pub(super) cells: &'a [u16],
     /// What the tokens of the run see.
-    pub(super) seen: &'a [Seen],
+    pub(super) seen: &'a [SeenCells],
     pub(super) keys: *const f32,
     pub(super) values: *const f32,
     /// By element, a vector for every sixteen rows.
@@ -42,7 +42,7 @@ impl Tile<'_> {
         &self,
         scores: &mut [Lanes],
         added: &mut [Lanes],
-        states: &mut [State],
+        states: &mut [SoftmaxState],
         sums: &mut [Lanes],
     ) {
         let attention = self.run.attention;

@@ -6,7 +6,7 @@ use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
-use super::check_mixture::{Finish, Mixture, Place};
+use super::check_mixture::{Finish, FinishPlace, Mixture};
 use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
 use super::{Matrix, calls, check_attention};
@@ -62,9 +62,9 @@ pub(super) fn all() -> Result<(), String> {
         }
         compare(&matrix.type_name(), &ours, &theirs)?;
     }
-    let next = Finish::ALL.map(|finish| (finish, Place::Next));
-    let others =
-        [Place::Later, Place::Read, Place::Again].map(|place| (Finish::BiasesAndOai, place));
+    let next = Finish::ALL.map(|finish| (finish, FinishPlace::Next));
+    let others = [FinishPlace::Later, FinishPlace::Read, FinishPlace::Again]
+        .map(|place| (Finish::BiasesAndOai, place));
     for (finish, place) in next.into_iter().chain(others) {
         let mixture = Mixture {
             ggml_type: sys::GGML_TYPE_Q8_0,

@@ -33,7 +33,7 @@ pub(super) enum Finish {
 
 /// Position of the finishing operations in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FinishPlace {
     /// Directly behind the products.
     Next,
     /// Behind another, unrelated product.
@@ -86,7 +86,7 @@ pub(super) struct Mixture {
     /// True if the experts of a token share its activation; false if each has its own.
     pub(super) shared: bool,
     pub(super) finish: Finish,
-    pub(super) place: Place,
+    pub(super) place: FinishPlace,
 }
 
 impl Mixture {
@@ -189,7 +189,7 @@ impl Mixture {
             let compute = |weights: &[*mut sys::ggml_tensor]| {
                 // Operations that precede the finishing ones.
                 let before = || {
-                    if self.place == Place::Later {
+                    if self.place == FinishPlace::Later {
                         multiply(weights[0]);
                     }
                 };
@@ -232,10 +232,10 @@ impl Mixture {
                     }
                 };
                 let finished = expand(finished);
-                if self.place == Place::Again {
+                if self.place == FinishPlace::Again {
                     return first;
                 }
-                if self.place != Place::Read {
+                if self.place != FinishPlace::Read {
                     return [finished; 2];
                 }
                 let sum = first.iter().fold(finished, |sum, read| {
@@ -255,7 +255,7 @@ impl Mixture {
                 (status == sys::GGML_STATUS_SUCCESS).then_some(())
             };
             compute(graph)?;
-            if self.place == Place::Again {
+            if self.place == FinishPlace::Again {
                 let again = sys::ggml_new_graph(context);
                 for ([product, sum], weights) in computed.into_iter().zip(sides) {
                     let other = sys::ggml_mul_mat_id(context, weights[0], input, chosen);

@@ -53,7 +53,7 @@ pub(super) use graphmill_kernels::Kernels;
 pub(super) use huge_pages::HugePages;
 pub(super) use measure::matmul_time;
 pub use measure::{MatmulTime, MeasuredMatmul};
-pub(super) use packed::Packed;
+pub(super) use packed::PackCounts;
 pub(super) use panics::Watch;
 #[cfg(target_os = "linux")]
 pub(crate) use zeroed::unused_bytes;
@@ -183,7 +183,7 @@ impl Matrix {
 
 /// Runs `load`. If `wanted`, the weights that it loads are packed for the kernels, in huge pages if
 /// `huge_pages` says so. Also returns the matrices that were packed.
-pub(super) fn load<T>(wanted: bool, huge_pages: bool, load: impl FnOnce() -> T) -> (T, Packed) {
+pub(super) fn load<T>(wanted: bool, huge_pages: bool, load: impl FnOnce() -> T) -> (T, PackCounts) {
     if wanted {
         packed::begin(huge_pages);
     }

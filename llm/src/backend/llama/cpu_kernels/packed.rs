@@ -24,12 +24,12 @@ struct Loading {
     /// The pages of packed matrices, if they should be huge.
     pages: Option<NewPages>,
     /// Counts of the matrices packed so far.
-    packed: Packed,
+    packed: PackCounts,
 }
 
 /// Counts of a model's matrices, by who multiplies them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Packed {
+pub(crate) struct PackCounts {
     /// Number of matrices that are packed for the kernels.
     pub(crate) matrices: u32,
     /// Size of these matrices in packed form, in bytes.
@@ -44,12 +44,12 @@ pub(crate) struct Packed {
 pub(super) fn begin(huge_pages: bool) {
     LOADING.set(Some(Loading {
         pages: huge_pages.then(NewPages::default),
-        packed: Packed::default(),
+        packed: PackCounts::default(),
     }));
 }
 
 /// Ends the load on this thread and returns its counts.
-pub(super) fn end() -> Packed {
+pub(super) fn end() -> PackCounts {
     LOADING.take().unwrap_or_default().packed
 }
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use graphmill_kernels::Kernels;
 
-use super::check_mixture::{Finish, Mixture, Place};
+use super::check_mixture::{Finish, FinishPlace, Mixture};
 use super::{approved, check, wanted};
 use crate::backend::interface::{Adapters, BatchToken, DecodeError, Slot};
 use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
@@ -57,7 +57,7 @@ fn experts_are_multiplied_as_by_llama_cpp() {
         tokens,
         shared,
         finish: Finish::Nothing,
-        place: Place::Next,
+        place: FinishPlace::Next,
     };
     let cases = [
         // A token whose experts share its activation, or each have their own.
@@ -72,12 +72,18 @@ fn experts_are_multiplied_as_by_llama_cpp() {
         (1, 1, 20, false),
     ];
     let places = |finish| {
-        [Place::Next, Place::Later, Place::Read, Place::Again].map(|place| (finish, place))
+        [
+            FinishPlace::Next,
+            FinishPlace::Later,
+            FinishPlace::Read,
+            FinishPlace::Again,
+        ]
+        .map(|place| (finish, place))
     };
     let all: Vec<_> = Finish::ALL.into_iter().flat_map(places).collect();
     let some = [
-        (Finish::Nothing, Place::Next),
-        (Finish::BiasesAndHalves, Place::Next),
+        (Finish::Nothing, FinishPlace::Next),
+        (Finish::BiasesAndHalves, FinishPlace::Next),
     ];
     for ggml_type in check::TYPES {
         // What finishes products is the same for all types.

@@ -53,7 +53,7 @@ impl Batch {
         let token = self.tokens.as_mut_ptr();
         sys::llama_batch {
             token,
-            ..self.of_positions()
+            ..self.positions_batch()
         }
     }
 
@@ -84,7 +84,7 @@ impl Batch {
         // Without positions, llama.cpp continues those of the sequence.
         sys::llama_batch {
             pos: ptr::null_mut(),
-            ..self.of_embeddings()
+            ..self.embeddings_batch()
         }
     }
 
@@ -143,16 +143,16 @@ impl Batch {
     }
 
     /// Builds the batch of the images added by [`fill_images`](Self::fill_images).
-    pub(super) fn of_embeddings(&mut self) -> sys::llama_batch {
+    pub(super) fn embeddings_batch(&mut self) -> sys::llama_batch {
         let embd = self.embeddings.as_mut_ptr();
         sys::llama_batch {
             embd,
-            ..self.of_positions()
+            ..self.positions_batch()
         }
     }
 
     /// Builds a batch of all positions, without tokens or embeddings.
-    fn of_positions(&mut self) -> sys::llama_batch {
+    fn positions_batch(&mut self) -> sys::llama_batch {
         let count = self.sequences.len();
         self.sequence_counts.resize(count, 1);
         self.sequence_lists.clear();

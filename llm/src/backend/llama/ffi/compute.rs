@@ -9,7 +9,7 @@ use super::super::cpu_kernels;
 use super::adapter::lock;
 use super::context::Context;
 use super::hidden::{Hidden, HiddenOf, target_layers};
-use super::{Cuts, Model, guard};
+use super::{MappingCheck, Model, guard};
 use crate::backend::interface::{Adapters, BatchImage, BatchToken, DecodeError};
 
 /// Maximum number of hidden states encoded at once. Each takes memory for an unused row of logits.
@@ -185,7 +185,7 @@ impl Context<'_> {
                 self.n_embd
             )));
         }
-        let batch = self.batch.of_embeddings();
+        let batch = self.batch.embeddings_batch();
         let look_ahead = images.iter().any(|image| image.tile.looks_ahead);
         let rows = images.iter().filter(|image| image.logits).count();
         self.look_ahead(look_ahead);
@@ -247,7 +247,11 @@ impl Context<'_> {
 }
 
 /// Converts llama.cpp's status of a batch into a result.
-fn outcome(status: i32, watch: &cpu_kernels::Watch, cuts: &mut Cuts) -> Result<(), DecodeError> {
+fn outcome(
+    status: i32,
+    watch: &cpu_kernels::Watch,
+    cuts: &mut MappingCheck,
+) -> Result<(), DecodeError> {
     match status {
         0 if watch.panicked() => Err(DecodeError::Failed("a matmul failed".to_owned())),
         0 if cuts.look() => Err(DecodeError::Failed(

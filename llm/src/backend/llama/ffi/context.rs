@@ -14,7 +14,7 @@ use super::batch::Batch;
 use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
-use super::{Adapter, Cuts, Model, ThreadPool, guard};
+use super::{Adapter, MappingCheck, Model, ThreadPool, guard};
 use crate::backend::interface::{Adapters, SaveError};
 
 /// Returns llama.cpp's default parameters of a context.
@@ -88,7 +88,7 @@ pub(crate) struct Context<'a> {
     /// True if the next batch makes llama.cpp count the adapters of the model.
     pub(super) counts_adapters: bool,
     /// Reads beyond the end of the model's files.
-    pub(super) cuts: Cuts,
+    pub(super) cuts: MappingCheck,
     pub(super) model: &'a Model,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Context<'a> {
             in_use: Adapters::default(),
             changing,
             counts_adapters: true,
-            cuts: Cuts::of(mappings.to_vec()),
+            cuts: MappingCheck::new(mappings.to_vec()),
             model,
         })
     }

@@ -40,6 +40,6 @@ pub(crate) use system::{exit, limit_process};
 pub(crate) use system::{freed_bytes, limit_heaps, trim_heap};
 pub(super) use system::{init_numa, system_info, tensor_bytes};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
-pub(super) use truncated_files::{Cuts, attach as attach_to_cuts};
+pub(super) use truncated_files::{MappingCheck, attach as attach_to_cuts};
 #[cfg(feature = "vision")]
 pub(super) use vision::{Chunk, ChunkOrText, Mtmd, MtmdParams};

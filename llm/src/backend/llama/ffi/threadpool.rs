@@ -66,7 +66,7 @@ impl ThreadPool {
     /// `work`, the calling thread panics once all are done. The pool must not be computing, so only
     /// the thread that uses it may call this.
     pub(super) fn run(&self, threads: i32, work: &(dyn Fn() + Sync)) {
-        let job = Job {
+        let job = PoolJob {
             work,
             panic: Mutex::new(None),
         };
@@ -137,7 +137,7 @@ const GRAPH_NODES: usize = 8;
 const ALL_THREADS: c_int = -1;
 
 /// The work of [`ThreadPool::run`], and its panic.
-struct Job<'a> {
+struct PoolJob<'a> {
     work: &'a (dyn Fn() + Sync),
     /// Payload of the last panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -153,7 +153,7 @@ unsafe extern "C" fn call(
 ) {
     // SAFETY: `run` gives the operation a job that lives as long as the computation, and threads
     // only read it.
-    let job = unsafe { &*job.cast::<Job<'_>>() };
+    let job = unsafe { &*job.cast::<PoolJob<'_>>() };
     // Half-done work is not used: the panic continues in the calling thread.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
         *job.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);

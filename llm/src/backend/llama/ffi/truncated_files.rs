@@ -87,15 +87,15 @@ mod signal {
 
 /// Mappings of a model, with a check for reads of missing pages.
 #[derive(Debug)]
-pub(crate) struct Cuts {
+pub(crate) struct MappingCheck {
     mappings: Vec<Range<usize>>,
     seen: usize,
     cut: bool,
 }
 
-impl Cuts {
+impl MappingCheck {
     /// Begins to check these mappings; earlier reads are ignored.
-    pub(crate) fn of(mappings: Vec<Range<usize>>) -> Self {
+    pub(crate) fn new(mappings: Vec<Range<usize>>) -> Self {
         Self {
             mappings,
             seen: FAULTS.load(Ordering::Acquire),

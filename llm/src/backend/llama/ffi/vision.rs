@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use llama_cpp_sys_2 as sys;
 
 use super::{Model, guard, log};
-use crate::backend::interface::Decoded;
+use crate::backend::interface::DecodedMedium;
 use crate::backend::interface::TileShape;
 use crate::protocol::Token;
 
@@ -140,13 +140,16 @@ impl Mtmd {
     }
 
     /// Converts an image or a sound into the parts that stand for it in a prompt.
-    pub(crate) fn prepare(self: &Arc<Self>, decoded: &Decoded) -> Result<Vec<ChunkOrText>, String> {
+    pub(crate) fn prepare(
+        self: &Arc<Self>,
+        decoded: &DecodedMedium,
+    ) -> Result<Vec<ChunkOrText>, String> {
         let chunks = Chunks::new();
         let (context, list) = (self.raw.as_ptr(), chunks.0.as_ptr());
         let (status, heard) = log::listen(|| match decoded {
             // SAFETY: the context is alive and only read; a bitmap has three bytes for each pixel
             // of its width and height, and `list` is alive and not shared.
-            Decoded::Image(bitmap) => unsafe {
+            DecodedMedium::Image(bitmap) => unsafe {
                 graphmill_vision_prepare(
                     context,
                     bitmap.width(),
@@ -158,7 +161,7 @@ impl Mtmd {
             },
             // SAFETY: the context is alive and only read; there are as many samples as the slice
             // has, and `list` is alive and not shared.
-            Decoded::Sound(sound) => unsafe {
+            DecodedMedium::Sound(sound) => unsafe {
                 let samples = sound.samples();
                 graphmill_vision_prepare_sound(
                     context,

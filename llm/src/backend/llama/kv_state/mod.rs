@@ -25,7 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::backend::interface::{SaveError, SavedCells, SavedPart};
-use read::{Cache, Order, Place, Reader, read_caches};
+use read::{Cache, CellOrder, CellPlace, StateReader, read_caches};
 
 /// The order in which llama.cpp writes the parts of a sequence's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(super) struct Layout {
 /// The parts of a state that are the same for every sequence of a context, found in the first one
 /// that was saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct StateForm {
     magic: [u8; 4],
     /// Bytes of a cell's position and extension, which then are the first plane. 0 if the first
     /// cache has no extensions.
@@ -61,8 +61,8 @@ struct CacheForm {
 }
 
 /// A parsed state, from which cells can be copied.
-pub(super) struct Parsed<'a> {
-    pub(super) form: Form,
+pub(super) struct ParsedState<'a> {
+    pub(super) form: StateForm,
     /// Position of the first cell in its sequence.
     first: u32,
     /// The cells in each cache.
@@ -78,7 +78,7 @@ struct Cells<'a> {
     planes: Vec<&'a [u8]>,
 }
 
-impl Parsed<'_> {
+impl ParsedState<'_> {
     /// Copies the cells at some positions.
     pub(super) fn cells(&self, positions: &Range<u32>) -> Result<SavedCells, SaveError> {
         let in_cell: usize = self.form.rows.iter().map(|row| *row as usize).sum();
@@ -127,13 +127,15 @@ pub(super) fn parse(
     layout: Layout,
     rest: usize,
     extended: Option<(NonZero<usize>, u32)>,
-) -> Result<Parsed<'_>, SaveError> {
-    let mut reader = Reader(state);
+) -> Result<ParsedState<'_>, SaveError> {
+    let mut reader = StateReader(state);
     let magic = reader.array()?;
     reader.number()?; // the sequence's id
     let behind = |cache: usize| if cache == layout.before_rest { rest } else { 0 };
     let behind: Vec<usize> = (1..=layout.caches).map(behind).collect();
-    let order = extended.map_or(Order::Positions, |(bytes, end)| Order::Places(bytes, end));
+    let order = extended.map_or(CellOrder::Positions, |(bytes, end)| {
+        CellOrder::Places(bytes, end)
+    });
     let caches = read_caches(&reader, &behind, &order)?;
     let first = caches.first().map_or(0, |cache| cache.first);
     let count = |cache: &Cache<'_>| cache.cells.order.len();
@@ -145,8 +147,8 @@ pub(super) fn parse(
     }
     let place = extended.map_or(0, |(bytes, _)| POSITION + bytes.get());
     let rows = caches.iter().flat_map(|cache| cache.rows.iter().copied());
-    Ok(Parsed {
-        form: Form {
+    Ok(ParsedState {
+        form: StateForm {
             magic,
             place,
             rows: place_row(place).chain(rows).collect(),
@@ -162,7 +164,7 @@ pub(super) fn parse(
 pub(super) fn positions<'a>(parts: &'a [SavedPart<'a>]) -> (impl Iterator<Item = u32> + 'a, u32) {
     let places = |part: &'a SavedPart<'a>| {
         let cells = part.planes().next().unwrap_or_default();
-        cells.chunks_exact(part.row(0).max(1)).map(Place::read)
+        cells.chunks_exact(part.row(0).max(1)).map(CellPlace::read)
     };
     let last = parts.last().and_then(|part| places(part).next_back());
     let next = last.map_or(0, |last| last.position.max(last.line).max(last.column) + 1);
@@ -173,7 +175,7 @@ pub(super) fn positions<'a>(parts: &'a [SavedPart<'a>]) -> (impl Iterator<Item =
 /// Builds a state in `state`, for any sequence. It has the cells, at the positions from `from` on
 /// or at the positions saved with them, and the bytes `rest`.
 pub(super) fn build(
-    form: &Form,
+    form: &StateForm,
     from: u32,
     parts: &[SavedPart<'_>],
     rest: &[u8],

@@ -16,7 +16,7 @@ pub(super) struct Cache<'a> {
 }
 
 /// Rules that order the cells of a cache.
-pub(super) enum Order {
+pub(super) enum CellOrder {
     /// By position, without gaps.
     Positions,
     /// By position and extension. Holds the size of an extension in bytes, and the number of the
@@ -30,9 +30,9 @@ pub(super) enum Order {
 /// end of a cache depends on whether it has values, which the format does not say: both are tried.
 /// Only the first cache has extensions.
 pub(super) fn read_caches<'a>(
-    reader: &Reader<'a>,
+    reader: &StateReader<'a>,
     behind: &[usize],
-    order: &Order,
+    order: &CellOrder,
 ) -> Result<Vec<Cache<'a>>, SaveError> {
     let Some((others, behind)) = behind.split_first() else {
         return if reader.0.is_empty() {
@@ -42,12 +42,12 @@ pub(super) fn read_caches<'a>(
         };
     };
     let read = |values| {
-        let mut reader = Reader(reader.0);
+        let mut reader = StateReader(reader.0);
         let cache = read_cache(&mut reader, values, order)?;
         reader.take(*others)?;
         let next = match order {
-            Order::Positions => Order::Positions,
-            _ => Order::AsBefore(cache.first, cache.cells.order.clone()),
+            CellOrder::Positions => CellOrder::Positions,
+            _ => CellOrder::AsBefore(cache.first, cache.cells.order.clone()),
         };
         let mut caches = vec![cache];
         caches.extend(read_caches(&reader, behind, &next)?);
@@ -57,13 +57,13 @@ pub(super) fn read_caches<'a>(
 }
 
 fn read_cache<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut StateReader<'a>,
     values: bool,
-    order: &Order,
+    order: &CellOrder,
 ) -> Result<Cache<'a>, SaveError> {
     let extension = match order {
-        Order::Places(bytes, _) => bytes.get(),
-        Order::Positions | Order::AsBefore(..) => 0,
+        CellOrder::Places(bytes, _) => bytes.get(),
+        CellOrder::Positions | CellOrder::AsBefore(..) => 0,
     };
     let streams = reader.number()?;
     let mut cache = None;
@@ -78,12 +78,12 @@ fn read_cache<'a>(
         let heads = read_heads(reader, cells, extension)?;
         let (planes, tensors) = read_stream(reader, cells, values)?;
         let (first, order) = match order {
-            Order::Positions => by_position(&heads.positions)?,
-            Order::Places(bytes, end) => by_place(&heads.places, POSITION + bytes.get(), *end)?,
-            Order::AsBefore(first, order) if order.len() == cells as usize => {
+            CellOrder::Positions => by_position(&heads.positions)?,
+            CellOrder::Places(bytes, end) => by_place(&heads.places, POSITION + bytes.get(), *end)?,
+            CellOrder::AsBefore(first, order) if order.len() == cells as usize => {
                 (*first, order.clone())
             }
-            Order::AsBefore(..) => return Err(unknown("caches with different cells")),
+            CellOrder::AsBefore(..) => return Err(unknown("caches with different cells")),
         };
         cache = Some(Cache {
             form: CacheForm {
@@ -121,7 +121,11 @@ struct Heads {
 /// Minimum size of a cell's numbers, in bytes.
 const HEAD: usize = 12;
 
-fn read_heads(reader: &mut Reader<'_>, cells: u32, extension: usize) -> Result<Heads, SaveError> {
+fn read_heads(
+    reader: &mut StateReader<'_>,
+    cells: u32,
+    extension: usize,
+) -> Result<Heads, SaveError> {
     // This is an arbitrary number if the end of the cache before was guessed too late.
     if cells as usize > reader.0.len() / HEAD {
         return Err(unknown("an early end"));
@@ -147,15 +151,15 @@ fn read_heads(reader: &mut Reader<'_>, cells: u32, extension: usize) -> Result<H
 
 /// A position with its line and column, ordered as cells are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct CellPlace {
     pub(super) position: u32,
     pub(super) line: u32,
     pub(super) column: u32,
 }
 
-impl Place {
+impl CellPlace {
     pub(super) fn read(bytes: &[u8]) -> Self {
-        let mut numbers = Reader(bytes);
+        let mut numbers = StateReader(bytes);
         let mut number = || numbers.number().unwrap_or(0);
         let (position, column, line) = (number(), number(), number());
         Self {
@@ -167,12 +171,12 @@ impl Place {
 }
 
 fn read_stream<'a>(
-    reader: &mut Reader<'a>,
+    reader: &mut StateReader<'a>,
     cells: u32,
     values: bool,
 ) -> Result<(Planes<'a>, [u8; 16]), SaveError> {
     let tensors: [u8; 16] = reader.array()?;
-    let mut numbers = Reader(&tensors);
+    let mut numbers = StateReader(&tensors);
     let (transposed, layers) = (numbers.number()?, numbers.number()?);
     let mut planes = Planes::default();
     for _ in 0..layers {
@@ -190,18 +194,18 @@ fn read_stream<'a>(
 
 impl<'a> Planes<'a> {
     /// Reads a tensor with a row for each cell: its type, the size of a row, the rows.
-    fn read_rows(&mut self, reader: &mut Reader<'a>, cells: u32) -> Result<(), SaveError> {
+    fn read_rows(&mut self, reader: &mut StateReader<'a>, cells: u32) -> Result<(), SaveError> {
         let head = reader.take(12)?;
-        let row = u64::from_ne_bytes(Reader(&head[4..]).array()?);
+        let row = u64::from_ne_bytes(StateReader(&head[4..]).array()?);
         let row = u32::try_from(row).map_err(|_| unknown("rows of an impossible size"))?;
         self.add(head, row, reader, cells)
     }
 
     /// Reads a transposed tensor: its type, the size of a number, the numbers of a cell, and for
     /// each of them the values of all cells.
-    fn read_columns(&mut self, reader: &mut Reader<'a>, cells: u32) -> Result<(), SaveError> {
+    fn read_columns(&mut self, reader: &mut StateReader<'a>, cells: u32) -> Result<(), SaveError> {
         let head = reader.take(12)?;
-        let mut numbers = Reader(&head[4..]);
+        let mut numbers = StateReader(&head[4..]);
         let (bytes, count) = (numbers.number()?, numbers.number()?);
         // These are arbitrary numbers if the cache has no values but was read as if it had.
         let in_cell = u64::from(bytes) * u64::from(count);
@@ -219,7 +223,7 @@ impl<'a> Planes<'a> {
         &mut self,
         head: &[u8],
         row: u32,
-        reader: &mut Reader<'a>,
+        reader: &mut StateReader<'a>,
         cells: u32,
     ) -> Result<(), SaveError> {
         self.data.push(reader.take(row as usize * cells as usize)?);
@@ -232,7 +236,7 @@ impl<'a> Planes<'a> {
 /// Orders the last cells of a sequence with `end` cells. Returns the position of the first one, and
 /// the order.
 fn by_place(places: &[u8], bytes: usize, end: u32) -> Result<(u32, Vec<usize>), SaveError> {
-    let places: Vec<Place> = places.chunks_exact(bytes).map(Place::read).collect();
+    let places: Vec<CellPlace> = places.chunks_exact(bytes).map(CellPlace::read).collect();
     let first = end
         .checked_sub(places.len() as u32)
         .ok_or_else(|| unknown("more cells than there were"))?;
@@ -260,9 +264,9 @@ fn by_position(positions: &[u32]) -> Result<(u32, Vec<usize>), SaveError> {
 }
 
 /// The bytes that are not read yet.
-pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+pub(super) struct StateReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> StateReader<'a> {
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], SaveError> {
         let (taken, rest) = self
             .0

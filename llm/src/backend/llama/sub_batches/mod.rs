@@ -23,7 +23,7 @@ pub(super) use passes::GoesBack;
 use passes::Passes;
 
 /// Computes batches pass by pass.
-pub(super) struct Divided {
+pub(super) struct SubBatches {
     passes: Passes,
     /// The tokens of a pass, kept to reuse their memory.
     pass: Vec<BatchToken>,
@@ -33,7 +33,7 @@ pub(super) struct Divided {
     hidden: Vec<f32>,
 }
 
-impl Divided {
+impl SubBatches {
     /// Divides batches with this cost of a pass, in cells. With `None`, the lengths of sequences
     /// make no difference.
     pub(super) fn new(pass_cost: Option<u64>, goes_back: Option<GoesBack>) -> Self {

@@ -28,9 +28,9 @@ pub(super) struct Passes {
     /// Indices into the batch, pass by pass.
     order: Vec<usize>,
     ranges: Vec<Pass>,
-    parts: Vec<Part>,
+    parts: Vec<SequencePart>,
     /// The parts with drafts of a model that goes back; the others are in `parts`.
-    drafting: Vec<Part>,
+    drafting: Vec<SequencePart>,
     /// For each number of first parts: the least cost, and the start of the last group in the
     /// division with that cost.
     best: Vec<(u64, usize)>,
@@ -47,7 +47,7 @@ struct Pass {
 
 /// The tokens of one sequence in the batch.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct SequencePart {
     slot: Slot,
     adapters: Adapters,
     /// Index of its first token.
@@ -75,7 +75,7 @@ struct Group {
 }
 
 impl Group {
-    fn add(&mut self, part: &Part) {
+    fn add(&mut self, part: &SequencePart) {
         let tokens = part.tokens as u64;
         if self.parts == 0 || tokens < self.tokens {
             self.tokens = tokens;
@@ -117,7 +117,7 @@ impl Passes {
         self.find_parts(batch);
         self.drafting.clear();
         if self.goes_back.is_some() {
-            let drafts = |part: &mut Part| part.asking > 1;
+            let drafts = |part: &mut SequencePart| part.asking > 1;
             self.drafting.extend(self.parts.extract_if(.., drafts));
         }
         match self.pass_cost {
@@ -146,7 +146,7 @@ impl Passes {
         self.parts.clear();
         for (index, token) in batch.iter().enumerate() {
             if self.parts.last().is_none_or(|part| part.slot != token.slot) {
-                self.parts.push(Part {
+                self.parts.push(SequencePart {
                     slot: token.slot,
                     adapters: token.adapters,
                     first: index,
@@ -163,7 +163,7 @@ impl Passes {
     }
 
     /// Adds a pass with some tokens of parts that have the same adapters.
-    fn add_pass(&mut self, parts: &[Part], tokens: impl Fn(&Part) -> Range<usize>) {
+    fn add_pass(&mut self, parts: &[SequencePart], tokens: impl Fn(&SequencePart) -> Range<usize>) {
         let begin = self.order.len();
         self.order.extend(parts.iter().flat_map(tokens));
         self.ranges.push(Pass {
@@ -177,15 +177,16 @@ impl Passes {
         let mut parts = std::mem::take(&mut self.parts);
         parts.sort_unstable_by_key(|part| (part.adapters, part.first));
         for parts in parts.chunk_by(|one, next| one.adapters == next.adapters) {
-            self.add_pass(parts, Part::all);
+            self.add_pass(parts, SequencePart::all);
         }
         self.parts = parts;
     }
 
     fn divide_by_cost(&mut self, pass_cost: u64) {
         let parts = std::mem::take(&mut self.parts);
-        let neighbors =
-            |one: &Part, next: &Part| one.is_before(next) && one.adapters == next.adapters;
+        let neighbors = |one: &SequencePart, next: &SequencePart| {
+            one.is_before(next) && one.adapters == next.adapters
+        };
         for parts in parts.chunk_by(neighbors) {
             self.divide_neighbors(parts, pass_cost);
         }
@@ -193,7 +194,7 @@ impl Passes {
     }
 
     /// Finds the cheapest division of neighboring parts into groups.
-    fn divide_neighbors(&mut self, parts: &[Part], pass_cost: u64) {
+    fn divide_neighbors(&mut self, parts: &[SequencePart], pass_cost: u64) {
         self.best.clear();
         self.best.push((0, 0));
         for end in 1..=parts.len() {
@@ -220,11 +221,11 @@ impl Passes {
         }
     }
 
-    fn add_group(&mut self, parts: &[Part]) {
+    fn add_group(&mut self, parts: &[SequencePart]) {
         let together = parts.iter().map(|part| part.tokens).min().unwrap_or(0);
         self.add_pass(parts, |part| part.first..part.first + together);
         for part in parts.iter().filter(|part| part.tokens > together) {
-            let beyond = |part: &Part| part.first + together..part.first + part.tokens;
+            let beyond = |part: &SequencePart| part.first + together..part.first + part.tokens;
             self.add_pass(std::slice::from_ref(part), beyond);
         }
     }
@@ -234,17 +235,17 @@ impl Passes {
     fn add_drafting(&mut self, goes_back: GoesBack) {
         let mut drafting = std::mem::take(&mut self.drafting);
         drafting.sort_unstable_by_key(|part| (part.adapters, part.tokens, part.slot));
-        let alike = |one: &Part, next: &Part| {
+        let alike = |one: &SequencePart, next: &SequencePart| {
             let equal = one.adapters == next.adapters && one.tokens == next.tokens;
             equal && (goes_back.unified || one.is_before(next))
         };
         if let Some(most) = drafting.chunk_by(alike).max_by_key(|parts| parts.len()) {
             let at_once = goes_back.ubatch / most[0].tokens;
             let together = &most[..at_once.clamp(1, most.len())];
-            self.add_pass(together, Part::all);
+            self.add_pass(together, SequencePart::all);
             for part in drafting.chunks(1) {
                 if !together.iter().any(|other| other.slot == part[0].slot) {
-                    self.add_pass(part, Part::all);
+                    self.add_pass(part, SequencePart::all);
                 }
             }
         }
@@ -252,7 +253,7 @@ impl Passes {
     }
 }
 
-impl Part {
+impl SequencePart {
     fn all(&self) -> Range<usize> {
         self.first..self.first + self.tokens
     }

@@ -15,8 +15,8 @@ use std::thread;
 use llama_cpp_sys_2 as sys;
 
 use self::charsmap::Charsmap;
-use self::pieces::Cuts;
-use self::specials::{Part, Specials};
+use self::pieces::TextCuts;
+use self::specials::{Specials, TextPart};
 use super::ffi::Model;
 use super::gguf;
 use crate::model::vocab::TokenizeError;
@@ -35,7 +35,7 @@ const STACK: usize = 512 << 10;
 pub(super) struct Tokenizer {
     model: Arc<Model>,
     specials: Specials,
-    cuts: Cuts,
+    cuts: TextCuts,
     /// Set if words are found by regular expressions.
     has_expressions: bool,
     /// Maximum size of a text, in bytes.
@@ -59,21 +59,21 @@ impl Tokenizer {
         };
         let cuts = match kind {
             sys::LLAMA_VOCAB_TYPE_BPE => {
-                Cuts::byte_pair(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
+                TextCuts::byte_pair(&entry("tokenizer.ggml.model"), &entry("tokenizer.ggml.pre"))
             }
-            sys::LLAMA_VOCAB_TYPE_WPM => Cuts::word_piece(),
+            sys::LLAMA_VOCAB_TYPE_WPM => TextCuts::word_piece(),
             sys::LLAMA_VOCAB_TYPE_SPM => {
                 let tokens = scored_tokens();
                 let texts = tokens.iter().map(|(text, _)| text.as_str());
-                Cuts::sentence_piece(texts, adds_space != "false")
+                TextCuts::sentence_piece(texts, adds_space != "false")
             }
             sys::LLAMA_VOCAB_TYPE_UGM => {
                 let tokens = scored_tokens();
                 let tokens = tokens.iter().map(|(text, score)| (text.as_str(), *score));
                 let charsmap = gguf::charsmap(path).ok().map(|map| Charsmap::new(&map));
-                Cuts::unigram(tokens, adds_space == "true", charsmap)
+                TextCuts::unigram(tokens, adds_space == "true", charsmap)
             }
-            _ => Cuts::NONE,
+            _ => TextCuts::NONE,
         };
         Self {
             specials: Specials::new(&model),
@@ -101,11 +101,13 @@ impl Tokenizer {
         let mut parts = Vec::new();
         for part in self.specials.split(text, parse_special) {
             match part {
-                Part::Text(text) => parts.extend(self.cuts.cut(text)?.into_iter().map(Part::Text)),
-                special @ Part::Special(_) => parts.push(special),
+                TextPart::Text(text) => {
+                    parts.extend(self.cuts.cut(text)?.into_iter().map(TextPart::Text));
+                }
+                special @ TextPart::Special(_) => parts.push(special),
             }
         }
-        let longest = parts.iter().map(Part::len).max().unwrap_or(0);
+        let longest = parts.iter().map(TextPart::len).max().unwrap_or(0);
         let work = || self.join(&parts, add_special, parse_special, goes_on);
         if !self.has_expressions || longest <= MOST_ON_CALLERS_STACK {
             return work();
@@ -125,13 +127,13 @@ impl Tokenizer {
     /// Tokenizes all parts, and adds the special tokens that the model wants around a text.
     fn join(
         &self,
-        parts: &[Part<'_>],
+        parts: &[TextPart<'_>],
         add_special: bool,
         parse_special: bool,
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<Vec<Token>, TokenizeError> {
         let mut tokens = Vec::new();
-        if let [Part::Text(text)] = parts {
+        if let [TextPart::Text(text)] = parts {
             self.append(text, add_special, parse_special, &mut tokens)?;
             return Ok(tokens);
         }
@@ -145,8 +147,8 @@ impl Tokenizer {
                 return Err(TokenizeError::Cancelled);
             }
             match part {
-                Part::Special(token) => tokens.push(*token),
-                Part::Text(text) => self.append(text, false, parse_special, &mut tokens)?,
+                TextPart::Special(token) => tokens.push(*token),
+                TextPart::Text(text) => self.append(text, false, parse_special, &mut tokens)?,
             }
         }
         tokens.append(&mut behind);

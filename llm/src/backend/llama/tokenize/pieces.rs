@@ -29,13 +29,13 @@ const MOST_IF_UNIGRAM: usize = 64 << 10;
 /// Unit of exact scores of a unigram tokenizer: sums of its multiples below 2^30 are exact.
 const EXACT: f64 = 1.0 / (1 << 23) as f64;
 /// Digits, if the time of an expression grows with the square of a run of them.
-const DIGITS: Run = Run {
+const DIGITS: CharacterRun = CharacterRun {
     kind: "digits",
     is_of: char::is_numeric,
     most: 1_024,
 };
 /// White space, if the time of an expression grows with the square of a run of it.
-const SPACES: Run = Run {
+const SPACES: CharacterRun = CharacterRun {
     kind: "spaces",
     is_of: char::is_whitespace,
     most: 512,
@@ -47,7 +47,7 @@ const STOPS: &[u8] = b".,;:!?";
 
 /// A limit on runs of characters of one kind.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct CharacterRun {
     /// Name of the kind in messages, in the plural.
     kind: &'static str,
     is_of: fn(char) -> bool,
@@ -56,7 +56,7 @@ struct Run {
 
 /// Rules for cutting the texts of a model into pieces.
 #[derive(Clone, Debug)]
-pub(super) struct Cuts {
+pub(super) struct TextCuts {
     lines: bool,
     sentences: bool,
     /// Flags of ASCII characters. A text can be cut before a space that is between such a character
@@ -67,12 +67,12 @@ pub(super) struct Cuts {
     adds_space: bool,
     /// Maximum size of a piece, in bytes.
     most: usize,
-    run: Option<Run>,
+    run: Option<CharacterRun>,
     /// The replacements; pieces are measured after them.
     charsmap: Option<Charsmap>,
 }
 
-impl Cuts {
+impl TextCuts {
     /// No cuts and no limits.
     pub(super) const NONE: Self = Self {
         lines: false,
@@ -205,7 +205,7 @@ impl Cuts {
                 let limit = self.most * bytes / replaced;
                 return Err(TokenizeError::Uncut { bytes, limit });
             }
-            if let Some(Run { kind, is_of, most }) = self.run {
+            if let Some(CharacterRun { kind, is_of, most }) = self.run {
                 let runs = piece.split(|character| !is_of(character));
                 if runs.map(|run| run.chars().count()).max() > Some(most) {
                     return Err(TokenizeError::Run { kind, limit: most });
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn texts_are_cut_where_words_end() {
-        let cuts = Cuts::byte_pair("gpt2", "gpt-4o");
+        let cuts = TextCuts::byte_pair("gpt2", "gpt-4o");
         let short = "a. b\nc";
         assert_eq!(cuts.cut(short), Ok(vec![short]));
         let long = "é".repeat(USUAL);
@@ -254,7 +254,7 @@ mod tests {
         let pieces = [format!("{long}a {long}c {long}e"), long.clone()];
         let text = pieces.join(" ");
         for adds_space in [true, false] {
-            let cuts = Cuts::sentence_piece(tokens.into_iter(), adds_space);
+            let cuts = TextCuts::sentence_piece(tokens.into_iter(), adds_space);
             let space = if adds_space { "" } else { " " };
             let second = format!("{space}{}", pieces[1]);
             let cut = cuts.cut(&text);
@@ -265,16 +265,16 @@ mod tests {
     #[test]
     fn what_has_no_place_for_a_cut_is_bounded() {
         let text = "a".repeat(MOST + 1);
-        let refused = Cuts::byte_pair("gpt2", "gpt-4o").cut(&text);
+        let refused = TextCuts::byte_pair("gpt2", "gpt-4o").cut(&text);
         assert!(matches!(
             refused,
             Err(TokenizeError::Uncut { limit: MOST, .. })
         ));
-        assert_eq!(Cuts::NONE.cut(&text), Ok(vec![text.as_str()]));
+        assert_eq!(TextCuts::NONE.cut(&text), Ok(vec![text.as_str()]));
         for (expressions, run, character) in
             [("superbpe", DIGITS, "7"), ("deepseek-llm", SPACES, "\t")]
         {
-            let cuts = Cuts::byte_pair("gpt2", expressions);
+            let cuts = TextCuts::byte_pair("gpt2", expressions);
             let text = character.repeat(run.most + 1);
             assert!(matches!(cuts.cut(&text), Err(TokenizeError::Run { .. })));
             assert!(cuts.cut(&text[1..]).is_ok());

@@ -12,12 +12,12 @@ use crate::protocol::Token;
 
 /// A part of a text.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part<'a> {
+pub(super) enum TextPart<'a> {
     Text(&'a str),
     Special(Token),
 }
 
-impl Part<'_> {
+impl TextPart<'_> {
     /// Size of the text that is still to be tokenized, in bytes.
     pub(super) fn len(&self) -> usize {
         match self {
@@ -83,16 +83,16 @@ impl Specials {
     }
 
     /// Splits a text as llama.cpp does: at the longest special tokens first.
-    pub(super) fn split<'a>(&self, text: &'a str, parse_special: bool) -> Vec<Part<'a>> {
-        let mut parts = vec![Part::Text(text)];
+    pub(super) fn split<'a>(&self, text: &'a str, parse_special: bool) -> Vec<TextPart<'a>> {
+        let mut parts = vec![TextPart::Text(text)];
         for index in self.present(text) {
             let special = &self.specials[index];
             if parse_special || !special.hidden {
                 let whole = std::mem::take(&mut parts);
                 for part in whole {
                     match part {
-                        Part::Text(text) => special.split(text, &mut parts),
-                        part @ Part::Special(_) => parts.push(part),
+                        TextPart::Text(text) => special.split(text, &mut parts),
+                        part @ TextPart::Special(_) => parts.push(part),
                     }
                 }
             }
@@ -113,12 +113,12 @@ impl Specials {
 }
 
 impl Special {
-    fn split<'a>(&self, mut text: &'a str, parts: &mut Vec<Part<'a>>) {
+    fn split<'a>(&self, mut text: &'a str, parts: &mut Vec<TextPart<'a>>) {
         // White space as C's `isspace` defines it.
         const SPACES: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
-        let push = |text: &'a str, parts: &mut Vec<Part<'a>>| {
+        let push = |text: &'a str, parts: &mut Vec<TextPart<'a>>| {
             if !text.is_empty() {
-                parts.push(Part::Text(text));
+                parts.push(TextPart::Text(text));
             }
         };
         while let Some((mut before, mut behind)) = text.split_once(&self.text) {
@@ -129,7 +129,7 @@ impl Special {
                 behind = behind.trim_start_matches(SPACES);
             }
             push(before, parts);
-            parts.push(Part::Special(self.token));
+            parts.push(TextPart::Special(self.token));
             text = behind;
         }
         push(text, parts);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn longer_tokens_come_first_and_control_tokens_only_where_they_are_meant() {
-        use Part::{Special, Text};
+        use TextPart::{Special, Text};
         let specials = specials();
         let text = "a<s><s><s>b  c";
         assert_eq!(
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn white_space_goes_with_a_token_that_strips_it() {
-        use Part::{Special, Text};
+        use TextPart::{Special, Text};
         let specials = specials();
         assert_eq!(
             specials.split("a \n<m>\tb<m>", true),

@@ -139,7 +139,7 @@ impl Reader<'_> {
             instances: config.instances().max(1),
             default_priority_level: rules.default_priority_level.max(1),
             levels: vec![BatchingLevel::default(); levels as usize],
-            ..Batching::of(config.max_batch_size)
+            ..Batching::with_max_batch_size(config.max_batch_size)
         };
         let inside = messages(&model.tree, "dynamic_batching").next();
         for (field, why) in batching.problems() {

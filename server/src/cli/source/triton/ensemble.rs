@@ -11,24 +11,24 @@ use graphmill_grammar::{Span, ast};
 
 use super::{
     Backend, FILE, Model, Reader, graph,
-    graph::Placed,
+    graph::PlacedModel,
     model::{EnsembleScheduling, ModelConfig, Pair, Step, TensorConfig},
     place::{messages, place},
     whole,
 };
 use crate::{
-    cli::source::tensors::{Streams, Wired},
+    cli::source::tensors::{Streams, TensorStreams},
     config,
 };
 
 /// The type and shape of a tensor in an ensemble.
-struct Carried {
+struct TensorType {
     datatype: Option<Datatype>,
     shape: Vec<i64>,
 }
 
-impl Carried {
-    fn of(config: &ModelConfig, tensor: &TensorConfig) -> Self {
+impl TensorType {
+    fn new(config: &ModelConfig, tensor: &TensorConfig) -> Self {
         Self {
             datatype: tensor.data_type.datatype(),
             shape: config.shape(tensor),
@@ -76,9 +76,9 @@ impl Reader<'_> {
             self.compare(&model, version);
             models.push((model, version));
         }
-        let mut carried: HashMap<&str, Carried> = HashMap::new();
+        let mut carried: HashMap<&str, TensorType> = HashMap::new();
         for tensor in &config.input {
-            carried.insert(&tensor.name, Carried::of(config, tensor));
+            carried.insert(&tensor.name, TensorType::new(config, tensor));
         }
         // Steps can be in any order, so all outputs are collected before inputs are checked.
         for ((step, at), (model, _)) in steps.iter().zip(&models) {
@@ -86,7 +86,7 @@ impl Reader<'_> {
                 let Some(tensor) = self.find("output", step, model, pair, at.head()) else {
                     continue;
                 };
-                let given = Carried::of(&model.config, tensor);
+                let given = TensorType::new(&model.config, tensor);
                 if carried.insert(&pair.value, given).is_some() {
                     let why = format!("`{}` is produced more than once", pair.value);
                     self.wrong(at.head(), why);
@@ -96,7 +96,7 @@ impl Reader<'_> {
         for ((step, at), (model, _)) in steps.iter().zip(&models) {
             for (pair, at) in step.input_map.iter().zip(messages(at, "input_map")) {
                 if let Some(tensor) = self.find("input", step, model, pair, at.head()) {
-                    let taken = Carried::of(&model.config, tensor);
+                    let taken = TensorType::new(&model.config, tensor);
                     let name = format!("`{}` takes `{}`", step.model_name, pair.key);
                     self.fit(
                         carried.get(&*pair.value),
@@ -118,24 +118,27 @@ impl Reader<'_> {
             }
         }
         for (tensor, at) in config.output.iter().zip(messages(&ensemble.tree, "output")) {
-            let taken = Carried::of(config, tensor);
+            let taken = TensorType::new(config, tensor);
             let name = format!("the output `{}` is", tensor.name);
             let at = place(at, "dims");
             self.fit(carried.get(&*tensor.name), &taken, &tensor.name, &name, at);
         }
         let mut streams = Streams::default();
-        let mut wired = |map: &[Pair]| -> Wired {
+        let mut wired = |map: &[Pair]| -> TensorStreams {
             let pairs = map.iter();
             let pairs = pairs.map(|it| (it.key.clone(), streams.name(&it.value)));
             pairs.collect()
         };
-        let nodes = steps.iter().zip(&models).map(|((step, _), it)| Placed {
-            model: &it.0.config,
-            file: whole(&it.0.file(it.1)),
-            inputs: wired(&step.input_map),
-            outputs: wired(&step.output_map),
-        });
-        let nodes: Vec<Placed<'_>> = nodes.collect();
+        let nodes = steps
+            .iter()
+            .zip(&models)
+            .map(|((step, _), it)| PlacedModel {
+                model: &it.0.config,
+                file: whole(&it.0.file(it.1)),
+                inputs: wired(&step.input_map),
+                outputs: wired(&step.output_map),
+            });
+        let nodes: Vec<PlacedModel<'_>> = nodes.collect();
         Some(graph::text(
             &ensemble.folder.join(FILE),
             config,
@@ -166,7 +169,14 @@ impl Reader<'_> {
     }
 
     /// Refuses a tensor that does not exist, or does not fit the tensor that is needed.
-    fn fit(&mut self, given: Option<&Carried>, taken: &Carried, name: &str, what: &str, at: Span) {
+    fn fit(
+        &mut self,
+        given: Option<&TensorType>,
+        taken: &TensorType,
+        name: &str,
+        what: &str,
+        at: Span,
+    ) {
         match given {
             None => self.wrong(at, format!("no input and no step produces `{name}`")),
             Some(given) if !given.fits(taken) => self.wrong(

@@ -45,7 +45,7 @@ impl Reader<'_> {
                 let told = known.iter().filter_map(|it| Some((it, it.shape.as_ref()?)));
                 let told = told.map(|(it, shape)| TensorConfig {
                     name: it.name.clone(),
-                    data_type: DataType::of(it.datatype),
+                    data_type: DataType::from_datatype(it.datatype),
                     dims: shape.get(batch..).unwrap_or_default().to_vec(),
                     ..TensorConfig::default()
                 });

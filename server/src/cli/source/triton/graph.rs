@@ -8,17 +8,17 @@ use std::{
 use super::{
     super::{
         graph::quoted,
-        tensors::{Port, Streams, Wired, formatted, head, onnx_node},
+        tensors::{Port, Streams, TensorStreams, formatted, head, onnx_node},
     },
     model::{DynamicBatching, LevelPolicy, ModelConfig, QueuePolicy, TensorConfig},
 };
 
 /// A model in a graph, with the streams of its inputs and outputs.
-pub(super) struct Placed<'a> {
+pub(super) struct PlacedModel<'a> {
     pub(super) model: &'a ModelConfig,
     pub(super) file: PathBuf,
-    pub(super) inputs: Wired,
-    pub(super) outputs: Wired,
+    pub(super) inputs: TensorStreams,
+    pub(super) outputs: TensorStreams,
 }
 
 /// Writes the graph of `config`, with a node for each of `placed`.
@@ -26,7 +26,7 @@ pub(super) fn text(
     file: &Path,
     config: &ModelConfig,
     mut streams: Streams,
-    placed: &[Placed<'_>],
+    placed: &[PlacedModel<'_>],
 ) -> String {
     let port = |tensor: &TensorConfig| Port {
         name: tensor.name.clone(),
@@ -75,7 +75,7 @@ pub(super) fn with_options<'a>(
 }
 
 /// Writes the node of a model. If it batches, a batching node contains it.
-fn node(placed: &Placed<'_>, resource: &str) -> String {
+fn node(placed: &PlacedModel<'_>, resource: &str) -> String {
     let path = placed.file.to_string_lossy();
     let [ports, model] = onnx_node(&path, resource, [&placed.inputs, &placed.outputs]);
     if placed.model.max_batch_size == 0 {

@@ -29,13 +29,13 @@ use graphmill_grammar::{
 
 use self::{
     backend::Backend,
-    graph::Placed,
+    graph::PlacedModel,
     model::{ModelConfig, TensorConfig},
     place::place,
 };
 use super::{
     ModelFlags,
-    tensors::{Streams, Wired},
+    tensors::{Streams, TensorStreams},
 };
 use crate::config::{GraphEntry, codes::TRITON};
 
@@ -91,14 +91,14 @@ const REFUSED: &[(&str, &str)] = &[
 
 /// The outcome of reading a model's folder.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Loaded {
+pub(in crate::cli) struct TritonModel {
     /// A graph for each version to serve; empty if there are errors.
     pub(in crate::cli) graphs: Vec<GraphEntry>,
     pub(in crate::cli) sources: SourceMap,
     pub(in crate::cli) diagnostics: Vec<Diagnostic>,
 }
 
-impl Loaded {
+impl TritonModel {
     /// Returns the errors as lines, each with its place.
     pub(in crate::cli) fn errors(&self) -> Vec<String> {
         self.lines(diag::Severity::Error)
@@ -132,8 +132,8 @@ pub(in crate::cli) fn is_model(folder: &Path) -> bool {
 
 /// Reads the model `name` in `folder`. The models of an ensemble are in the same repository.
 /// `config` is a JSON configuration that replaces the file.
-pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> Loaded {
-    let mut loaded = Loaded::default();
+pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> TritonModel {
+    let mut loaded = TritonModel::default();
     let mut reader = Reader {
         sources: &mut loaded.sources,
         diagnostics: &mut loaded.diagnostics,
@@ -353,13 +353,13 @@ impl Reader<'_> {
         }
         self.compare(model, version);
         let mut streams = Streams::default();
-        let mut wired = |tensors: &[TensorConfig]| -> Wired {
+        let mut wired = |tensors: &[TensorConfig]| -> TensorStreams {
             let pairs = tensors.iter();
             pairs
                 .map(|tensor| (tensor.name.clone(), streams.name(&tensor.name)))
                 .collect()
         };
-        let placed = Placed {
+        let placed = PlacedModel {
             model: &model.config,
             file,
             inputs: wired(&model.config.input),

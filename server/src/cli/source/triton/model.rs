@@ -153,7 +153,7 @@ pub(super) enum DataType {
 
 impl DataType {
     /// Returns the element type of a datatype.
-    pub(super) fn of(datatype: Datatype) -> Self {
+    pub(super) fn from_datatype(datatype: Datatype) -> Self {
         let word = match datatype {
             Datatype::Bytes => "TYPE_STRING".to_owned(),
             other => format!("TYPE_{other}"),

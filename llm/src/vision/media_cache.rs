@@ -10,13 +10,13 @@ use crate::backend::Bitmap;
 use crate::room::{self, Cache};
 
 /// The most recently used images and sounds, within a limit in bytes.
-pub(super) struct Kept {
+pub(super) struct MediaCache {
     limit: u64,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct State {
+struct CacheState {
     media: HashMap<Key, Entry>,
     bytes: u64,
     queries: u64,
@@ -33,7 +33,7 @@ struct Entry {
     used: u64,
 }
 
-impl Kept {
+impl MediaCache {
     pub(super) fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -109,19 +109,19 @@ impl Kept {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         // Every change leaves the counts right, even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Cache for Kept {
+impl Cache for MediaCache {
     fn shrink(&self) {
         self.lock().evict_to(0);
     }
 }
 
-impl State {
+impl CacheState {
     /// Drops the least recently used entries until the rest takes at most `limit` bytes.
     fn evict_to(&mut self, limit: u64) {
         while self.bytes > limit {
