@@ -31,6 +31,8 @@ in the answer's header `x-ignored-fields`, with 31 others at most. A field of co
 A body may have 16384 fields. What its fields hold may be nested 100 levels deep and have 65536 JSON values, all together; token ids of `prompt`, `input` and `tokens` and numbers of `prompt_embeds` are not counted.
 Of several fields of one name, the last counts.
 
+Vectors in place of a prompt (`prompt_embeds`) are a field of `completions` and of TorchServe's predictions. Endpoints that are read as completions refuse them.
+
 This page is made from the schemas that requests are checked against, `dialects/src/bodies/`: `UPDATE=1 cargo test --release --workspace --test suite reference`
 writes it.
 ";

@@ -7,16 +7,23 @@ use graphmill_engine::read_at_most;
 use super::{MAX_BYTES, Model, Reader};
 
 impl Reader<'_> {
-    /// Reads the names of the classes of outputs, one per line.
+    /// Reads the names of the classes of outputs, one per line. Warns if an output has another
+    /// number of classes, or a class an empty name.
     pub(super) fn read_labels(&mut self, model: &mut Model) {
         let Model { folder, config, .. } = &mut *model;
-        let mut wrong = Vec::new();
+        let (mut wrong, mut odd) = (Vec::new(), Vec::new());
+        let has_batch = config.max_batch_size > 0;
         for tensor in &mut config.output {
             if tensor.label_filename.is_empty() {
                 continue;
             }
             match lines(folder, Path::new(&tensor.label_filename)) {
-                Ok(labels) => tensor.labels = labels,
+                Ok(labels) => {
+                    let why = oddity(&labels, &tensor.dims, has_batch);
+                    let name = &tensor.name;
+                    odd.extend(why.map(|why| format!("`label_filename` of `{name}` {why}")));
+                    tensor.labels = labels;
+                }
                 Err(why) => wrong.push(format!("`label_filename` of `{}` {why}", tensor.name)),
             }
         }
@@ -24,7 +31,27 @@ impl Reader<'_> {
         for message in wrong {
             self.wrong(place, message);
         }
+        for message in odd {
+            self.warn(place, message);
+        }
     }
+}
+
+/// Describes what is odd about the names of an output's classes.
+fn oddity(labels: &[String], dims: &[i64], has_batch: bool) -> Option<String> {
+    if let Some(at) = labels.iter().position(|label| label.trim().is_empty()) {
+        return Some(format!("names a file whose line {} is empty", at + 1));
+    }
+    // Without a batch dimension, the first of several dimensions counts rows.
+    let row = match dims {
+        [_, row @ ..] if !has_batch && !row.is_empty() => row,
+        row => row,
+    };
+    let known = |classes: i64, dim: &i64| classes.checked_mul(*dim).filter(|_| *dim > 0);
+    let classes = row.iter().try_fold(1, known)?;
+    let count = labels.len();
+    (i64::try_from(count) != Ok(classes))
+        .then(|| format!("names a file with {count} names, but the output has {classes} classes"))
 }
 
 /// Returns the lines of a file in a folder.
