@@ -45,10 +45,14 @@ pub fn invalid(field: impl Display, message: impl Display) -> Error {
         .with_code(code::VALUE)
 }
 
-/// Makes an error about an unsupported value, with a sentence that gives the reason.
-pub fn unsupported(field: impl Display, value: &Value, why: Option<&str>) -> Error {
+/// Makes an error about an unsupported value, with a sentence that gives the reason. The value is
+/// `None` if it is too long to be read for an error.
+pub fn unsupported(field: impl Display, value: Option<&Value>, why: Option<&str>) -> Error {
+    let value = value.map_or("this value".to_owned(), |value| {
+        format!("the value {}", written(value))
+    });
     let why = why.map_or(String::new(), |why| format!(". {why}"));
-    let message = format!("is not supported with the value {}{why}", written(value));
+    let message = format!("is not supported with {value}{why}");
     invalid(field, message).with_code(code::UNSUPPORTED)
 }
 
@@ -113,7 +117,7 @@ mod tests {
         let long = "é".repeat(1 << 20);
         let value = json!([long]);
         for error in [
-            unsupported(long.clone(), &value, Some("Nothing is stored.")),
+            unsupported(long.clone(), Some(&value), Some("Nothing is stored.")),
             invalid("a", format!("must not be {long}")),
             invalid("a", format!("must not be `{}`", shown(&long))),
         ] {

@@ -6,7 +6,7 @@ use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
 
 use crate::{
-    error::{code, invalid, wrong_type},
+    error::{code, invalid, unsupported, wrong_type},
     json::{JsonBody, outline},
     schema::{self, Endpoint},
 };
@@ -69,9 +69,12 @@ impl Fields {
             return Ok(false);
         }
         if schema["x-only"] == true {
-            let message = "is not supported with a value of this length";
-            let refused = || invalid(name, message).with_code(code::UNSUPPORTED);
-            return if is_long { Err(refused()) } else { Ok(true) };
+            let why = schema["description"].as_str();
+            return if is_long {
+                Err(unsupported(name, None, why))
+            } else {
+                Ok(true)
+            };
         }
         match outline(text) {
             Ok(outline @ (Value::String(_) | Value::Array(_) | Value::Object(_))) => {

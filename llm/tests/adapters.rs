@@ -214,3 +214,21 @@ fn names_that_no_request_could_tell_apart_are_refused() {
         assert!(message.contains(problem), "{message}");
     }
 }
+
+#[test]
+fn scales_that_would_drown_the_model_are_refused() {
+    for (scale, is_allowed) in [(10.0, true), (-10.0, true), (10.5, false), (-1e6, false)] {
+        let spec = LlmEngineSpec {
+            adapters: vec![AdapterSpec {
+                scale: Number::new(scale).expect("finite"),
+                ..adapter("one")
+            }],
+            ..LlmEngineSpec::new("scripted.script.json")
+        };
+        let checked = spec.validate().map_err(|error| error.to_string());
+        assert_eq!(checked.is_ok(), is_allowed, "{scale}: {checked:?}");
+        if let Err(message) = checked {
+            assert!(message.contains("between -10 and 10"), "{message}");
+        }
+    }
+}

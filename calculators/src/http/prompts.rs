@@ -57,7 +57,7 @@ pub(super) fn read_tokens(body: &JsonBody, field: &'static str) -> Result<Vec<To
 }
 
 /// Iterates over the texts of the items of a list in JSON.
-fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = list.get(1..).unwrap_or_default();
     std::iter::from_fn(move || {
         let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();

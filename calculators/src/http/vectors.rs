@@ -6,7 +6,7 @@ use graphmill_dialects::bodies::completions::VECTORS;
 use graphmill_engine::Result;
 use serde_json::value::RawValue;
 
-use super::fields::invalid;
+use super::{fields::invalid, prompts};
 use crate::llm::claim_room;
 use crate::payload::{JsonBody, PromptVectors, base64};
 use crate::tensor::{Datatype, Tensor, numpy, tensor_from_json, torch};
@@ -32,7 +32,8 @@ pub(super) fn read(body: &JsonBody) -> Result<Option<PromptVectors>> {
         let message = format!("cannot be used together with `{other}`");
         return Err(invalid(field, message));
     }
-    let text = body.text(field).unwrap_or_default();
+    let text = unlisted(body.text(field).unwrap_or_default());
+    let text = text.map_err(|why| invalid(field, why))?;
     let claim = claim_room(text.len().saturating_mul(BYTES_OF_EACH));
     let _claim = claim.map_err(|error| error.with_field(field))?;
     let tensor = match text {
@@ -42,6 +43,19 @@ pub(super) fn read(body: &JsonBody) -> Result<Option<PromptVectors>> {
     let tensor = tensor.map_err(|why| invalid(field, format!("{why}: {FORMS}")))?;
     let vectors = PromptVectors::new(field, &tensor).map_err(|why| invalid(field, why))?;
     Ok(Some(vectors))
+}
+
+/// Returns the file of a list of one file, and any other value as it is.
+fn unlisted(json: &[u8]) -> Result<&[u8], &'static str> {
+    if !json.starts_with(b"[") {
+        return Ok(json);
+    }
+    let mut items = prompts::items(json);
+    match (items.next(), items.next()) {
+        (Some(file @ [b'"', ..]), None) => Ok(file),
+        (Some([b'"', ..]), Some(_)) => Err("has several files: send a request for each"),
+        _ => Ok(json),
+    }
 }
 
 fn read_rows(json: &[u8]) -> Result<Tensor, String> {
@@ -81,6 +95,7 @@ mod tests {
             ("inputs_embeds", json!([[[1, -2.5], [3, 0]]]), Some(2)),
             ("input_embeds", json!([1, -2.5, 3, 0]), None),
             ("prompt_embeds", json!(file), Some(2)),
+            ("prompt_embeds", json!([file]), Some(2)),
         ] {
             for prompt in [json!(null), json!(""), json!([])] {
                 let read = vectors(&json!({ (field): value, "prompt": prompt }));
@@ -120,6 +135,14 @@ mod tests {
             (
                 json!({ "prompt_embeds": "aGVsbG8=" }),
                 "a file of another kind",
+            ),
+            (
+                json!({ "prompt_embeds": ["aGVsbG8="] }),
+                "a file of another kind",
+            ),
+            (
+                json!({ "prompt_embeds": ["aGVsbG8=", "aGVsbG8="] }),
+                "has several files",
             ),
         ] {
             let error = vectors(&body).expect_err("it is refused");

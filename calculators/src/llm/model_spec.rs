@@ -47,7 +47,10 @@ impl LlmOptions {
         if !node.models_path.is_empty()
             && let Err(error) = engine.validate()
         {
-            c.error(error.to_string());
+            match &error {
+                SpecError::OutOfRange { field, .. } => c.option_error(field, error.to_string()),
+                _ => c.error(error.to_string()),
+            }
         }
         let speculation = SpeculationParams {
             num_assistant_tokens: node.num_assistant_tokens,

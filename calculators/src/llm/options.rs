@@ -188,7 +188,7 @@ pub struct LoraAdapter {
     pub name: String,
     /// Path of a `.gguf` file, relative to the graph's folder. Required.
     pub path: String,
-    /// Factor of the adapter's effect. Default: 1, as it was trained.
+    /// Factor of the adapter's effect, from -10 to 10. Default: 1, as it was trained.
     pub scale: Option<f32>,
 }
 

@@ -45,7 +45,7 @@ pub struct Parameters {
     pub top_n_tokens: Option<u8>,
     /// Repeats `inputs` before the text.
     pub return_full_text: bool,
-    /// Number of texts that are sampled; the answer is the most likely one as a whole. Below the graph's `best_of_limit`. Above 1, it cannot be combined with a
+    /// Number of texts that are sampled; the answer is the most likely one as a whole. Less than `best_of_limit` of the graph, whose default is 20. Above 1, it cannot be combined with a
     /// stream or `seed`, and needs `do_sample` or another sampling field.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub best_of: Option<u32>,
@@ -198,7 +198,7 @@ pub struct Predict {
     /// Name of the graph that answers. Optional if only one graph ranks.
     #[schemars(length(min = 1))]
     pub model: Option<String>,
-    /// Text or pair of texts to classify, or an array of such arrays.
+    /// Text or pair of texts to classify, or several: `["a", "b"]` is one pair, `[["a"], ["b"]]` are two texts.
     #[schemars(schema_with = "predicted")]
     pub inputs: Option<Text<Text<String>>>,
     /// Cuts the end of a text that is too long, or of the second text of a pair. Without it, such texts are refused.

@@ -11,7 +11,7 @@ use crate::limits::MAX_STOP_TOKENS;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Length {
-    /// Number of choices for each prompt; the prompt is computed once. Below the graph's `best_of_limit`.
+    /// Number of choices for each prompt; the prompt is computed once. Less than `best_of_limit` of the graph, whose default is 20.
     #[schemars(range(min = 1, max = 128))]
     pub n: Option<u32>,
     /// Must equal `n`: choices are not ranked.

@@ -1,5 +1,6 @@
 //! Fields of llama-server's own endpoints. Endpoints that generate text also take the fields of completions.
 
+use graphmill_llm::AdapterSpec;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -36,7 +37,7 @@ pub struct Generation {
 pub const GENERATION: &[Plain] = &plain! {
     /// Alternative name of `n_predict`, which wins if both are given.
     "max_tokens": Alias("n_predict"),
-    /// Alternative name of `n`, the number of choices.
+    /// Alternative name of `n`.
     "n_cmpl": Alias("n"),
     /// Use `n_probs` for log probabilities.
     "logprobs": Only(&[]),
@@ -52,9 +53,9 @@ pub const GENERATION: &[Plain] = &plain! {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adapters {
-    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`. At most four adapters may have a scale other than 0.
+    /// Adapters by their numbers in `GET /lora-adapters`, each with its `scale`, from -10 to 10. At most four adapters may have a scale other than 0.
     /// `model` can name one instead, at the scale of the graph: `graph:adapter`.
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 64), extend("x-beyond" = true))]
     pub lora: Vec<Adapter>,
 }
 
@@ -63,7 +64,8 @@ pub struct Adapters {
 pub struct Adapter {
     /// Number in `GET /lora-adapters`.
     pub id: u32,
-    /// Scale: that of the graph, or 0.
+    /// Strength of the adapter; 0 leaves it out.
+    #[schemars(range(min = -AdapterSpec::MAX_SCALE, max = AdapterSpec::MAX_SCALE))]
     pub scale: f32,
 }
 
@@ -110,7 +112,7 @@ pub struct Embedding {
     /// Texts to embed, as in `input` of `embeddings`.
     #[schemars(schema_with = "shapes::texts")]
     pub content: ReadApart,
-    /// Alternative name of `content`, the texts.
+    /// Alternative name of `content`.
     #[schemars(schema_with = "shapes::texts")]
     pub input: ReadApart,
     /// Scales each vector to length 1 with 2, and leaves it unchanged with -1; the default is the node's `normalize_embeddings`.

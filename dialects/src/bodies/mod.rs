@@ -238,8 +238,8 @@ pub(crate) fn all() -> Vec<Endpoint> {
         generate(GENERATE_STREAM, &["true"]),
     );
     vec![
-        chat,
-        completions,
+        chat.with::<llama_server::Adapters>(),
+        completions.with::<llama_server::Adapters>(),
         responses,
         compact,
         messages,

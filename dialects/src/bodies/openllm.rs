@@ -32,9 +32,9 @@ pub struct Parameters {
 /// Returns the fields that need no reading. `stream` has the allowed values of that field.
 pub(super) fn plain(stream: &'static [&'static str]) -> [Plain; 14] {
     plain! {
-        /// Alternative name of `max_tokens`, the limit.
+        /// Alternative name of `max_tokens`.
         "max_new_tokens": Alias("max_tokens"),
-        /// Alternative name of `min_tokens`, the minimum.
+        /// Alternative name of `min_tokens`.
         "min_new_tokens": Alias("min_tokens"),
         /// Adapters are selected by name in `model` of other dialects.
         "adapter_name": Only(&[]),

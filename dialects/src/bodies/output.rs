@@ -27,10 +27,10 @@ pub struct Output {
     /// Grammar that the answer must follow.
     #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a grammar in GBNF or Lark"))]
     pub guided_grammar: Option<String>,
-    /// Alternative name of `guided_grammar`, the grammar.
+    /// Alternative name of `guided_grammar`.
     #[schemars(schema_with = "shapes::some_text", extend("x-beyond" = true, "x-words" = "a grammar in GBNF or Lark"))]
     pub grammar: Option<String>,
-    /// Alternative name of `guided_json`, the schema.
+    /// Alternative name of `guided_json`.
     #[schemars(schema_with = "shapes::schema", extend("x-beyond" = true))]
     pub json_schema: Option<Value>,
     /// Object with one of the constraints above.

@@ -43,13 +43,13 @@ pub(crate) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high
 
 /// Names of the reasoning budget in clients of other servers.
 pub const PLAIN: &[Plain] = &plain! {
-    /// Alternative name of `thinking_token_budget`, the reasoning limit.
+    /// Alternative name of `thinking_token_budget`.
     "thinking_budget_tokens": Alias("thinking_token_budget"),
-    /// Alternative name of `thinking_token_budget`, the reasoning limit.
+    /// Alternative name of `thinking_token_budget`.
     "thinking_budget": Alias("thinking_token_budget"),
-    /// Alternative name of `thinking_token_budget`, the reasoning limit.
+    /// Alternative name of `thinking_token_budget`.
     "reasoning_budget_tokens": Alias("thinking_token_budget"),
-    /// Alternative name of `thinking_token_budget`, the reasoning limit.
+    /// Alternative name of `thinking_token_budget`.
     "reasoning_budget": Alias("thinking_token_budget"),
 };
 

@@ -69,15 +69,15 @@ pub struct Score {
 
 /// Fields of `score` that need no reading.
 pub const SCORE: &[Plain] = &plain! {
-    /// Alternative name of `text_1`, the question.
+    /// Alternative name of `text_1`.
     "data_1": Alias("text_1"),
-    /// Alternative name of `text_1`, the question.
+    /// Alternative name of `text_1`.
     "queries": Alias("text_1"),
-    /// Alternative name of `text_2`, the texts.
+    /// Alternative name of `text_2`.
     "data_2": Alias("text_2"),
-    /// Alternative name of `text_2`, the texts.
+    /// Alternative name of `text_2`.
     "documents": Alias("text_2"),
-    /// Alternative name of `text_2`, the texts.
+    /// Alternative name of `text_2`.
     "items": Alias("text_2"),
     /// Texts are cut at their end.
     "truncation_side": Only(&[r#""right""#]),
@@ -104,9 +104,9 @@ pub struct Classify {
 
 /// Fields of `classify` that need no reading.
 pub const CLASSIFY: &[Plain] = &plain! {
-    /// Alternative name of `use_activation`, the choice of probabilities.
+    /// Alternative name of `use_activation`.
     "activation": Alias("use_activation"),
-    /// Alternative name of `use_activation`, the choice of probabilities.
+    /// Alternative name of `use_activation`.
     "softmax": Alias("use_activation"),
     /// Texts are cut at their end.
     "truncation_side": Only(&[r#""right""#]),

@@ -35,7 +35,7 @@ pub(crate) fn check(value: &mut Value, schema: &Value, path: &dyn Display) -> Re
     };
     if !is_allowed && schema["x-only"] == true {
         let why = schema["description"].as_str();
-        return Err(unsupported(path, value, why));
+        return Err(unsupported(path, Some(value), why));
     }
     if !is_allowed {
         return Err(not_allowed(schema, value, path));
@@ -256,7 +256,7 @@ fn check_object(fields: &mut Map<String, Value>, schema: &Value, path: &dyn Disp
         match other.get("const") {
             Some(only) if equal(only, value) => {}
             None if other.is_object() => check(value, other, &path)?,
-            _ => return Err(unsupported(path, value, None)),
+            _ => return Err(unsupported(path, Some(value), None)),
         }
     }
     Ok(())

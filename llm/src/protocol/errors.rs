@@ -51,7 +51,7 @@ pub enum SubmitError {
     },
     /// The prompt leaves no room for even one generated token.
     #[error(
-        "This model's maximum context length is {n_ctx} tokens. However, your messages resulted in {n_prompt_tokens} tokens, and the answer needs at least one: the prompt is too long"
+        "This model's maximum context length is {n_ctx} tokens. However, your prompt resulted in {n_prompt_tokens} tokens, and the answer needs at least one: the prompt is too long"
     )]
     PromptTooLong {
         /// Number of tokens in the prompt.

@@ -14,13 +14,16 @@ pub struct AdapterSpec {
     pub name: String,
     /// The adapter's file, in GGUF.
     pub path: PathBuf,
-    /// Strength of the change; 1 applies it as trained.
+    /// Strength of the change; 1 applies it as trained. From `-MAX_SCALE` to `MAX_SCALE`.
     pub scale: Number,
 }
 
 impl AdapterSpec {
-    /// Checks the names of a spec's adapters. Requests must be able to write each, also after a
-    /// graph's name and a colon.
+    /// Largest absolute value of a scale. Far larger ones make a model compute infinite logits.
+    pub const MAX_SCALE: f32 = 10.0;
+
+    /// Checks the names and scales of a spec's adapters. Requests must be able to write each name,
+    /// also after a graph's name and a colon.
     pub(super) fn validate(spec: &LlmEngineSpec) -> Result<(), SpecError> {
         let wrong = |message| {
             Err(SpecError::OutOfRange {
@@ -40,6 +43,12 @@ impl AdapterSpec {
                 .any(|other| other.name == *name)
             {
                 return wrong(format!("has two adapters with the name `{name}`"));
+            }
+            let (scale, most) = (adapter.scale.get(), Self::MAX_SCALE);
+            if scale.abs() > most {
+                return wrong(format!(
+                    "must have scales between -{most} and {most}, not {scale} for `{name}`"
+                ));
             }
         }
         Ok(())

@@ -228,7 +228,7 @@ fn model(file: &Path, bench: &Bench) -> FileReport {
 
 /// Checks a `config.properties` of TorchServe.
 fn properties_file(file: &Path) -> FileReport {
-    let read = properties::warnings(file);
+    let read = properties::check(file);
     FileReport {
         note: read
             .as_ref()

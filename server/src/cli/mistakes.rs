@@ -57,6 +57,22 @@ pub(super) fn leave(
     std::process::exit(error.exit_code());
 }
 
+/// Returns the first line of an error of the command line, with the origin of the value.
+pub(super) fn in_short(
+    error: &Error,
+    command: &Command,
+    arguments: &[OsString],
+    expanded: &PropertiesExpansion,
+) -> String {
+    let text = error.render().to_string();
+    let line = plain(text.lines().next().unwrap_or_default());
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    match flag(error).and_then(|flag| origin(&flag, command, arguments, expanded)) {
+        Some(origin) => format!("{line}; the value is from {origin}"),
+        None => line.to_owned(),
+    }
+}
+
 /// Returns the name of the flag that an error is about.
 fn flag(error: &Error) -> Option<String> {
     let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else {

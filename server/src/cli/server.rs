@@ -18,8 +18,10 @@ const VERBS: [&str; 3] = ["record", "tap", "why"];
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Server {
-    /// Server, at its `--management_port` if it has one [default: <http://127.0.0.1:8000>].
-    #[arg(value_name = "URL")]
+    #[arg(
+        value_name = "URL",
+        help = "Server, at its `--management_port` if it has one [default: http://127.0.0.1:8000]"
+    )]
     url: String,
     /// API key for the server.
     #[arg(

@@ -110,6 +110,14 @@ fn what_is_wrong_is_named_with_its_place() {
             "GM0902 config.json:3:1 the configuration is not JSON: trailing comma",
         ),
         (
+            "[",
+            "GM0902 config.json:1:1 the configuration is not JSON: EOF while parsing a list",
+        ),
+        (
+            "{\"monitoring\": [}",
+            "GM0902 config.json:1:17 the configuration is not JSON: expected value",
+        ),
+        (
             "{} x",
             "GM0902 config.json:1:4 there is text after the configuration",
         ),

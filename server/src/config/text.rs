@@ -5,6 +5,7 @@ use graphmill_grammar::{
     span::{FileId, Span},
     suggest,
 };
+use serde::{Deserialize as _, de::IgnoredAny};
 
 use super::{codes, schema};
 
@@ -84,18 +85,11 @@ impl Text<'_> {
         error: &serde_path_to_error::Error<serde_json::Error>,
     ) -> Diagnostic {
         let json = error.inner();
-        let place = self.at(json.line(), json.column());
-        let said = json.to_string();
-        let said = said
-            .rsplit_once(" at line ")
-            .map_or(said.as_str(), |(message, _)| message);
         if !json.is_data() {
-            return Diagnostic::error(
-                &codes::NOT_JSON,
-                place,
-                format!("the configuration is not JSON: {}", lower_first(said)),
-            );
+            return self.not_json(json);
         }
+        let place = self.at(json.line(), json.column());
+        let said = without_place(json);
         let path = error.path().to_string();
         if let Some(rest) = said.strip_prefix("unknown field ") {
             let names: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
@@ -103,6 +97,11 @@ impl Text<'_> {
                 .split_first()
                 .expect("serde quotes the field it does not know");
             return self.unknown_key(key, known, &path, place);
+        }
+        // A text that ends too early may also look like a value of another type.
+        let mut whole = serde_json::Deserializer::from_str(self.text);
+        if let Err(error) = IgnoredAny::deserialize(&mut whole) {
+            return self.not_json(&error);
         }
         // A message of serde has its own position. A message of this crate gets the position of its
         // key.
@@ -123,7 +122,16 @@ impl Text<'_> {
         Diagnostic::error(
             &codes::WRONG_VALUE,
             place,
-            format!("{place_name}: {}", in_words_of_json(&lower_first(said))),
+            format!("{place_name}: {}", in_words_of_json(&lower_first(&said))),
+        )
+    }
+
+    fn not_json(&self, error: &serde_json::Error) -> Diagnostic {
+        let why = lower_first(&without_place(error));
+        Diagnostic::error(
+            &codes::NOT_JSON,
+            self.at(error.line(), error.column()),
+            format!("the configuration is not JSON: {why}"),
         )
     }
 
@@ -185,6 +193,15 @@ impl Text<'_> {
 
 /// Beginnings of messages of serde.
 const OF_SERDE: [&str; 4] = ["invalid ", "missing ", "unknown ", "duplicate "];
+
+/// Returns the message of an error without its position.
+fn without_place(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    match said.rsplit_once(" at line ") {
+        Some((message, _)) => message.to_owned(),
+        None => said,
+    }
+}
 
 /// Returns the message with its first letter in lower case, as in all messages.
 fn lower_first(message: &str) -> String {

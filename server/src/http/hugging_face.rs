@@ -10,7 +10,7 @@ use axum::{Json, extract::State};
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_dialects::{
     bodies::{TEI_EMBED, TEI_RERANK, TGI},
-    limits::{MAX_STOPS, MAX_TEXTS},
+    limits::{MAX_DOCUMENTS, MAX_STOPS, MAX_TEXTS},
 };
 use graphmill_llm::embed::{Head, Pooling};
 use serde_json::{Map, Value, json};
@@ -150,12 +150,16 @@ fn embeds(model: &EmbeddingModel) -> Value {
         Pooling::Last => embeds("last_token"),
         Pooling::Rank => head(engine.head()),
     };
+    let max_texts = match info.pooling {
+        Pooling::Rank => MAX_DOCUMENTS,
+        Pooling::Mean | Pooling::Cls | Pooling::Last => MAX_TEXTS,
+    };
     json!({
         "model_sha": null,
         "model_type": kind,
         "max_concurrent_requests": info.max_waiting,
         "max_input_length": info.context_length,
         "max_batch_tokens": info.max_num_batched_tokens,
-        "max_client_batch_size": MAX_TEXTS,
+        "max_client_batch_size": max_texts,
     })
 }

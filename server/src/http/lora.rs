@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::{
-    openai::with_language_model,
+    openai::{why_to_name, with_language_model},
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
     request::{RequestBody, missing, wrong},
     residence::OF_A_GRAPH,
@@ -37,13 +37,16 @@ const MAX_NAME: usize = 200;
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     const NAME: Parameter = Parameter::new("lora_name", Kind::Text, "Name of the adapter, without colons");
+    const NUMBER: Parameter = Parameter::new("lora_int_id", Kind::Count(1 << 32), "Has no effect");
     const LOAD: &[Parameter] = &[
         NAME,
         Parameter::new("lora_path", Kind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
         Parameter::new("base_model_name", Kind::OptionalText, "The graph; without it, the only one with a language model"),
         Parameter::new("load_inplace", Kind::Boolean, "`true` replaces an adapter that was loaded under this name"),
+        NUMBER,
+        Parameter::new("is_3d_lora_weight", Kind::Boolean, "Has no effect: the file says it"),
     ];
-    const UNLOAD: &[Parameter] = &[NAME, Parameter::new("lora_int_id", Kind::Count(1 << 32), "Has no effect")];
+    const UNLOAD: &[Parameter] = &[NAME, NUMBER];
     let operations = [
         Operation::post("/v1/load_lora_adapter", load).about(Group::Models, "Loads an adapter, as vLLM does").takes(LOAD),
         Operation::post("/v1/unload_lora_adapter", unload).about(Group::Models, "Unloads an adapter that was loaded in this way").takes(UNLOAD),
@@ -60,6 +63,10 @@ struct Load {
     base_model_name: Option<String>,
     #[serde(default, rename = "load_inplace")]
     replaces: bool,
+    #[serde(default, rename = "lora_int_id")]
+    _number: Option<u64>,
+    #[serde(default, rename = "is_3d_lora_weight")]
+    _is_of_experts: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -202,8 +209,9 @@ async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable
     } else {
         let servables = who.servables();
         let only = servables.unnamed(|graph| who.sees(graph, None));
-        let why = "there are several graphs: name one of them";
-        only.ok_or_else(|| missing(FIELD, why))?.name().to_owned()
+        only.ok_or_else(|| missing(FIELD, why_to_name(who)))?
+            .name()
+            .to_owned()
     };
     who.find(&name)
         .map_err(|failure| failure.with_field(FIELD))?;

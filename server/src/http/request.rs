@@ -21,6 +21,9 @@ use crate::{
     run::RequestContext,
 };
 
+/// Code of a failure for a missing parameter or field.
+const MISSING: &str = "missing_required_parameter";
+
 impl FromRequestParts<Arc<App>> for RequestContext {
     type Rejection = Failure;
 
@@ -73,6 +76,10 @@ impl RequestBody {
 pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> Result<T, Failure> {
     let text = without_mark(text);
     let refused = |why: String| Failure::new(Cause::BadRequest, format!("{what}: {why}"));
+    let lacking = |field: String| {
+        let failure = Failure::new(Cause::BadRequest, format!("`{field}` is missing"));
+        failure.with_field(field).with_code(MISSING)
+    };
     if text.trim_ascii_start().starts_with(b"[") {
         // serde would accept an array of the fields' values.
         return Err(refused("it is an array, not an object".to_owned()));
@@ -80,10 +87,16 @@ pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> R
     let mut json = Deserializer::from_slice(text);
     let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.into_inner());
-        match &*shortened(&path, SHOWN_BYTES) {
+        let path = shortened(&path, SHOWN_BYTES);
+        let told = error.to_string();
+        let lacks = told.strip_prefix("missing field `");
+        let lacks = lacks.and_then(|rest| rest.split('`').next());
+        match (&*path, lacks) {
             _ if !error.is_data() => refused(error.to_string()).with_code("invalid_json"),
-            "." => refused(error.to_string()),
-            field => refused(format!("`{field}`: {error}")).with_field(field.to_owned()),
+            (".", Some(name)) => lacking(name.to_owned()),
+            (path, Some(name)) => lacking(format!("{path}.{name}")),
+            (".", None) => refused(error.to_string()),
+            (field, None) => refused(format!("`{field}`: {error}")).with_field(field.to_owned()),
         }
     })?;
     let ended = json.end();
@@ -153,5 +166,5 @@ pub(super) fn wrong(name: &'static str, why: &str) -> Failure {
 
 /// Creates the failure for a missing parameter or field. `why` is its purpose.
 pub(super) fn missing(name: &'static str, why: &str) -> Failure {
-    wrong(name, &format!("is missing: {why}")).with_code("missing_required_parameter")
+    wrong(name, &format!("is missing: {why}")).with_code(MISSING)
 }

@@ -126,7 +126,11 @@ impl ServedGraphs {
             return;
         }
         let entry = servable.entry();
-        let (made, wrong) = servables.check(entry);
+        let (mut made, wrong) = servables.check(entry);
+        if wrong.is_some() && made.adapters.is_empty() {
+            // A text with mistakes may hide them. Requests for them get its failure.
+            made.adapters.clone_from(&servable.made().adapters);
+        }
         servable.was_made_of(made);
         if let Some(failed) = wrong {
             // No other graph is unloaded for it.

@@ -15,6 +15,9 @@ const STALLED: Duration = Duration::from_mins(1);
 /// Maximum number of graphs in a reason, as there may be hundreds.
 const NAMED: usize = 10;
 
+/// Reason why a server without any graph answers no request.
+pub(super) const NO_GRAPH: &str = "no graph is configured, and no model was found";
+
 /// The health of an engine of a graph.
 struct LlmEngineHealth {
     model: String,
@@ -125,7 +128,7 @@ impl Servables {
     /// waits for its files. `None` while one may.
     pub(crate) fn nothing_to_serve(&self) -> Option<String> {
         if self.iter().next().is_none() {
-            return Some("the configuration lists no graph".to_owned());
+            return Some(NO_GRAPH.to_owned());
         }
         let failed = |servable: &Servable| {
             (servable.state_name() == StateName::Failed).then(|| format!("`{}`", servable.name()))
@@ -164,9 +167,7 @@ impl Servables {
         if self.iter().next().is_none() {
             // Without any graph in the configuration, none is missing, unless the server waits for
             // one.
-            return self
-                .waits
-                .then(|| "the configuration lists no graph".to_owned());
+            return self.waits.then(|| NO_GRAPH.to_owned());
         }
         let awaited = self.iter().filter(|servable| servable.is_awaited());
         let awaited: Vec<String> = awaited.map(|it| format!("`{}`", it.name())).collect();

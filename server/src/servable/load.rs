@@ -1,19 +1,23 @@
 //! Compilation of a graph file to a plan with loaded models.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use graphmill_calculators::{
     http::{dialect::Dialect, dialect_table},
-    llm::LanguageModel,
+    llm::{LanguageModel, ModelSpec},
 };
 use graphmill_engine::{
-    Environment, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
+    Environment, FileSource, FileStamps, Files, Plan, Subgraph, TrackedFiles, read_regular,
 };
 use graphmill_grammar::{
     Diagnostic, SourceMap,
     diag::{self, has_errors},
     parse_graph,
 };
+use graphmill_llm::AdapterSpec;
 
 use crate::{
     config::{
@@ -63,6 +67,8 @@ pub(super) struct GraphSources {
     /// Endpoints of the dialects whose requests its nodes read; empty for a graph of tensors.
     /// `None` if not known: before it is compiled, or if nodes of other crates read requests.
     pub(super) reads: Option<Vec<&'static str>>,
+    /// Adapters of its language models, those given at run time included.
+    pub(super) adapters: Vec<AdapterSpec>,
 }
 
 impl GraphSources {
@@ -158,6 +164,7 @@ fn compile_with(
     let mut plan = None;
     let mut seen = FileStamps::default();
     let files = Arc::new(TrackedFiles::new(Files::new(base)));
+    let adapters = Arc::<Mutex<Vec<AdapterSpec>>>::default();
     if let Some(graph) = parsed.graph {
         known.look(&mut seen);
         diagnostics.extend(known.ambiguities(&graph, &mut sources));
@@ -166,6 +173,10 @@ fn compile_with(
             .clone()
             .with_registry(registry)
             .with_files(Arc::clone(&files));
+        let (listed, of_graph) = (Arc::clone(&adapters), Arc::clone(&files));
+        environment = environment.with_amended::<LanguageModel>(move |spec| {
+            list_adapters(spec, &*of_graph, &listed);
+        });
         if has_errors(&diagnostics) {
             // Other errors are reported, too, but models are not loaded.
             environment = environment.looking_only();
@@ -182,6 +193,7 @@ fn compile_with(
     }
     seen.extend(&files.seen());
     let reads = plan.as_deref().and_then(dialects_of);
+    let adapters = adapters.lock().unwrap_or_else(PoisonError::into_inner);
     CompileResult {
         plan,
         sources,
@@ -191,7 +203,22 @@ fn compile_with(
             text,
             beside: known.beside().into(),
             reads,
+            adapters: adapters.clone(),
         },
+    }
+}
+
+/// Adds a model's adapters to a list. A spec may be read more than once, so a name is added once.
+fn list_adapters(spec: &ModelSpec, files: &dyn FileSource, listed: &Mutex<Vec<AdapterSpec>>) {
+    let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+    for adapter in &spec.engine.adapters {
+        if listed.iter().all(|other| other.name != adapter.name) {
+            let path = files.resolve(&adapter.path);
+            listed.push(AdapterSpec {
+                path,
+                ..adapter.clone()
+            });
+        }
     }
 }
 

@@ -50,6 +50,7 @@ use crate::{
     config::{Config, GraphEntry, Lister, ModelReader, Observation},
     errors::{Cause, Failure},
 };
+use health::NO_GRAPH;
 use state::ChangeNotifier;
 use versions::Versions;
 
@@ -328,7 +329,7 @@ impl Servables {
         let message = match suggest::nearest(shown, names()) {
             Some(near) => format!("the {what} `{shown}` does not exist; did you mean `{near}`?"),
             None if self.by_name.is_empty() => {
-                format!("the {what} `{shown}` does not exist; the configuration lists no graph")
+                format!("the {what} `{shown}` does not exist; {NO_GRAPH}")
             }
             None if all.is_empty() => format!("the {what} `{shown}` does not exist"),
             None => {

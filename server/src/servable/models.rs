@@ -48,8 +48,8 @@ impl Servables {
             if adapter == LATEST && !servable.adapters().iter().any(|own| own == adapter) {
                 return Some((servable, None));
             }
-            // The adapters are unknown before the graph is loaded. The answer is then that it is
-            // not loaded.
+            // The adapters of a graph that is not in memory may have changed. The answer is then
+            // that it is not loaded.
             let known =
                 servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);
             known.then_some((servable, Some(adapter)))
@@ -77,18 +77,12 @@ impl Servable {
         times.max().unwrap_or_default()
     }
 
-    /// Returns the names of its models' adapters, once it is loaded.
+    /// Returns the names of its models' adapters, as of its last load or check. They stay known
+    /// while it is not in memory.
     pub(crate) fn adapters(&self) -> Vec<String> {
-        let Ok(plan) = self.plan() else {
-            return Vec::new();
-        };
-        let models = plan.resources::<LanguageModel>();
-        let names = |model: &Arc<LanguageModel>| -> Vec<String> {
-            let engine = model.engine();
-            let adapters = engine.spec().adapters.iter();
-            adapters.map(|adapter| adapter.name.clone()).collect()
-        };
-        models.iter().flat_map(names).collect()
+        let made = self.made();
+        let adapters = made.adapters.iter();
+        adapters.map(|adapter| adapter.name.clone()).collect()
     }
 
     /// Returns true if it was given an adapter of this name at run time.
@@ -96,15 +90,11 @@ impl Servable {
         self.entry().adapters.iter().any(|it| it.name == adapter)
     }
 
-    /// Returns the file of an adapter of its models, if it is loaded.
+    /// Returns the file of an adapter of its models.
     pub(crate) fn adapter_file(&self, adapter: &str) -> Option<PathBuf> {
-        let models = self.resources::<LanguageModel>();
-        models.iter().find_map(|model| {
-            let engine = model.engine();
-            let mut adapters = engine.spec().adapters.iter();
-            let found = adapters.find(|it| it.name == adapter);
-            found.map(|it| it.path.clone())
-        })
+        let made = self.made();
+        let found = made.adapters.iter().find(|it| it.name == adapter);
+        found.map(|it| it.path.clone())
     }
 
     /// Returns the media that each of its language models reads besides text, once they are loaded:

@@ -29,6 +29,8 @@ const RENAMED: [(&str, &str); 4] = [
 
 const NO_TOKENS: &str = "prompts are texts or vectors, not tokens";
 const NO_VECTORS: &str = "this graph of tensors has no input of this name";
+const VECTORS_EXPECTED: &str =
+    "expected rows of numbers in JSON, or a file of NumPy or of `torch.save`";
 const ONE_TEXT: &str = "an answer is one text";
 
 /// Parameters that ask for what is not done, with the one value that asks for what is.
@@ -106,7 +108,7 @@ impl Part {
         let text = if is_file {
             STANDARD.encode(&self.bytes)
         } else {
-            self.text()?
+            self.text().map_err(|_| self.wrong(VECTORS_EXPECTED))?
         };
         Ok(Value::from(text).to_string())
     }

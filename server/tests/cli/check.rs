@@ -70,6 +70,38 @@ fn folders_are_checked_as_they_are_served_and_else_all_that_is_in_them() {
 }
 
 #[test]
+fn what_options_cannot_say_together_is_refused_at_their_line_in_the_graph() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("graph.pbtxt");
+    let emitted = text(&graphmill(&["serve", MODEL, "--emit_graph"]).stdout);
+    assert!(emitted.contains("HttpLLMCalculator"), "{emitted}");
+    for (options, why) in [
+        (
+            "lora_adapters { name: \"a:b\" path: \"x.gguf\" }",
+            "without colons, not `a:b`",
+        ),
+        (
+            "lora_adapters { name: \"a\" path: \"x.gguf\" } lora_adapters { name: \"a\" path: \"y.gguf\" }",
+            "two adapters with the name `a`",
+        ),
+    ] {
+        let graph = emitted.replacen("models_path:", &format!("{options} models_path:"), 1);
+        fs::write(&file, &graph).expect("writable");
+        let output = graphmill(&["check", "--skip_models", path(&file)]);
+        let said = text(&output.stderr);
+        let mut lines = graph.lines();
+        let line = lines
+            .position(|line| line.contains(options))
+            .expect("a line")
+            + 1;
+        assert_eq!(output.status.code(), Some(1), "{options}: {said}");
+        assert!(said.contains(why), "{options}: {said}");
+        let place = format!("{}:{line}:", path(&file));
+        assert!(said.contains(&place), "{options}: {said}");
+    }
+}
+
+#[test]
 fn a_chat_template_of_the_graph_that_cannot_be_used_is_refused_at_its_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path();

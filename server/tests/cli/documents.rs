@@ -130,7 +130,7 @@ fn a_document_that_is_refused_is_named_and_ends_the_run() {
         (
             5_000,
             "llm",
-            "context length is 2048 tokens. However, your messages resulted in 5009 tokens",
+            "context length is 2048 tokens. However, your prompt resulted in 5009 tokens",
         ),
         (50_000, "tokenizer", "is too large to tokenize"),
     ] {

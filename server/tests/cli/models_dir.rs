@@ -124,7 +124,8 @@ fn an_empty_folder_waits_for_models_and_what_does_not_fit_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path();
     let mut server = Server::start(&["--models_dir", path(root)], |_| {});
-    server.says("not ready");
+    let said = server.says("not ready");
+    assert!(said.contains("no model was found"), "{said}");
     fs::copy(MODEL, root.join("late.part")).expect("writable");
     fs::rename(root.join("late.part"), root.join("late.gguf")).expect("writable");
     server.says("added `late`");

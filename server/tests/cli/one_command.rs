@@ -247,6 +247,10 @@ fn what_cannot_be_served_is_told() {
             &[config, "--max_num_seqs", "4"],
             "`--max_num_seqs` (or its variable) is for a model",
         ),
+        (
+            &[config, "--enable_prompt_embeds"],
+            "has graphs: set the option in the file of a graph",
+        ),
         (&[config, "--emit_graph"], "has its own graph"),
         (&[MODEL, "--config_path", config], "both name what to serve"),
         (

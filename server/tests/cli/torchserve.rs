@@ -116,12 +116,30 @@ fn what_is_wrong_with_a_store_is_named() {
     for part in ["expected a whole number", "`grpc_inference_port` in `"] {
         assert!(said.contains(part), "{part} in {said}");
     }
-    let checked = graphmill(&["check", path(&file)]);
-    let said = text(&checked.stderr);
-    assert!(
-        checked.status.success() && said.contains("`job_queue_size` has no effect"),
-        "{said}"
-    );
+    for (properties, succeeds, part) in [
+        (
+            "grpc_inference_port=abc",
+            false,
+            "expected a whole number; the value is from `grpc_inference_port` in `",
+        ),
+        ("model_store=nowhere", false, "`nowhere` is not a folder"),
+        (
+            &format!("model_store={store}\nload_models=nobody"),
+            false,
+            "has no folder `nobody`",
+        ),
+        (
+            "job_queue_size=3",
+            true,
+            "config.properties: `job_queue_size` has no effect",
+        ),
+    ] {
+        fs::write(&file, properties).expect("writable");
+        let checked = graphmill(&["check", path(&file)]);
+        let said = text(&checked.stderr);
+        assert_eq!(checked.status.success(), succeeds, "{properties}: {said}");
+        assert!(said.contains(part), "{part} in {said}");
+    }
 }
 
 /// The folder of a graph on a scripted model.

@@ -593,6 +593,33 @@ fn a_model_that_does_not_fit_is_left_out() {
 }
 
 #[test]
+fn names_of_classes_that_do_not_fit_are_warned_of() {
+    let config = DIGITS.replace(
+        "dims: [ 10 ]",
+        "dims: [ 10 ] label_filename: \"labels.txt\"",
+    );
+    let root = repository(&[("digits", &config)]);
+    let folder = root.path().join("digits");
+    let check = |labels: &str| {
+        fs::write(folder.join("labels.txt"), labels).expect("writable");
+        let output = graphmill(&["check", path(&folder.join("config.pbtxt"))]);
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{labels}\n{shown}");
+        shown
+    };
+    for (labels, said) in [
+        ("", "with 0 names, but the output has 10 classes"),
+        ("one\ntwo\n", "with 2 names, but the output has 10 classes"),
+        ("one\n\nthree\n", "whose line 2 is empty"),
+    ] {
+        let shown = check(labels);
+        assert!(shown.contains(said), "{labels}\n{shown}");
+    }
+    let fits = check("0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    assert!(!fits.contains("label_filename"), "{fits}");
+}
+
+#[test]
 fn what_a_configuration_cannot_say_is_refused_at_its_place() {
     let lost = "input_map { key: \"image\" value: \"INPUT__0\" } output_map { key: \"scores\" value: \"1st.scores\" }";
     for (config, said) in [
@@ -669,7 +696,7 @@ fn what_a_configuration_cannot_say_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_label_file_has_a_line_for_each_class_and_is_in_the_folder() {
+fn a_label_file_is_a_short_text_in_the_folder() {
     let digits = DIGITS.replace(
         "dims: [ 10 ]",
         "dims: [ 10 ] label_filename: \"labels.txt\"",
@@ -679,7 +706,7 @@ fn a_label_file_has_a_line_for_each_class_and_is_in_the_folder() {
     fs::write(&secret, "a\n").expect("writable");
     for (content, said) in [
         (None, "leads out of the folder"),
-        (Some("a\n".repeat(11)), "of more than 10 lines"),
+        (Some("\n".repeat(65_537)), "of more than 65536 lines"),
         (Some("a\0\n".to_owned()), "a control character in line 1"),
         (
             Some("a\nb\u{1b}[31m\n".to_owned()),

@@ -1,10 +1,13 @@
 //! Adapters are models of their own to a client: listed, named behind their graph or alone.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
-use crate::rest::support::{CHAT, Setup, TestServer, engine_numbers, question, streamed};
+use crate::rest::support::{CHAT, Setup, TestServer, engine_numbers, question, read, streamed};
 
 /// The published graph with two adapters of a scripted model, which moves letters on by the
 /// adapter's number times its scale.
@@ -59,6 +62,53 @@ async fn models_lists_adapters_with_their_graph() {
     );
     let one = server.get("/v1/models/two").await.json();
     assert_eq!(one["id"], "chat:two");
+}
+
+#[tokio::test]
+async fn adapters_are_known_while_their_graph_is_not_in_memory() {
+    let server = server().await;
+    let list = async || server.get("/v3/models").await.json()["data"].clone();
+    let ids = |list: &Value| -> Vec<Value> {
+        let models = list.as_array().expect("a list").iter();
+        models.map(|model| model["id"].clone()).collect()
+    };
+    let all = ids(&list().await);
+    for model in ["one", "chat:one"] {
+        let body = json!({ "model": "chat" }).to_string();
+        let unloaded = read(server.post("/models/unload", body)).await;
+        assert_eq!(unloaded.status, 200, "{}", unloaded.text);
+        let listed = list().await;
+        assert_eq!(listed[0]["status"]["value"], "unloaded", "{listed}");
+        assert_eq!(ids(&listed), all);
+        let answer = answer(&server, model).await;
+        assert_eq!(
+            answer["choices"][0]["message"]["content"], "bcd",
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn adapters_of_a_graph_on_demand_are_known_from_the_start() {
+    let options = "max_num_seqs: 4 lora_adapters { name: \"one\" path: \"one.gguf\" }";
+    let setup = Setup::new()
+        .graph("chat", &CHAT.replace("max_num_seqs: 4", options))
+        .that(&json!({ "load": "on_demand" }))
+        .script(&json!({ "replies": [{ "text": "abc" }] }));
+    let file = setup.path().join("0/graph.pbtxt");
+    let server = setup.start().await;
+    let one = server.get("/v1/models/one").await.json();
+    assert_eq!(one["id"], "chat:one", "{one}");
+    let told = answer(&server, "one").await;
+    assert_eq!(told["choices"][0]["message"]["content"], "bcd", "{told}");
+    // A mistake in its file does not hide the name.
+    let body = json!({ "model": "chat" }).to_string();
+    let unloaded = read(server.post("/models/unload", body)).await;
+    assert_eq!(unloaded.status, 200, "{}", unloaded.text);
+    fs::write(&file, "node {").expect("writable");
+    let failed = server.chat(&question("one", "hi")).await;
+    let is_503 = (failed.status, &failed.json()["error"]["code"]) == (503, &json!("graph_failed"));
+    assert!(is_503, "{}", failed.text);
 }
 
 #[tokio::test]

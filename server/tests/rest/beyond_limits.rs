@@ -57,7 +57,12 @@ async fn an_overflow_has_the_words_that_clients_look_for() {
             (400, &json!("context_length_exceeded"))
         );
         let why = error["message"].as_str().expect("a message");
-        assert!(why.contains("This model's maximum context length is 64 tokens. However, your messages resulted in"), "{why}");
+        assert!(
+            why.contains(
+                "This model's maximum context length is 64 tokens. However, your prompt resulted in"
+            ),
+            "{why}"
+        );
         assert!(why.contains("prompt is too long"), "{why}");
     }
 }

@@ -50,6 +50,15 @@ fn classifier(file: &Path, labels: &[String]) {
     fs::write(file, model.bytes()).expect("writable");
 }
 
+/// The graph that ranks, with another model.
+fn graph(file: &Path) -> String {
+    let rank = shipped("rerank");
+    let file = file.to_str().expect("UTF-8");
+    let (begin, end) = rank.split_once("models_path: \"").expect("it has one");
+    let (_, end) = end.split_once('"').expect("it ends");
+    format!("{begin}models_path: \"{file}\"{end}")
+}
+
 /// A server with that model as `classes`, and the one that ranks as `rank`.
 async fn server() -> TestServer {
     server_of(&LABELS.map(str::to_owned)).await
@@ -57,15 +66,10 @@ async fn server() -> TestServer {
 
 /// The same with other names of the classes.
 async fn server_of(labels: &[String]) -> TestServer {
-    let rank = shipped("rerank");
-    let setup = Setup::new().graph("rank", &rank);
+    let setup = Setup::new().graph("rank", &shipped("rerank"));
     let file = setup.path().join("classes.gguf");
     classifier(&file, labels);
-    let file = file.to_str().expect("UTF-8");
-    let (begin, end) = rank.split_once("models_path: \"").expect("it has one");
-    let (_, end) = end.split_once('"').expect("it ends");
-    let graph = format!("{begin}models_path: \"{file}\"{end}");
-    setup.graph("classes", &graph).start().await
+    setup.graph("classes", &graph(&file)).start().await
 }
 
 async fn post(server: &TestServer, path: &str, body: &Value) -> Reply {
@@ -150,6 +154,20 @@ async fn each_text_has_the_probabilities_of_all_classes() {
         &[1.0 / (1.0 + (-logits[1]).exp())],
     );
     assert_eq!(one["data"][0]["label"], "relevance");
+}
+
+#[tokio::test]
+async fn classes_without_names_are_refused_with_the_key_of_the_names() {
+    let setup = Setup::new();
+    let file = setup.path().join("nameless.gguf");
+    classifier(&file, &LABELS.map(str::to_owned));
+    let mut model = Gguf::parse(&fs::read(&file).expect("it is there"));
+    model.remove("bert.classifier.output_labels");
+    fs::write(&file, model.bytes()).expect("writable");
+    let server = setup.graph("nameless", &graph(&file)).start().await;
+    let status = server.status().await;
+    let why = status["graphs"][0]["reason"].as_str().expect("a reason");
+    assert!(why.contains("classifier.output_labels"), "{why}");
 }
 
 #[tokio::test]
@@ -358,6 +376,7 @@ async fn what_has_no_classes_is_refused() {
     );
     let info = async |name: &str| {
         let info = server.get(&format!("/info?model={name}")).await.json();
+        assert_eq!(info["max_client_batch_size"], 4096, "{name}");
         info["model_type"].clone()
     };
     let kind = json!({ "classifier": {

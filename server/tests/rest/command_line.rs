@@ -323,6 +323,9 @@ fn calculators_are_listed_and_described() {
     ] {
         assert!(described.contains(part), "{part} in {described}");
     }
+    let described = text(&graphmill(&["describe", "OpenAIRequestCalculator"]).stdout);
+    let options = "[type.googleapis.com/graphmill.OpenAIRequestCalculatorOptions]";
+    assert!(described.contains(options), "{described}");
     let json = graphmill(&["describe", "LLMCalculator", "--format", "json"]).stdout;
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
     assert_eq!(json["name"], "LLMCalculator");

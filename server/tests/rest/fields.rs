@@ -24,12 +24,14 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/field
 
 const HEAD: &str = "# Request fields
 
-What the bodies of each endpoint may have; `both` are `chat/completions` and `completions`. `generate` and `generate_stream` (Triton's), those of OpenLLM, `/generate`, `/generate_stream` and `/` (TGI's), and `/completion` and `/infill` (llama-server's) are read as completions. `responses`, `messages`, `audio/transcriptions`, `chat/interactive`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
+What the bodies of each endpoint may have. The column *of* names the endpoints that list a field: `chat` is `chat/completions` alone, and `both` are `chat/completions` and `completions`. If other endpoints list the same field, all names are in full. `generate` and `generate_stream` (Triton's), those of OpenLLM, `/generate`, `/generate_stream` and `/` (TGI's), and `/completion` and `/infill` (llama-server's) are read as completions. `responses`, `messages`, `audio/transcriptions`, `chat/interactive`, `api/chat` and `api/generate` are read as chats, and take the fields of chat that they do not list,
 too. A form (`multipart/form-data`) of `audio/transcriptions` has the same fields as its JSON. `null` is the same as no field. A field that is not listed is accepted, has no effect, and is named
-in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions is refused in chats, and the other way round, where it asks for something.
+in the answer's header `x-ignored-fields`, with 31 others at most. A field of completions with a value that asks for something is refused in chats, and the reverse.
 
 A body may have 16384 fields. What its fields hold may be nested 100 levels deep and have 65536 JSON values, all together; token ids of `prompt`, `input` and `tokens` and numbers of `prompt_embeds` are not counted.
 Of several fields of one name, the last counts.
+
+Vectors in place of a prompt (`prompt_embeds`) are a field of `completions` and of TorchServe's predictions. Endpoints that are read as completions refuse them.
 
 This page is made from the schemas that requests are checked against, `dialects/src/bodies/`: `UPDATE=1 cargo test --release --workspace --test suite reference`
 writes it.
@@ -448,6 +450,7 @@ fn page() -> String {
         for (name, field) in &endpoint.fields {
             let (form, about) = (schema::words(field), field["description"].as_str());
             let about = about.unwrap_or_else(|| panic!("`{name}` has no description"));
+            let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
             let row = format!("{form} | {about} |");
             let row = format!("`{name}` | {{of}} | {row}");
             match rows.iter_mut().find(|(known, _)| *known == row) {

@@ -470,10 +470,24 @@ async fn a_request_names_adapters_by_their_numbers() {
         let answer = ask(model, lora.clone()).await.json();
         assert_eq!(answer["content"], text, "{lora}");
     }
+    let mut chat = question("chat", "hi");
+    chat["lora"] = json!([{ "id": 0, "scale": 2 }]);
+    let reply = server.chat(&chat).await;
+    let content = &reply.json()["choices"][0]["message"]["content"];
+    assert_eq!(content, two, "{}", reply.text);
+    let body =
+        json!({ "model": "chat", "prompt": "<|im_start|>assistant\n", "lora": chat["lora"] });
+    let reply = post(&server, "/v1/completions", body).await;
+    assert_eq!(reply.json()["choices"][0]["text"], two, "{}", reply.text);
+    chat["lora"][0]["id"] = 2.into();
+    let error = server.chat(&chat).await.json();
+    assert_eq!(error["error"]["param"], "lora[0].id", "{error}");
     for (model, lora, param) in [
         ("chat", json!([{ "id": 2, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": -1, "scale": 1 }]), "lora[0].id"),
         ("chat", json!([{ "id": 1, "scale": 1e39 }]), "lora[0].scale"),
+        ("chat", json!([{ "id": 1, "scale": 10.5 }]), "lora[0].scale"),
+        ("chat", json!([{ "id": 1, "scale": -1e6 }]), "lora[0].scale"),
         (
             "chat",
             json!([{ "id": 0, "scale": 1 }, { "id": 0, "scale": 0.5 }]),
@@ -506,11 +520,15 @@ async fn an_adapter_is_named_by_keys_that_are_for_it() {
     .await;
     let ask = |id: u32| json!({ "model": "chat:two", "prompt": "a", "n_predict": 1, "lora": [{ "id": id, "scale": 1 }] });
     // The numbers count only adapters that the key may use.
-    let listed = keys::get(&server, "k-one", "/lora-adapters?model=chat:two").await;
-    assert_eq!(
-        listed.json(),
-        json!([{ "id": 0, "name": "two", "scale": 1.0 }])
-    );
+    let unnamed = keys::get(&server, "k-one", "/lora-adapters").await;
+    assert_eq!(unnamed.status, 400, "{unnamed:?}");
+    assert!(unnamed.text.contains("for adapters only"), "{unnamed:?}");
+    for name in ["chat:two", "two"] {
+        let path = format!("/lora-adapters?model={name}");
+        let listed = keys::get(&server, "k-one", &path).await.json();
+        let two = json!([{ "id": 0, "name": "two", "scale": 1.0 }]);
+        assert_eq!(listed, two, "{name}");
+    }
     let reply = keys::post(&server, "k-one", "/completion", &ask(0)).await;
     assert_eq!(reply.status, 200, "{reply:?}");
     for id in [1, 9] {

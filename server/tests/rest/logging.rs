@@ -14,7 +14,7 @@ use crate::rest::support::{CHAT, Setup, question, read, streamed};
 use crate::serving::printed_url;
 
 /// A server in a process of its own, that does not outlive its test.
-struct Logging {
+pub(crate) struct Logging {
     child: Child,
     log: BufReader<ChildStderr>,
     /// What it said until it was ready.
@@ -31,7 +31,7 @@ impl Drop for Logging {
 }
 
 impl Logging {
-    fn start(config: &Path, flags: &[&str]) -> Self {
+    pub(crate) fn start(config: &Path, flags: &[&str]) -> Self {
         let mut server = Self::begin(config, flags);
         while !server.said.contains("ready after") {
             let read = server.log.read_line(&mut server.said).expect("text");
@@ -94,7 +94,7 @@ impl Logging {
     }
 
     /// All that it says until its end.
-    fn all_it_says(mut self) -> String {
+    pub(crate) fn all_it_says(mut self) -> String {
         self.terminate();
         let mut said = std::mem::take(&mut self.said);
         self.log.read_to_string(&mut said).expect("text");

@@ -14,6 +14,7 @@ use crate::models::gguf::Gguf;
 use crate::rest::{
     isolation::text,
     keys,
+    logging::Logging,
     support::{CHAT, Reply, Setup, TestServer, question, read, streamed},
 };
 
@@ -136,7 +137,11 @@ async fn an_adapter_is_loaded_under_traffic_and_unloaded() {
         (&adapters[0]["name"], &adapters[0]["scale"]),
         (&json!("nova"), &json!(1.0))
     );
-    // It stays where the configuration is read again.
+    // It stays while the graph is not in memory, and where the configuration is read again.
+    let unloaded = post(&server, "/models/unload", &json!({ "model": "chat" })).await;
+    assert_eq!(unloaded.status, 200, "{}", unloaded.text);
+    assert_eq!(listed(&server).await.len(), 4);
+    assert_eq!(answer(&server, "nova").await, adapted);
     let reloaded = post(&server, "/v1/config/reload", &json!({})).await;
     assert_eq!(reloaded.status, 200, "{}", reloaded.text);
     assert_eq!(answer(&server, "nova").await, adapted);
@@ -147,8 +152,11 @@ async fn an_adapter_is_loaded_under_traffic_and_unloaded() {
         (400, &json!("lora_name"))
     );
     assert!(again.text.contains("`load_inplace`"), "{}", again.text);
+    // Fields of vLLM that have no effect.
     let mut in_place = nova();
     in_place["load_inplace"] = true.into();
+    in_place["is_3d_lora_weight"] = false.into();
+    in_place["lora_int_id"] = 1.into();
     assert_eq!(load(&server, &in_place).await.status, 200);
     assert_eq!(answer(&server, "nova").await, adapted);
 
@@ -312,6 +320,14 @@ async fn what_is_no_adapter_for_the_graph_is_refused() {
             "{field} {value}: {error}"
         );
         assert!(reply.text.contains(why), "{field} {value}: {error}");
+    }
+    for field in ["lora_name", "lora_path"] {
+        let mut body = nova();
+        body.as_object_mut().expect("an object").remove(field);
+        let error = load(&server, &body).await.json()["error"].clone();
+        assert_eq!(error["param"], field, "{error}");
+        assert_eq!(error["code"], "missing_required_parameter", "{error}");
+        assert_eq!(error["message"], format!("`{field}` is missing"), "{error}");
     }
     let own = unload(&server, "ahoy").await;
     assert_eq!(own.status, 404, "{}", own.text);
@@ -485,6 +501,14 @@ async fn an_adapter_stays_when_its_graph_changes() {
     assert_eq!(refused.status, 412, "{}", refused.text);
     assert!(refused.text.contains("two adapters"), "{}", refused.text);
     assert_eq!(answer(&server, "nova").await, "cde");
+}
+
+#[tokio::test]
+async fn tensors_of_adapters_are_not_logged_one_by_one() {
+    let setup = setup().0;
+    let said = Logging::start(&setup.config(), &[]).all_it_says();
+    let about_adapters = said.lines().filter(|line| line.contains("adapter_lora"));
+    assert_eq!(about_adapters.count(), 0, "{said}");
 }
 
 fn write(file: &Path, text: &str) {

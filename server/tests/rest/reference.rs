@@ -6,7 +6,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/cli.m
 
 const HEAD: &str = "# Command line
 
-Flags can be written with dashes or underscores: `--rest-port` and `--rest_port` are the same. A command line without a verb means `serve`, as OpenVINO Model Server's.
+Flags can be written with dashes or underscores: `--rest-port` and `--rest_port` are the same. A command line that begins with a flag means `serve`, as OpenVINO Model Server's.
 Diagnostics go to standard error, results to standard output; nothing is colored that does not go to a terminal.
 
 The exit status is 0 where all is well, 1 where something is wrong with the files or the run, 2 where the command line is wrong, and 130 for a `run` or a `chat` that was interrupted.

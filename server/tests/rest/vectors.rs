@@ -10,7 +10,7 @@ use tonic::Code;
 
 use crate::rest::embedding_rows::{WIDTH, rows};
 use crate::rest::fields::with;
-use crate::rest::support::{CHAT, Reply, Setup, TestServer, read};
+use crate::rest::support::{CHAT, Reply, Setup, TestServer, question, read};
 use crate::rest::torchserve_grpc::{asked, joined, streamed};
 
 /// Tokens that a sequence can have.
@@ -187,7 +187,7 @@ async fn what_is_wrong_with_vectors_is_told_by_name() {
             with_row(json!({ "model": "reads" })),
             "prompt_embeds",
             unsupported,
-            "`prompt_embeds: true`",
+            "`prompt_embeds: true`, which `serve --enable-prompt-embeds` sets",
         ),
     ] {
         let reply = complete(&server, &fields).await;
@@ -196,6 +196,20 @@ async fn what_is_wrong_with_vectors_is_told_by_name() {
         assert_eq!(found, (400, &json!(param), &json!(code)), "{error}");
         let message = error["message"].as_str().expect("a message");
         assert!(message.contains(why), "{message}");
+    }
+    // Other endpoints name the one that takes them, however long they are.
+    for (path, body) in [
+        ("/completion", json!({ "model": "takes", "prompt": "a" })),
+        ("/v1/chat/completions", question("takes", "Hi")),
+    ] {
+        for vectors in [&json!([[1]]), &row] {
+            let body = with(body.clone(), &json!({ "prompt_embeds": vectors }));
+            let reply = read(server.post(path, body.to_string())).await;
+            assert_eq!(reply.status, 400, "{}", reply.text);
+            let names = reply.text.contains("`prompt_embeds` is not supported");
+            let advises = reply.text.contains("Use `completions`.");
+            assert!(names && advises, "{}", reply.text);
+        }
     }
     server.until_idle().await;
 }
@@ -271,6 +285,13 @@ async fn torchserve_takes_vectors_in_forms_in_json_and_over_grpc() {
         assert_eq!(reply.status, 400, "{}", reply.text);
         assert!(reply.text.contains(why), "{}", reply.text);
     }
+    let raw = [
+        part("name=\"inputs_embeds\"", &(-0.5_f32).to_le_bytes()),
+        b"--x--\r\n".to_vec(),
+    ];
+    let reply = predict(&server, "multipart/form-data; boundary=x", raw.concat()).await;
+    assert_eq!(reply.status, 400, "{}", reply.text);
+    assert!(reply.text.contains("a file of NumPy"), "{}", reply.text);
     let at = server.server.grpc_addresses()[0];
     let call = |name: &str, vectors: &str| {
         let input = [

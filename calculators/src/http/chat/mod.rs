@@ -8,11 +8,13 @@ mod tools;
 
 use graphmill_dialects::Fields;
 use graphmill_engine::Result;
+use graphmill_llm::{AdapterSpec, NamedAdapter};
 
 use super::{
     OwnParams,
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
+    llama_server,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
@@ -52,6 +54,10 @@ impl Dialect for Chat {
 
     fn family(&'static self) -> Family {
         Family::Text(self)
+    }
+
+    fn adapters(&self, body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Vec<NamedAdapter>> {
+        llama_server::adapters::read(body, adapters)
     }
 }
 

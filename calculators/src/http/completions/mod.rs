@@ -4,6 +4,7 @@ mod response;
 
 use graphmill_dialects::{Fields, bodies::completions as bodies};
 use graphmill_engine::Result;
+use graphmill_llm::{AdapterSpec, NamedAdapter};
 
 use super::{
     OwnParams,
@@ -11,7 +12,7 @@ use super::{
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
     fields::invalid,
     limits::MAX_PROMPTS,
-    prompts, vectors,
+    llama_server, prompts, vectors,
 };
 use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
 
@@ -41,6 +42,10 @@ impl Dialect for Completions {
 
     fn family(&'static self) -> Family {
         Family::Text(self)
+    }
+
+    fn adapters(&self, body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Vec<NamedAdapter>> {
+        llama_server::adapters::read(body, adapters)
     }
 }
 

@@ -9,7 +9,10 @@ use crate::http::fields::{self, invalid};
 use crate::payload::JsonBody;
 
 /// Reads the adapters that a request lists, each with its scale, which may be 0.
-pub(super) fn read(body: &JsonBody, adapters: &[AdapterSpec]) -> Result<Vec<NamedAdapter>> {
+pub(in crate::http) fn read(
+    body: &JsonBody,
+    adapters: &[AdapterSpec],
+) -> Result<Vec<NamedAdapter>> {
     let Some(lora) = body.get("lora")? else {
         return Ok(Vec::new());
     };

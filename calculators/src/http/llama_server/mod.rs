@@ -1,7 +1,7 @@
 //! llama-server's own endpoints, which continue prompts, fill a gap, and compute vectors. Their
 //! paths have no prefix: `/completions` and `/embeddings` there are not OpenAI's.
 
-mod adapters;
+pub(super) mod adapters;
 mod answer;
 mod embed;
 mod request;

@@ -17,7 +17,8 @@ pub(crate) fn place_vectors(model: &LanguageModel, vectors: &PromptVectors) -> R
     let unsupported = |message| Err(wrong(vectors.field(), message, "unsupported_parameter"));
     if !model.media().vectors {
         return unsupported(
-            "is not supported: the options of the graph's LLM node have no `prompt_embeds: true`",
+            "is not supported: the graph's LLM node needs the option `prompt_embeds: true`, which \
+             `serve --enable-prompt-embeds` sets for a model without a graph",
         );
     }
     let Some(width) = model.engine().vector_width() else {

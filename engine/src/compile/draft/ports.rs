@@ -236,6 +236,9 @@ pub(crate) fn problems(
     let place = node.config.place();
     found.extend(node.contract.problems.iter().map(|problem| match problem {
         Problem::Combination(message) => {
+            // A node of a subgraph may have its options from the node that stands for the subgraph.
+            let options = options.filter(|_| !node.is_top_level());
+            let place = options.map_or(place, |options| options.name.span);
             let message = format!("`{calculator}`: {message}");
             Diagnostic::error(&streams::BAD_PORTS, place, message)
         }

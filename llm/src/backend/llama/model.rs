@@ -208,9 +208,16 @@ fn c_path(path: &Path) -> Result<CString, LoadError> {
 
 /// Makes the error for a file that llama.cpp does not load, with its complaint if there is one.
 fn refused(path: &Path, complaint: Option<String>) -> LoadError {
+    let mut message = complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned());
+    // llama.cpp takes the number of classes from the list of their names.
+    if message.contains("'cls.") && message.contains("wrong shape") {
+        message.push_str(
+            ": `<architecture>.classifier.output_labels` in the file must name each class of its head",
+        );
+    }
     LoadError::Model {
         path: path.to_owned(),
-        message: complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned()),
+        message,
     }
 }
 

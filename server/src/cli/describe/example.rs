@@ -72,7 +72,13 @@ fn options(calculator: &Description) -> String {
         .is_some_and(|options| !options.is_empty());
     match calculator.option_names.first() {
         Some(name) if has_some => {
-            format!("  # node_options {{ [type.googleapis.com/{name}] {{ .. }} }}\n")
+            let is_own = calculator.module.starts_with("graphmill_calculators");
+            let package = if is_own && !name.contains('.') {
+                "graphmill."
+            } else {
+                ""
+            };
+            format!("  # node_options {{ [type.googleapis.com/{package}{name}] {{ .. }} }}\n")
         }
         _ => String::new(),
     }

@@ -152,7 +152,11 @@ const WITHOUT_EFFECT: &[(&str, Form, &str)] = &[
     ("plugins_path", WithValue, "nodes are written in Rust"),
     // Flags of llama-server.
     ("jinja", Alone, "chat templates are always rendered"),
-    ("metrics", Alone, "/metrics is always served"),
+    (
+        "metrics",
+        Alone,
+        "/metrics is served by default: --enable_metrics_api false turns it off",
+    ),
     ("cont_batching", Alone, "sequences are always batched"),
     (
         "embeddings",

@@ -170,7 +170,7 @@ const EXAMPLES: &str = "Examples:
   graphmill serve -m model.gguf -c 8192 -np 4 -ngl all     (flags of llama-server)
 
 Each flag can be set by a variable, such as GRAPHMILL_REST_PORT for --rest_port. Flags can be
-written with dashes. `--help_ovms` lists flags of OpenVINO Model Server that have no effect.";
+written with dashes. `--help_ovms` lists flags of other servers that have no effect.";
 
 /// Port that all documents use.
 const DEFAULT_PORT: u16 = 8000;

@@ -4,11 +4,14 @@
 use std::{collections::BTreeMap, env, ffi::OsString, path::Path};
 
 use axum::http::Uri;
+use clap::FromArgMatches as _;
 use graphmill_engine::read_regular;
 use graphmill_grammar::suggest;
 use java_properties::PropertiesIter;
 use serde_json::{Map, Value};
 
+use super::Arguments;
+use crate::cli::{command, mistakes, source::ModelFlags};
 use Means::{Address, Flag, Nothing};
 
 /// The meaning of a key.
@@ -37,7 +40,7 @@ const KEYS: &[(&str, Means)] = &[
     ("grpc_inference_address", Flag("grpc_bind_address")),
     ("grpc_inference_port", Flag("port")),
     ("grpc_management_port", Flag("grpc_management_port")),
-    ("model_store", Flag("model_repository_path")),
+    ("model_store", Flag(REPOSITORY)),
     ("load_models", Flag("models")),
     ("max_request_size", Flag("max_body_bytes")),
     ("cors_allowed_origin", Flag("allowed_origins")),
@@ -63,6 +66,9 @@ const KEYS: &[(&str, Means)] = &[
     ("disable_token_authorization enable_model_api model_api_enabled", Nothing(&[], "permissions are in the file of --api_key_file")),
     ("keystore keystore_pass keystore_type", Nothing(&[], "certificates are PEM files: private_key_file and certificate_file")),
 ];
+
+/// Flag for the folder of all models.
+const REPOSITORY: &str = "model_repository_path";
 
 /// Flag for an address with its port.
 const METRICS: &str = "metrics_address";
@@ -117,9 +123,10 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     arguments.retain(|argument| !argument.to_string_lossy().starts_with("--ts_config"));
     let file = Path::new(&file);
     let (flags, warnings) = flags_of(file)?;
+    let warnings = warnings.into_iter().map(|why| of_file(file, &why));
     let mut expanded = PropertiesExpansion {
         file: file.display().to_string(),
-        warnings,
+        warnings: warnings.collect(),
         ..PropertiesExpansion::default()
     };
     let is_given = |flag: &str| {
@@ -127,7 +134,7 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
             .iter()
             .filter_map(|it| it.to_str()?.strip_prefix("--"));
         let mut names = names.map(|name| name.split('=').next().unwrap_or(name));
-        names.any(|name| name == flag || (name, flag) == ("model_store", "model_repository_path"))
+        names.any(|name| name == flag || (name, flag) == ("model_store", REPOSITORY))
     };
     for (flag, value) in flags {
         if !is_given(flag) && variable(flag).is_none() {
@@ -138,21 +145,42 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     Ok(expanded)
 }
 
-/// Returns warnings about keys of a properties file without effect.
+/// Checks a properties file as `serve` reads it. Returns warnings about keys without effect.
 ///
 /// # Errors
-/// The reason why the file or a value is wrong.
-pub(in crate::cli) fn warnings(file: &Path) -> Result<Vec<String>, String> {
+/// The reason why `serve` refuses the file, a value in it, or the models that it names.
+pub(in crate::cli) fn check(file: &Path) -> Result<Vec<String>, String> {
+    let arguments = ["graphmill", "serve", "--ts_config"].map(OsString::from);
+    let mut arguments = arguments.to_vec();
+    arguments.push(file.into());
+    let expanded = expand(&mut arguments)?;
+    let mut command = command(false);
+    let matches = command
+        .try_get_matches_from_mut(&arguments)
+        .map_err(|error| mistakes::in_short(&error, &command, &arguments, &expanded))?;
+    let names_models = expanded.keys.iter().any(|(flag, _)| *flag == REPOSITORY);
+    let given = matches.subcommand_matches("serve");
+    if let Some(given) = given.filter(|_| names_models) {
+        let serve = Arguments::from_arg_matches(given).map_err(|error| error.to_string())?;
+        let source = serve.sources.resolve(given);
+        source
+            .and_then(|source| serve.sources.configuration(&source, &ModelFlags::default()))
+            .map_err(|why| of_file(file, &why))?;
+    }
     Ok(flags_of(file)?.1)
+}
+
+/// Adds the file to the fault of its contents.
+fn of_file(file: &Path, why: &str) -> String {
+    format!("`{}`: {why}", file.display())
 }
 
 /// Returns the flags that a file sets, and warnings about keys without effect.
 fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>), String> {
     let properties = read(file)?;
     let mut warnings = Vec::new();
-    let of_file = |why: String| format!("`{}`: {why}", file.display());
-    let flags = flags(&properties, &mut warnings).map_err(of_file)?;
-    Ok((flags, warnings.into_iter().map(of_file).collect()))
+    let flags = flags(&properties, &mut warnings).map_err(|why| of_file(file, &why))?;
+    Ok((flags, warnings))
 }
 
 /// Returns the key that sets a flag.

@@ -380,12 +380,16 @@ pub(super) fn shown(source: &Source) -> String {
 }
 
 fn refuse(flag: Option<&str>, source: &Source) -> Result<(), String> {
-    match flag {
-        None => Ok(()),
-        Some(flag) => Err(format!(
-            "`--{flag}` (or its variable) is for a model without its own graph, but {} has one: \
-             change it there",
-            shown(source)
-        )),
-    }
+    let Some(flag) = flag else {
+        return Ok(());
+    };
+    let shown = shown(source);
+    let why = match (flag, source) {
+        ("model_name", _) => format!("{shown} names its graphs: change the name there"),
+        (_, Source::Graph { .. }) => format!("{shown} is a graph: set the option there"),
+        _ => format!("{shown} has graphs: set the option in the file of a graph"),
+    };
+    Err(format!(
+        "`--{flag}` (or its variable) is for a model without its own graph, but {why}"
+    ))
 }

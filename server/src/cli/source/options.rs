@@ -55,8 +55,8 @@ pub(in crate::cli) struct ModelFlags {
     /// Maximum size of the KV cache in GB; 0 chooses a size.
     #[arg(long, value_name = "GB")]
     pub(super) cache_size: Option<u32>,
-    /// Maximum number of tokens in a sequence [default: what the model was trained for; also with
-    /// 0].
+    /// Maximum number of tokens in a sequence [default, and 0: the context that the model was
+    /// trained with].
     #[arg(long, value_name = "TOKENS", visible_aliases = ["ctx_size", "max_model_len"], alias = "session_len")]
     pub(super) max_context: Option<u32>,
     /// Reuse computed prefixes of other prompts.
@@ -71,7 +71,7 @@ pub(in crate::cli) struct ModelFlags {
     /// Device that computes the model: CPU, GPU, GPU.1 or AUTO.
     #[arg(long, value_name = "DEVICE")]
     pub(super) target_device: Option<String>,
-    /// The device in the words of transformers: auto, cpu, cuda, cuda:1 or the number of a GPU.
+    /// The device as transformers names it: auto, cpu, cuda, cuda:1 or the number of a GPU.
     #[arg(long, value_name = "DEVICE", value_parser = weights::device)]
     pub(super) device_map: Option<String>,
     /// Quantization of the weights: selects that file of a repository, or quantizes the model's
@@ -90,7 +90,7 @@ pub(in crate::cli) struct ModelFlags {
     /// JSON object of backend settings, and of OpenVINO properties with the same meaning.
     #[arg(long, value_name = "JSON")]
     pub(super) plugin_config: Option<String>,
-    /// Type of the KV cache: u8, f16 or bf16.
+    /// Type of the KV cache: u8, u4, f16, bf16 or f32.
     #[arg(long, value_name = "TYPE")]
     pub(super) kv_cache_precision: Option<String>,
     /// Smaller model with the same vocabulary that drafts tokens: a `.gguf` file or a folder with

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     run::RequestContext,
-    servable::Ready,
+    servable::{Ready, ResolvedGraph, Servable},
 };
 
 #[rustfmt::skip]
@@ -60,14 +60,30 @@ pub(super) async fn with_language_model(
     let name = match (name, servables.unnamed(|graph| who.sees(graph, None))) {
         (Some(name), _) if !name.is_empty() => name,
         (_, Some(only)) => only.name(),
-        (_, None) => {
-            let why = "there are several graphs: name one in the query";
-            return Err(missing("model", why));
-        }
+        (_, None) => return Err(missing("model", why_to_name(who))),
     };
     // Always the same one of several versions.
-    let newest = who.find(name)?.servable;
-    who.available(newest.name(), None).await
+    let ResolvedGraph { servable, adapter } = who.find(name)?;
+    let newest = servable.name();
+    // A key may be for an adapter, and not for its graph.
+    let name = adapter.map_or_else(|| newest.to_owned(), |it| format!("{newest}:{it}"));
+    who.available(&name, None).await
+}
+
+/// Returns the reason why a request must name a graph, if there is no default.
+pub(super) fn why_to_name(who: &RequestContext) -> &'static str {
+    let servables = who.servables();
+    let sees_adapter = |it: &Servable| {
+        let mut adapters = it.adapters().into_iter();
+        adapters.any(|adapter| who.sees(it.graph(), Some(&adapter)))
+    };
+    if servables.iter().any(|it| who.sees(it.graph(), None)) {
+        "there are several graphs: name one of them"
+    } else if servables.iter().any(sees_adapter) {
+        "the key is for adapters only: name one of them"
+    } else {
+        "it names a graph, and there is none"
+    }
 }
 
 /// Returns the first language model of a graph.

@@ -196,7 +196,7 @@ async fn what_is_wrong_with_a_request_is_named() {
             "the path names the graph `mirror`",
         ),
         ("mirror", json!([]), 400, "not an inference request"),
-        ("mirror", json!({}), 400, "missing field `inputs`"),
+        ("mirror", json!({}), 400, "`inputs` is missing"),
         ("mirror", unknown, 400, "unknown field `model`"),
         (
             "mirror",
