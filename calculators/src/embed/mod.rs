@@ -17,5 +17,6 @@ pub use options::{
     DocumentOptions, EmbedOptions, EmbeddingEngineOptions, PoolingOption, RankOptions,
     VectorOptions,
 };
+pub(crate) use rank::claim_classes;
 pub use rank::{Rank, RankPorts};
 pub use vector::{Embed, EmbedPorts};

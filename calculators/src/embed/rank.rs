@@ -9,6 +9,7 @@ use graphmill_engine::{
 };
 use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, Head};
+use graphmill_llm::room::Claim;
 
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
@@ -51,6 +52,8 @@ struct Running {
     tokens: u32,
     /// As [`RerankForm::asks_for_logits`](crate::payload::RerankForm::asks_for_logits).
     logits: Option<bool>,
+    /// Memory for the numbers and for the answer.
+    _claim: Claim,
 }
 
 /// The texts to compute for a request.
@@ -117,7 +120,12 @@ impl Calculator for Rank {
             cx.out().pause(io.request);
             engine::check_room(&self.model)?;
             self.check_classes(&request)?;
-            drop(claim_room(0)?);
+            let claim = match request.form.asks_for_logits() {
+                Some(_) => {
+                    claim_classes(request.documents.len(), &self.model.engine().head().labels)?
+                }
+                None => claim_room(0)?,
+            };
             let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
             let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
             let count = request.documents.len();
@@ -135,6 +143,7 @@ impl Calculator for Rank {
                 pieces,
                 tokens,
                 logits: request.form.asks_for_logits(),
+                _claim: claim,
             });
         }
         if self.running.is_none() && known >= Timestamp::MAX {
@@ -152,6 +161,18 @@ impl Calculator for Rank {
     }
 }
 register!(Rank);
+
+/// Claims memory for the classes of this many texts and for the answer with them. The claim ends
+/// when it is dropped.
+///
+/// # Errors
+/// Those of [`claim_room`].
+pub(crate) fn claim_classes(texts: usize, labels: &[String]) -> Result<Claim> {
+    /// Bytes of a class beside its name: two numbers, and an entry in JSON that has room to grow.
+    const BYTES_OF_EACH: usize = 80;
+    let bytes = labels.iter().map(|label| label.len() + BYTES_OF_EACH).sum();
+    claim_room(texts.saturating_mul(bytes))
+}
 
 impl Running {
     /// Turns the numbers of its texts into scores or classes.

@@ -36,8 +36,13 @@ pub(super) fn is_light(payload: &HttpRequestPayload) -> bool {
 /// Writes an answer in one piece, after a header with the request's unknown fields, if there are
 /// any.
 pub(super) fn answer(value: &impl Serialize, ignored: &[String]) -> Result<Vec<HttpResponse>> {
-    let body = whole(to_json(value)?);
-    Ok(ignored_fields(ignored).into_iter().chain([body]).collect())
+    Ok(answer_text(to_json(value)?, ignored))
+}
+
+/// Returns the packets of [`answer`] for a value that is written already.
+pub(super) fn answer_text(json: String, ignored: &[String]) -> Vec<HttpResponse> {
+    let body = whole(json);
+    ignored_fields(ignored).into_iter().chain([body]).collect()
 }
 
 /// Returns the header that lists the request's unknown fields.

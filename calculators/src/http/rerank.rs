@@ -8,23 +8,27 @@ use graphmill_dialects::bodies::{
     vectors::{self, Document},
 };
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, InputSet, NoOptions, Offset, OpenCx, Out, Result, Run,
-    register,
+    Calculator, CancelToken, Contract, Cx, Error, Flow, In, InputSet, NoOptions, Offset, OpenCx,
+    Out, Result, Run, register,
 };
 use serde_json::{Value, json};
 
 use super::fields::{self, invalid, missing};
 use super::{
-    body,
+    body::{self, to_json},
     dialect::{Dialect, Family, Place, Purpose, Route},
     dialect_table,
     tei::{self, Tei},
     vllm,
     wire::number,
 };
+use crate::embed::claim_classes;
 use crate::payload::{
     HttpRequestPayload, HttpResponse, JsonBody, Relevance, RerankForm, RerankRequest as Request,
 };
+
+/// Maximum number of numbers that are written in the task of a session.
+const LIGHT_NUMBERS: usize = 10_000;
 
 /// Reads the body of `rerank`, or of a request for classes. Errors name the wrong field.
 ///
@@ -166,6 +170,7 @@ impl Calculator for RerankResponse {
 
     fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.offset(Offset::Unset);
+        c.run(Run::Offload("cpu"));
         let (request, relevance) = (c.input("REQUEST"), c.input("RELEVANCE"));
         (request, relevance, c.output("HTTP_RESPONSE_PAYLOAD"))
     }
@@ -183,7 +188,15 @@ impl Calculator for RerankResponse {
             return Err(body::second_request(cx.time()));
         }
         if let (Some(request), Some(relevance)) = (cx.get(request), cx.get(relevance)) {
-            let packets = body::answer(&answer(request, relevance), &request.ignored)?;
+            let classes = relevance.classes.as_ref();
+            let claim = classes.map(|it| claim_classes(it.numbers.len(), &it.labels));
+            let _claim = claim.transpose()?;
+            let cancel = &cx.run().cancel;
+            let json = answer(request, relevance, cancel)?;
+            if cancel.is_cancelled() {
+                return Err(Error::cancelled("the request was cancelled"));
+            }
+            let packets = body::answer_text(json, &request.ignored);
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);
             }
@@ -192,10 +205,16 @@ impl Calculator for RerankResponse {
         }
         Ok(Flow::Continue)
     }
+
+    fn is_light(&self, (_, relevance, _): Self::Ports, set: &InputSet) -> bool {
+        let classes = set.get(relevance).and_then(|it| it.classes.as_ref());
+        classes.is_none_or(|it| it.numbers.len() * it.labels.len() <= LIGHT_NUMBERS)
+    }
 }
 register!(RerankResponse);
 
-fn answer(request: &Request, relevance: &Relevance) -> Value {
+/// Writes an answer. It is not complete if the request is cancelled meanwhile.
+fn answer(request: &Request, relevance: &Relevance, cancel: &CancelToken) -> Result<String> {
     let scores = relevance.scores.iter().enumerate();
     let mut ranks: Vec<_> = scores.zip(request.documents.iter()).collect();
     ranks.sort_by(|((_, a), _), ((_, b), _)| b.total_cmp(a));
@@ -209,18 +228,25 @@ fn answer(request: &Request, relevance: &Relevance) -> Value {
     };
     let id = match &request.form {
         RerankForm::Cohere(id) => id,
-        RerankForm::Score(id) => return vllm::scores(id, request, relevance),
-        RerankForm::Tei { .. } => return ranks.into_iter().map(tei::rank(request)).collect(),
-        RerankForm::Classes { id, .. } => return vllm::classes(id, request, relevance),
-        RerankForm::Prediction { is_one, .. } => return tei::prediction(*is_one, relevance),
+        RerankForm::Score(id) => return to_json(&vllm::scores(id, request, relevance)),
+        RerankForm::Tei { .. } => {
+            let ranks = ranks.into_iter().map(tei::rank(request));
+            return to_json(&ranks.collect::<Value>());
+        }
+        RerankForm::Classes { id, .. } => {
+            return to_json(&vllm::classes(id, request, relevance, cancel));
+        }
+        RerankForm::Prediction { is_one, .. } => {
+            return tei::prediction(*is_one, relevance, cancel);
+        }
     };
     let tokens = relevance.tokens;
-    json!({
+    to_json(&json!({
         "id": id,
         "model": request.model,
         "results": ranks.into_iter().map(result).collect::<Value>(),
         // The token counts are in Jina's form and in Cohere's.
         "usage": { "prompt_tokens": tokens, "total_tokens": tokens },
         "meta": { "billed_units": { "search_units": 1 }, "tokens": { "input_tokens": tokens } },
-    })
+    }))
 }

@@ -2,17 +2,19 @@
 //! Nodes of similar dialects read its requests and write its answers.
 
 use graphmill_dialects::bodies::{PREDICT, SIMILARITY, TEI_EMBED, TEI_RERANK, Text, hugging_face};
-use graphmill_engine::Result;
+use graphmill_engine::{CancelToken, Result};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
+    body::to_json,
     dialect::{Dialect, Failure, Family, Place, Purpose, Route},
     fields::{self, invalid, missing},
     hugging_face as errors,
     wire::number,
 };
 use crate::payload::{
-    EmbeddingsRequest, JsonBody, Prompt, Relevance, RerankForm, RerankRequest, VectorForm,
+    Classes, EmbeddingsRequest, JsonBody, Prompt, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 
 /// A dialect of TEI's, for one path.
@@ -218,19 +220,66 @@ fn read_prediction(body: &JsonBody, _: &str) -> Result<RerankRequest> {
 }
 
 /// Writes the answer of `predict`: the classes of each text, the most likely one first.
-pub(super) fn prediction(is_one: bool, relevance: &Relevance) -> Value {
-    let mut lists = relevance.classes.iter().flat_map(|it| {
-        it.numbers.iter().map(move |numbers| {
-            let mut classes: Vec<_> = numbers.iter().zip(it.labels.iter()).collect();
-            classes.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-            let class = |(score, label): (&f32, &String)| json!({ "score": number(*score), "label": label });
-            classes.into_iter().map(class).collect::<Value>()
-        })
-    });
+pub(super) fn prediction(
+    is_one: bool,
+    relevance: &Relevance,
+    cancel: &CancelToken,
+) -> Result<String> {
+    let classes = relevance.classes.as_ref();
+    let prediction = classes.map(|classes| Prediction { classes, cancel });
     if is_one {
-        return lists.next().unwrap_or_default();
+        return to_json(&prediction.and_then(|it| it.rows().next()));
     }
-    lists.collect()
+    to_json(&prediction)
+}
+
+/// The classes of texts. They are written one by one, as there may be millions.
+#[derive(Copy, Clone)]
+struct Prediction<'a> {
+    classes: &'a Classes,
+    cancel: &'a CancelToken,
+}
+
+impl<'a> Prediction<'a> {
+    fn rows(self) -> impl Iterator<Item = Ranking<'a>> {
+        let texts = self.classes.numbers.iter();
+        let wanted = texts.take_while(move |_| !self.cancel.is_cancelled());
+        wanted.map(move |numbers| Ranking {
+            numbers,
+            labels: &self.classes.labels,
+        })
+    }
+}
+
+impl Serialize for Prediction<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.rows())
+    }
+}
+
+/// The classes of a text, the most likely one first.
+struct Ranking<'a> {
+    numbers: &'a [f32],
+    labels: &'a [String],
+}
+
+impl Serialize for Ranking<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Class<'a> {
+            score: f32,
+            label: &'a str,
+        }
+        let classes = self.numbers.iter().zip(self.labels);
+        let mut classes: Vec<_> = classes
+            .map(|(score, label)| Class {
+                score: *score,
+                label,
+            })
+            .collect();
+        classes.sort_by(|one, other| other.score.total_cmp(&one.score));
+        classes.serialize(serializer)
+    }
 }
 
 /// Returns the cosine of the first vector with each other one. All have length 1.

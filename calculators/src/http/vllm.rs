@@ -4,8 +4,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, Text, vectors};
-use graphmill_engine::Result;
-use serde::Serialize;
+use graphmill_engine::{CancelToken, Result};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
@@ -193,9 +193,37 @@ pub(super) fn scores(id: &str, request: &RerankRequest, relevance: &Relevance) -
     json!(List::new(id, &request.model, scores, relevance.tokens))
 }
 
-/// Writes the answer of `classify`: the most likely class of each text, and the numbers of all
+/// The classes of a text.
+#[derive(Serialize)]
+pub(super) struct TextClasses<'a> {
+    index: usize,
+    /// The most likely one.
+    label: Option<&'a String>,
+    probs: Numbers<'a>,
+    num_classes: usize,
+}
+
+/// The numbers of all classes of a text. They are not written if the request is cancelled.
+struct Numbers<'a> {
+    numbers: &'a [f32],
+    cancel: &'a CancelToken,
+}
+
+impl Serialize for Numbers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let is_wanted = !self.cancel.is_cancelled();
+        serializer.collect_seq(self.numbers.iter().filter(|_| is_wanted))
+    }
+}
+
+/// Returns the answer of `classify`: the most likely class of each text, and the numbers of all
 /// classes.
-pub(super) fn classes(id: &str, request: &RerankRequest, relevance: &Relevance) -> Value {
+pub(super) fn classes<'a>(
+    id: &'a str,
+    request: &'a RerankRequest,
+    relevance: &'a Relevance,
+    cancel: &'a CancelToken,
+) -> List<'a, TextClasses<'a>> {
     let classes = relevance.classes.iter().flat_map(|it| {
         let rows = it.numbers.iter().enumerate();
         rows.map(move |(index, numbers)| {
@@ -204,19 +232,13 @@ pub(super) fn classes(id: &str, request: &RerankRequest, relevance: &Relevance) 
                 let order = numbers[*one].total_cmp(&numbers[*other]);
                 order.then(other.cmp(one))
             });
-            let probs: Vec<Value> = numbers.iter().map(|it| number(*it)).collect();
-            json!({
-                "index": index,
-                "label": likeliest.and_then(|class| it.labels.get(class)),
-                "probs": probs,
-                "num_classes": numbers.len(),
-            })
+            TextClasses {
+                index,
+                label: likeliest.and_then(|class| it.labels.get(class)),
+                probs: Numbers { numbers, cancel },
+                num_classes: numbers.len(),
+            }
         })
     });
-    json!(List::new(
-        id,
-        &request.model,
-        classes.collect(),
-        relevance.tokens
-    ))
+    List::new(id, &request.model, classes.collect(), relevance.tokens)
 }

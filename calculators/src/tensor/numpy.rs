@@ -20,6 +20,14 @@ const TYPES: [(&str, Datatype); 3] = [
 /// # Errors
 /// The fault, in words that follow the name of the field.
 pub(crate) fn read(file: &Bytes) -> Result<Tensor, String> {
+    let version = file.get(MARK.len()..).and_then(<[u8]>::first_chunk::<2>);
+    if let Some(&[major, minor]) = version
+        && !matches!((major, minor), (1..=3, 0))
+    {
+        return Err(format!(
+            "is a NumPy file of version {major}.{minor}: expected 1.0, 2.0 or 3.0"
+        ));
+    }
     let (header, begin) = read_header(file).ok_or("is a NumPy file without a whole header")?;
     let (kind, order, shape) =
         split_entries(&header).ok_or("is a NumPy file with a header of another form")?;
@@ -63,7 +71,7 @@ fn split_entries(header: &str) -> Option<(&str, &str, Vec<usize>)> {
     let (shape, _) = rest.split_once(')')?;
     let lengths = shape
         .split_terminator(',')
-        .map(|length| length.parse().ok());
+        .map(|length| length.parse().ok().filter(|_| !length.starts_with('+')));
     Some((kind, order, lengths.collect::<Option<_>>()?))
 }
 
@@ -107,6 +115,7 @@ mod tests {
             (of("<f4", "True", "1,"), "Fortran order"),
             (of("<f4", "False", "2,"), "has 8 bytes, but there are 4"),
             (of("<f4", "False", "-1,"), "another form"),
+            (of("<f4", "False", "+1,"), "another form"),
             (
                 of("<f4", "False", "4611686018427387904, 4"),
                 "more elements",
@@ -115,6 +124,16 @@ mod tests {
         ] {
             let error = read(&file(&header, &[0; 4])).expect_err(why);
             assert!(error.contains(why), "{header}: {error}");
+        }
+        for version in [[9, 0], [1, 1], [0, 0]] {
+            let mut bytes = file(&of("<f4", "False", "1,"), &[0; 4]).to_vec();
+            bytes[MARK.len()..][..2].copy_from_slice(&version);
+            let error = read(&bytes.into()).expect_err("another version");
+            let [major, minor] = version;
+            assert!(
+                error.contains(&format!("version {major}.{minor}")),
+                "{error}"
+            );
         }
         let cut = file(&of("<f4", "False", "1,"), &[]).slice(..30);
         assert!(read(&cut).is_err_and(|why| why.contains("whole header")));

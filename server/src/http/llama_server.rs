@@ -140,14 +140,14 @@ async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Fa
     Ok(Json((0..count).map(slot).collect()))
 }
 
-/// Lists the adapters of a model, those that the caller may use, by their places in the graph.
+/// Lists the adapters of a model, those that the caller may use, with their numbers among these.
 async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
     query.check(&["model"])?;
     let ready = with_language_model(&who, query.one("model")?).await?;
     let engine = language_model(&ready)?.engine();
-    let adapters = engine.spec().adapters.iter().enumerate();
-    let visible = adapters.filter(|(_, it)| who.sees(ready.servable.graph(), Some(&it.name)));
-    let adapters = visible.map(|(id, adapter)| {
+    let adapters = engine.spec().adapters.iter();
+    let visible = adapters.filter(|it| who.sees(ready.servable.graph(), Some(&it.name)));
+    let adapters = visible.enumerate().map(|(id, adapter)| {
         let mut listed = json!({ "id": id, "name": adapter.name, "scale": adapter.scale.get() });
         if who.operates() {
             listed["path"] = json!(adapter.path);

@@ -22,9 +22,17 @@ use super::{
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
+    observe::log,
     run::RequestContext,
-    servable::{Choice, Servable},
+    servable::{Choice, Servable, Servables},
 };
+
+/// Maximum number of adapters that a graph gets at run time. Each load reads all of them again, and
+/// the status of an engine tells this many apart.
+const MAX_LOADED: usize = 64;
+
+/// Maximum length of an adapter's name in bytes. Logs, metrics and lists of models repeat it.
+const MAX_NAME: usize = 200;
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
@@ -77,11 +85,10 @@ async fn load(
     let root = root(&app)?;
     let request: Load = body.fields()?;
     let name = request.lora_name;
-    if name.is_empty() || name.contains(':') {
-        return Err(wrong(
-            "lora_name",
-            "must have at least one character, and no colon",
-        ));
+    let is_odd = |it: char| it == ':' || log::is_disruptive(it);
+    if !(1..=MAX_NAME).contains(&name.len()) || name.contains(is_odd) {
+        let why = format!("must have 1 to {MAX_NAME} bytes, no colon and no control characters");
+        return Err(wrong("lora_name", &why));
     }
     let given = AdapterSpec {
         name: name.clone(),
@@ -89,24 +96,28 @@ async fn load(
         scale: Number::ONE,
     };
     let graph = base(&who, request.base_model_name).await?;
-    let replaces = request.replaces && graph.was_given(&name);
-    if !replaces && who.servables().named(&name, &Choice::Newest).is_some() {
-        let hint = if graph.was_given(&name) {
-            ": `load_inplace` replaces the adapter"
-        } else {
-            ""
-        };
-        return Err(wrong("lora_name", &format!("is served already{hint}")));
-    }
-    let put = move |adapters: &mut Vec<AdapterSpec>| match adapters
-        .iter_mut()
-        .find(|it| it.name == given.name)
-    {
-        Some(before) => *before = given,
-        None => adapters.push(given),
+    let replaces = request.replaces;
+    let put = move |servables: &Servables, adapters: &mut Vec<AdapterSpec>| {
+        let refused = |why: &str| Err(wrong("lora_name", why));
+        match adapters.iter().position(|it| it.name == given.name) {
+            Some(at) if replaces => adapters[at] = given,
+            Some(_) => return refused("is served already: `load_inplace` replaces the adapter"),
+            None if servables.named(&given.name, &Choice::Newest).is_some() => {
+                return refused("is served already");
+            }
+            None if adapters.len() >= MAX_LOADED => {
+                let why = format!("is one too many: a graph gets at most {MAX_LOADED} adapters");
+                return refused(&why);
+            }
+            None => adapters.push(given),
+        }
+        Ok(())
     };
     let loaded = change(&who, graph, ("load adapter", &name), put).await;
-    loaded.map_err(|failure| failure.with_field("lora_path"))?;
+    loaded.map_err(|failure| match failure.param {
+        None => failure.with_field("lora_path"),
+        Some(_) => failure,
+    })?;
     Ok(format!(
         "Success: LoRA adapter '{name}' added successfully."
     ))
@@ -121,24 +132,42 @@ async fn unload(
     let Unload {
         lora_name: name, ..
     } = body.fields()?;
+    let unknown = |why: &str| {
+        let message = format!("`lora_name` {why}");
+        Failure::new(Cause::NotFound, message).with_field("lora_name")
+    };
+    let not_loaded = "names no adapter that was loaded at run time";
     let servables = who.servables();
-    let mut graphs = servables.all().filter(|it| it.was_given(&name));
-    let Some(graph) = graphs.next() else {
-        let is_own = |it: &Servable| it.adapters().contains(&name);
-        let why = if servables.iter().any(is_own) {
+    let visible = || servables.all().filter(|it| who.sees(it.graph(), None));
+    let Some(graph) = visible().find(|it| it.was_given(&name)) else {
+        let is_own = |it: &Arc<Servable>| it.adapters().contains(&name);
+        return Err(unknown(if visible().any(is_own) {
             "names an adapter from a graph's file: remove it there"
         } else {
-            "names no adapter that was loaded at run time"
-        };
-        let message = format!("`lora_name` {why}");
-        return Err(Failure::new(Cause::NotFound, message).with_field("lora_name"));
+            not_loaded
+        }));
     };
     let taken = name.clone();
-    let take = move |adapters: &mut Vec<AdapterSpec>| adapters.retain(|it| it.name != taken);
+    let take = move |_: &Servables, adapters: &mut Vec<AdapterSpec>| {
+        let at = adapters.iter().position(|it| it.name == taken);
+        adapters.remove(at.ok_or_else(|| unknown(not_loaded))?);
+        adapters.retain(has_file);
+        Ok(())
+    };
     change(&who, Arc::clone(graph), ("unload adapter", &name), take).await?;
     Ok(format!(
         "Success: LoRA adapter '{name}' removed successfully."
     ))
+}
+
+/// Returns true if an adapter still has its file. The graph could not be loaded again without it.
+fn has_file(adapter: &AdapterSpec) -> bool {
+    let has_file = is_adapter(&adapter.path);
+    if !has_file {
+        let name = &adapter.name;
+        tracing::warn!("the adapter `{name}` is unloaded, too: its file is gone or has changed");
+    }
+    has_file
 }
 
 /// Returns the folder that adapters are loaded from.
@@ -201,17 +230,14 @@ async fn change(
     who: &RequestContext,
     graph: Arc<Servable>,
     (action, name): (&str, &str),
-    change: impl FnOnce(&mut Vec<AdapterSpec>) + Send + 'static,
+    change: impl FnOnce(&Servables, &mut Vec<AdapterSpec>) -> Result<(), Failure> + Send + 'static,
 ) -> Result<(), Failure> {
     let subject = format!("{}:{name}", graph.name());
     let served = Arc::clone(&who.runner.served);
     let changing = spawn_blocking(move || served.change_adapters(&graph, change));
     let changed = changing.await.map_err(|_| Failure::stopping())?;
-    let reason = changed.as_ref().err().map(|refused| &*refused.reason);
+    let reason = changed.as_ref().err().map(|failure| &*failure.message);
     let outcome = if reason.is_none() { "done" } else { "failed" };
     who.audit(action, &subject, outcome, reason);
-    changed.map(drop).map_err(|refused| {
-        let message = format!("the adapters are not changed: {}", refused.reason);
-        Failure::new(Cause::BadRequest, message)
-    })
+    changed
 }

@@ -118,7 +118,8 @@ async fn sleep(
         return Err(wrong("level", "is neither `1` nor `2`"));
     }
     let servables = app.servables();
-    let awake = servables.all().filter(|it| it.available_since().is_some());
+    let is_awake = |it: &&Arc<Servable>| it.available_since().is_some();
+    let awake = (servables.all()).filter(|it| is_awake(it) && who.sees(it.graph(), None));
     put_to_sleep(&who, awake.cloned().collect()).await?;
     Ok(Json(json!({})))
 }

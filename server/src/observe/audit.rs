@@ -1,5 +1,7 @@
 //! The audit log: management operations, who requested them, and their results.
 
+use super::log;
+
 /// A management operation that was attempted.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Audit<'a> {
@@ -32,6 +34,7 @@ pub(crate) fn audit(audit: &Audit<'_>) {
         subject,
         outcome,
         reason,
-        "{action} of {subject}: {outcome}"
+        "{action} of {}: {outcome}",
+        log::escaped(subject)
     );
 }

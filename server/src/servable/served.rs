@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, Lister, ModelReader},
+    errors::{Cause, Failure},
     observe::{self, Audit},
 };
 
@@ -210,18 +211,38 @@ impl ServedGraphs {
     }
 
     /// Loads a graph again, after `change` has changed the adapters that it was given at run time.
+    /// `change` also gets all graphs, to check names. No other reload comes in between.
+    ///
+    /// # Errors
+    /// The error of `change`; a graph that is not served any more, or cannot be loaded.
     pub(crate) fn change_adapters(
         &self,
         graph: &Servable,
-        change: impl FnOnce(&mut Vec<AdapterSpec>),
-    ) -> Result<Changes, ConfigRefusal> {
-        self.reload_with(Some(graph.graph()), |mut config| {
+        change: impl FnOnce(&Servables, &mut Vec<AdapterSpec>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let gone = || {
+            let message = format!("the graph `{}` is not served any more", graph.name());
+            Failure::new(Cause::UnknownModel, message)
+        };
+        let mut looked = self.looking();
+        let servables = self.now();
+        let before = servables.get(graph.name()).ok_or_else(gone)?;
+        let mut adapters = before.entry().adapters.clone();
+        change(&servables, &mut adapters)?;
+        let mut is_listed = false;
+        let reloaded = self.reload_locked(&mut looked, Some(graph.graph()), |mut config| {
             let mut graphs = config.graphs.iter_mut();
             if let Some(entry) = graphs.find(|entry| entry.id() == graph.name()) {
-                change(&mut entry.adapters);
+                entry.adapters = adapters;
+                is_listed = true;
             }
             config
-        })
+        });
+        reloaded.map_err(|refused| {
+            let message = format!("the adapters are not changed: {}", refused.reason);
+            Failure::new(Cause::BadRequest, message)
+        })?;
+        is_listed.then_some(()).ok_or_else(gone)
     }
 
     /// Returns true if models are in a repository, and are read one by one.
@@ -236,7 +257,16 @@ impl ServedGraphs {
         only: Option<&str>,
         change: impl FnOnce(Config) -> Config,
     ) -> Result<Changes, ConfigRefusal> {
-        let mut looked = self.looking();
+        self.reload_locked(&mut self.looking(), only, change)
+    }
+
+    /// Reloads like [`Served::reload_with`], for a caller that has locked the stamps.
+    fn reload_locked(
+        &self,
+        looked: &mut FileStamps,
+        only: Option<&str>,
+        change: impl FnOnce(Config) -> Config,
+    ) -> Result<Changes, ConfigRefusal> {
         let started = Instant::now();
         let old = self.now();
         let mut seen = self.config_seen(&old.config);

@@ -1,6 +1,6 @@
 //! Model repositories of Triton: `config.pbtxt` and numbered folders.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -110,7 +110,7 @@ fn models_and_ensembles_of_a_repository_are_served() {
         ("torch", TORCH),
     ]);
     let labels = root.path().join("digits/labels.txt");
-    fs::write(labels, LABELS.join("\n")).expect("writable");
+    fs::write(labels, format!("\u{feff}{}", LABELS.join("\n"))).expect("writable");
     let mut server = Server::start(&["--model-repository", path(root.path())], |_| ());
     let log = server.says("ready after");
     assert!(log.contains("`optimization` has no effect"), "{log}");
@@ -692,5 +692,36 @@ fn what_a_configuration_cannot_say_is_refused_at_its_place() {
         let shown = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{config}\n{shown}");
         assert!(shown.contains(said), "{config}\n{shown}");
+    }
+}
+
+#[test]
+fn a_label_file_is_a_short_text_in_the_folder() {
+    let digits = DIGITS.replace(
+        "dims: [ 10 ]",
+        "dims: [ 10 ] label_filename: \"labels.txt\"",
+    );
+    let outside = tempfile::tempdir().expect("a folder");
+    let secret = outside.path().join("secret.txt");
+    fs::write(&secret, "a\n").expect("writable");
+    for (content, said) in [
+        (None, "leads out of the folder"),
+        (Some("\n".repeat(65_537)), "of more than 65536 lines"),
+        (Some("a\0\n".to_owned()), "a control character in line 1"),
+        (
+            Some("a\nb\u{1b}[31m\n".to_owned()),
+            "a control character in line 2",
+        ),
+    ] {
+        let root = repository(&[("digits", &digits)]);
+        let labels = root.path().join("digits/labels.txt");
+        match content {
+            Some(content) => fs::write(&labels, content).expect("writable"),
+            None => symlink(&secret, &labels).expect("writable"),
+        }
+        let output = graphmill(&["check", path(&root.path().join("digits/config.pbtxt"))]);
+        let shown = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}\n{shown}");
+        assert!(shown.contains(said), "{said}\n{shown}");
     }
 }

@@ -18,10 +18,10 @@ const RANKS: &str = concat!(
     "/../demos/tiny_embed/rerank.gguf"
 );
 
-/// Writes the model.
-fn classifier(file: &Path) {
+/// Writes the model, with these names of its classes.
+fn classifier(file: &Path, labels: &[String]) {
     let mut model = Gguf::parse(&fs::read(RANKS).expect("it is there"));
-    model.set_texts("bert.classifier.output_labels", &LABELS.map(str::to_owned));
+    model.set_texts("bert.classifier.output_labels", labels);
     let extents = model.extents();
     let width = model.tensor("cls.output.weight").dimensions[0] as usize;
     let read = |name: &str| -> Vec<f32> {
@@ -61,9 +61,14 @@ fn graph(file: &Path) -> String {
 
 /// A server with that model as `classes`, and the one that ranks as `rank`.
 async fn server() -> TestServer {
+    server_of(&LABELS.map(str::to_owned)).await
+}
+
+/// The same with other names of the classes.
+async fn server_of(labels: &[String]) -> TestServer {
     let setup = Setup::new().graph("rank", &shipped("rerank"));
     let file = setup.path().join("classes.gguf");
-    classifier(&file);
+    classifier(&file, labels);
     setup.graph("classes", &graph(&file)).start().await
 }
 
@@ -155,7 +160,7 @@ async fn each_text_has_the_probabilities_of_all_classes() {
 async fn classes_without_names_are_refused_with_the_key_of_the_names() {
     let setup = Setup::new();
     let file = setup.path().join("nameless.gguf");
-    classifier(&file);
+    classifier(&file, &LABELS.map(str::to_owned));
     let mut model = Gguf::parse(&fs::read(&file).expect("it is there"));
     model.remove("bert.classifier.output_labels");
     fs::write(&file, model.bytes()).expect("writable");
@@ -241,6 +246,28 @@ async fn a_prediction_has_the_likeliest_class_first() {
             .map(Vec::len),
         Some(1)
     );
+}
+
+#[tokio::test]
+async fn a_request_is_refused_whose_answer_has_no_room() {
+    let server = server_of(&["a", "b", "c"].map(|name| name.repeat(1 << 20))).await;
+    for (path, field) in [("/classify", "input"), ("/predict", "inputs")] {
+        // Terabytes, if the answer named all classes of all texts.
+        let texts: Vec<Value> = (0..4096)
+            .map(|_| match path {
+                "/predict" => json!(["Hi"]),
+                _ => json!("Hi"),
+            })
+            .collect();
+        let mut body = json!({ "model": "classes" });
+        body[field] = texts.into();
+        let reply = post(&server, path, &body).await;
+        assert_eq!(reply.status, 503, "{path}");
+        assert!(reply.text.contains("memory"), "{path}: {}", reply.text);
+        body[field] = "Hi".into();
+        let reply = post(&server, path, &body).await;
+        assert_eq!(reply.status, 200, "{path}");
+    }
 }
 
 #[tokio::test]

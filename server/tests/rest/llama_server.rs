@@ -519,20 +519,24 @@ async fn an_adapter_is_named_by_keys_that_are_for_it() {
     )
     .await;
     let ask = |id: u32| json!({ "model": "chat:two", "prompt": "a", "n_predict": 1, "lora": [{ "id": id, "scale": 1 }] });
-    let reply = keys::post(&server, "k-one", "/completion", &ask(1)).await;
-    assert_eq!(reply.status, 200, "{reply:?}");
-    let reply = keys::post(&server, "k-one", "/completion", &ask(0)).await;
-    assert_eq!(
-        (reply.status, &reply.json()["error"]["param"]),
-        (403, &json!("lora"))
-    );
+    // The numbers count only adapters that the key may use.
     let unnamed = keys::get(&server, "k-one", "/lora-adapters").await;
     assert_eq!(unnamed.status, 400, "{unnamed:?}");
     assert!(unnamed.text.contains("for adapters only"), "{unnamed:?}");
     for name in ["chat:two", "two"] {
         let path = format!("/lora-adapters?model={name}");
         let listed = keys::get(&server, "k-one", &path).await.json();
-        let two = json!([{ "id": 1, "name": "two", "scale": 1.0 }]);
+        let two = json!([{ "id": 0, "name": "two", "scale": 1.0 }]);
         assert_eq!(listed, two, "{name}");
+    }
+    let reply = keys::post(&server, "k-one", "/completion", &ask(0)).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    for id in [1, 9] {
+        let reply = keys::post(&server, "k-one", "/completion", &ask(id)).await;
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["param"]),
+            (400, &json!("lora[0].id"))
+        );
+        assert!(reply.text.contains("which are 1"), "{}", reply.text);
     }
 }

@@ -512,6 +512,9 @@ async fn who_changed_the_server_is_in_the_audit_log() {
     assert_eq!(read(tap).await.status, 403);
     let load = "/v2/repository/models/chat/load";
     assert_eq!(reload(load, "HUSH-1").await.status, 200);
+    let cancel = format!("{}/v3/requests/a%0Ab%3A%20done", server.url);
+    let cancel = server.client.delete(cancel).header("x-api-key", "HUSH-1");
+    assert_eq!(read(cancel).await.status, 404);
     std::fs::write(&config, "{").expect("writable");
     assert_eq!(reload(config_reload, "HUSH-1").await.status, 412);
     std::fs::write(&config, right).expect("writable");
@@ -525,6 +528,8 @@ async fn who_changed_the_server_is_in_the_audit_log() {
     server.said = said;
     let log = server.all_it_says();
     assert!(!log.contains("HUSH"), "{log}");
+    // A name does not add a line to the text of another one.
+    assert!(log.contains(r"cancel of a\\nb: done: failed"), "{log}");
     let lines = objects(&log).into_iter();
     let lines = lines.filter(|line| !line["audit"].is_null());
     let audited: Vec<Value> = lines
@@ -545,6 +550,7 @@ async fn who_changed_the_server_is_in_the_audit_log() {
             json!(["administer", "team", "/v3/graphs/chat/tap", "refused"]),
             json!(["reload", "operator", "server", "done"]),
             json!(["load", "operator", "chat", "done"]),
+            json!(["cancel", "operator", "a\nb: done", "failed"]),
             json!(["reload", "operator", "server", "failed"]),
             json!(["reload", null, "server", "done"]),
             json!(["stop", null, "server", "done"]),

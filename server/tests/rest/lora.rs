@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use graphmill_server::KeySource;
 use serde_json::{Value, json};
 
 use crate::models::gguf::Gguf;
@@ -226,6 +227,27 @@ async fn what_is_no_adapter_for_the_graph_is_refused() {
         ("lora_name", json!("a:b"), 400, "lora_name", "no colon"),
         ("lora_name", json!("other"), 400, "lora_name", "already"),
         ("lora_name", json!("ahoy"), 400, "lora_name", "already"),
+        (
+            "lora_name",
+            json!("a\nb: done"),
+            400,
+            "lora_name",
+            "no control",
+        ),
+        (
+            "lora_name",
+            json!("a\u{202e}b"),
+            400,
+            "lora_name",
+            "no control",
+        ),
+        (
+            "lora_name",
+            json!("a".repeat(201)),
+            400,
+            "lora_name",
+            "200 bytes",
+        ),
         ("lora_name", json!(7), 400, "lora_name", "string"),
         ("lora_path", json!("none"), 404, "lora_path", "nothing in"),
         (
@@ -328,6 +350,126 @@ async fn adapters_are_loaded_by_operators_where_a_folder_is_named() {
     let server = keys::server(&json!([{ "name": "one", "key": "k-one" }])).await;
     let reply = keys::post(&server, "k-one", "/v1/load_lora_adapter", &nova()).await;
     assert_eq!(keys::code(&reply), keys::is(403, "permission_denied"));
+}
+
+/// A server with two graphs of a script, whose folder of adapters has `0.gguf` to `3.gguf`.
+async fn scripted(keys: &Value) -> (TestServer, PathBuf) {
+    let setup = Setup::new().graph("chat", CHAT).graph("other", CHAT);
+    let setup = setup.script(&json!({ "replies": [{ "text": "abc" }] }));
+    let folder = setup.path().join("adapters");
+    fs::create_dir(&folder).expect("writable");
+    for number in 0..4 {
+        let file = folder.join(format!("{number}.gguf"));
+        fs::copy(format!("{TINY}/adapters/ahoy.gguf"), file).expect("writable");
+    }
+    let file = setup.path().join("keys.json");
+    fs::write(&file, json!({ "keys": keys }).to_string()).expect("writable");
+    let (allowed, has_keys) = (folder.clone(), keys.is_array());
+    let setup = setup.with(move |options| {
+        options.runtime_lora = Some(allowed);
+        options.keys = has_keys.then_some(KeySource::File(file));
+    });
+    (setup.start().await, folder)
+}
+
+fn numbered(name: &str, number: usize, graph: &str) -> Value {
+    json!({ "lora_name": name, "lora_path": format!("{number}.gguf"), "base_model_name": graph })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_loads_and_unloads_at_once_one_succeeds() {
+    let (server, _) = scripted(&Value::Null).await;
+    for graphs in [["chat", "chat"], ["chat", "other"]] {
+        let bodies: Vec<Value> = (0..4)
+            .map(|at| numbered("same", at, graphs[at % 2]))
+            .collect();
+        let loads = bodies.iter().map(|body| load(&server, body));
+        let replies = futures_util::future::join_all(loads).await;
+        let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 400, 400, 400], "{graphs:?}");
+        for reply in replies.iter().filter(|reply| reply.status == 400) {
+            assert_eq!(reply.json()["error"]["param"], "lora_name");
+        }
+        let unloads = (0..4).map(|_| unload(&server, "same"));
+        let replies = futures_util::future::join_all(unloads).await;
+        let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 404, 404, 404], "{graphs:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_graph_gets_a_limited_number_of_adapters() {
+    let (server, _) = scripted(&Value::Null).await;
+    for number in 0..64 {
+        let reply = load(&server, &numbered(&format!("n{number}"), 0, "chat")).await;
+        assert_eq!(reply.status, 200, "{number}: {}", reply.text);
+    }
+    let reply = load(&server, &numbered("more", 0, "chat")).await;
+    assert_eq!(
+        (reply.status, &reply.json()["error"]["param"]),
+        (400, &json!("lora_name"))
+    );
+    assert!(reply.text.contains("at most 64"), "{}", reply.text);
+    let mut in_place = numbered("n0", 1, "chat");
+    in_place["load_inplace"] = true.into();
+    assert_eq!(load(&server, &in_place).await.status, 200);
+    let elsewhere = load(&server, &numbered("more", 0, "other")).await;
+    assert_eq!(elsewhere.status, 200, "{}", elsewhere.text);
+}
+
+#[tokio::test]
+async fn an_adapter_is_unloaded_when_files_are_gone() {
+    let (setup, folder) = setup();
+    let server = setup.start().await;
+    for name in ["one", "two", "three"] {
+        let file = folder.join(format!("{name}.gguf"));
+        fs::copy(folder.join("nova/adapter.gguf"), file).expect("writable");
+        let path = format!("{name}.gguf");
+        let body = json!({ "lora_name": name, "lora_path": path, "base_model_name": "chat" });
+        assert_eq!(load(&server, &body).await.status, 200, "{name}");
+    }
+    for name in ["one", "two"] {
+        fs::remove_file(folder.join(format!("{name}.gguf"))).expect("it is there");
+    }
+    let reply = unload(&server, "one").await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    // The other one without a file is gone, too.
+    let names: Vec<Value> = (listed(&server).await.into_iter())
+        .map(|[name, ..]| name)
+        .collect();
+    assert!(names.contains(&json!("three")), "{names:?}");
+    assert!(!names.contains(&json!("two")), "{names:?}");
+    answer(&server, "three").await;
+    let reloaded = post(&server, "/v1/config/reload", &json!({})).await;
+    assert_eq!(reloaded.status, 200, "{}", reloaded.text);
+}
+
+#[tokio::test]
+async fn a_key_changes_only_graphs_that_it_may_use() {
+    let (server, _) = scripted(&json!([
+        { "name": "all", "key": "k-all", "scopes": ["admin", "infer", "metrics"] },
+        { "name": "other", "key": "k-other", "scopes": ["admin", "infer"], "models": ["other*"] },
+    ]))
+    .await;
+    let loaded = "/v1/load_lora_adapter";
+    let body = numbered("nova", 0, "chat");
+    let reply = keys::post(&server, "k-all", loaded, &body).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let name = json!({ "lora_name": "nova" });
+    let unloaded = "/v1/unload_lora_adapter";
+    let reply = keys::post(&server, "k-other", unloaded, &name).await;
+    assert_eq!(reply.status, 404, "{}", reply.text);
+    let reply = keys::post(&server, "k-other", "/sleep", &json!({})).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let states = keys::get(&server, "k-all", "/v1/config").await.json();
+    assert_eq!(
+        states["chat"]["model_version_status"][0]["state"], "AVAILABLE",
+        "{states}"
+    );
+    let reply = keys::post(&server, "k-all", unloaded, &name).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
 }
 
 /// A model of a script has any adapter.

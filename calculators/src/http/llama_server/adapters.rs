@@ -24,7 +24,7 @@ pub(in crate::http) fn read(
         let adapter = adapters.get(wanted.id as usize).ok_or_else(|| {
             let count = adapters.len();
             let why = format!(
-                "must be the number of one of the graph's adapters, of which it has {count}"
+                "must be the `id` of an adapter that `/lora-adapters` lists, which are {count}"
             );
             invalid(place("id"), why)
         })?;

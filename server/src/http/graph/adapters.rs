@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use graphmill_calculators::{llm::LanguageModel, payload::JsonBody};
-use graphmill_llm::NamedAdapter;
+use graphmill_llm::{AdapterSpec, NamedAdapter};
 
 use super::Head;
 use crate::{
@@ -24,14 +24,15 @@ pub(super) fn find(
     let models = ready.plan().resources::<LanguageModel>();
     let engine = models.first().map(|model| model.engine());
     let known = engine.as_ref().map_or(&[][..], |it| &it.spec().adapters);
-    let listed = target.dialect.adapters(body, known)?;
-    let is_applied = |it: &&NamedAdapter| it.scale.is_none_or(|scale| scale.get() != 0.0);
     let graph = ready.servable.graph();
+    // Numbers count only these, so that nobody learns of other adapters.
+    let visible = known
+        .iter()
+        .filter(|it| head.who.sees(graph, Some(&it.name)));
+    let visible: Vec<AdapterSpec> = visible.cloned().collect();
+    let listed = target.dialect.adapters(body, &visible)?;
+    let is_applied = |it: &&NamedAdapter| it.scale.is_none_or(|scale| scale.get() != 0.0);
     for named in listed.iter().filter(is_applied) {
-        if !head.who.sees(graph, Some(&named.name)) {
-            let message = "the key is not for an adapter that `lora` names";
-            return Err(Failure::new(Cause::Forbidden, message).with_field("lora"));
-        }
         let name = &named.name;
         if ready.adapter.as_ref().is_some_and(|other| other != name) {
             let message = format!("`lora` names the adapter `{name}`, and `model` another one");

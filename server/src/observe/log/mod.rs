@@ -235,19 +235,33 @@ pub(crate) fn flush() {
 pub(crate) fn shown(text: &str) -> String {
     /// Maximum length in characters; the rest would tell nothing more.
     const CHARACTERS: usize = 200;
-    let mut shown = String::new();
-    for (index, character) in text.chars().enumerate() {
-        if index == CHARACTERS {
-            shown.push('…');
-            break;
-        }
-        if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
-            shown.extend(character.escape_default());
+    match text.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", escaped(&text[..end])),
+        None => escaped(text),
+    }
+}
+
+/// Escapes the characters of a text that would disrupt the log.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_disruptive(character) {
+            escaped.extend(character.escape_default());
         } else {
-            shown.push(character);
+            escaped.push(character);
         }
     }
-    shown
+    escaped
+}
+
+/// Returns true for characters that end a line, control a terminal, or change the direction of
+/// what follows.
+pub(crate) fn is_disruptive(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
 }
 
 #[cfg(test)]
@@ -258,6 +272,7 @@ mod tests {
     fn what_a_client_chose_is_short_and_on_one_line() {
         assert_eq!(shown("/v3/chat"), "/v3/chat");
         assert_eq!(shown("a\nb\x1b[31mc\r\0"), "a\\nb\\u{1b}[31mc\\r\\u{0}");
+        assert_eq!(shown("a\u{202e}b\u{2066}"), "a\\u{202e}b\\u{2066}");
         let long = shown(&"é".repeat(1_000_000));
         assert_eq!(long.chars().count(), 201);
     }

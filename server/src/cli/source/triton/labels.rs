@@ -1,10 +1,16 @@
 //! Names of classes, in files beside a configuration.
 
-use std::path::{Component, Path};
+use std::{
+    io,
+    path::{Component, Path},
+};
 
 use graphmill_engine::read_at_most;
 
 use super::{MAX_BYTES, Model, Reader};
+
+/// Maximum number of names of a file. No model has as many classes.
+const MAX_LABELS: usize = 65_536;
 
 impl Reader<'_> {
     /// Reads the names of the classes of outputs, one per line. Warns if an output has another
@@ -54,14 +60,35 @@ fn oddity(labels: &[String], dims: &[i64], has_batch: bool) -> Option<String> {
         .then(|| format!("names a file with {count} names, but the output has {classes} classes"))
 }
 
-/// Returns the lines of a file in a folder.
+/// Returns the lines of a file in a folder. Links out of the folder are not followed.
 fn lines(folder: &Path, file: &Path) -> Result<Vec<String>, String> {
+    const OUTSIDE: &str = "leads out of the folder of the model";
     let mut parts = file.components();
     if !parts.all(|it| matches!(it, Component::Normal(_))) {
-        return Err("leads out of the folder of the model".to_owned());
+        return Err(OUTSIDE.to_owned());
     }
-    let bytes = read_at_most(&folder.join(file), MAX_BYTES as u64)
-        .map_err(|error| format!("cannot be read: {error}"))?;
+    let unread = |error: io::Error| format!("cannot be read: {error}");
+    let folder = folder.canonicalize().map_err(unread)?;
+    let file = folder.join(file).canonicalize().map_err(unread)?;
+    if !file.starts_with(&folder) {
+        return Err(OUTSIDE.to_owned());
+    }
+    let bytes = read_at_most(&file, MAX_BYTES as u64).map_err(unread)?;
     let text = String::from_utf8(bytes).map_err(|_| "names a file that is not UTF-8".to_owned())?;
-    Ok(text.lines().map(str::to_owned).collect())
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let is_odd = |it: char| it.is_control() && it != '\t';
+    let mut labels = Vec::new();
+    for line in text.lines() {
+        if labels.len() == MAX_LABELS {
+            return Err(format!("names a file of more than {MAX_LABELS} lines"));
+        }
+        if line.contains(is_odd) {
+            let number = labels.len() + 1;
+            return Err(format!(
+                "names a file with a control character in line {number}"
+            ));
+        }
+        labels.push(line.to_owned());
+    }
+    Ok(labels)
 }
