@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use graphmill_llm::{
-    AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, NamedAdapter, Number, PluginConfig,
+    AdapterSpec, ErrorKind, FinishReason, LlmEngine, LlmEngineSpec, LoadError, NamedAdapter,
+    Number, PluginConfig,
 };
 
 use crate::llama::support::{Generation, chat, demo, model};
@@ -126,6 +127,34 @@ fn scales_of_requests_are_those_of_adapters_with_such_scales() {
         let both = ask_scaled(&halves, QUESTIONS[0], &[("one", 0.5), ("other", 0.5)]);
         assert_eq!(both.finish().text(&halves), told[0][2], "{config}");
         assert_ne!(told[0][0], told[0][2], "{config}");
+    }
+}
+
+#[test]
+fn a_scale_that_gives_no_finite_numbers_ends_its_own_text_only() {
+    for (layout, attention) in [(true, "off"), (false, "off"), (true, "on")] {
+        let config = format!(r#"{{"kv_unified": {layout}, "flash_attention": "{attention}"}}"#);
+        let ahoy = demo("tiny_chat/adapters/ahoy.gguf");
+        let engine = load(vec![adapter("ahoy", ahoy, 1.0)], &config).expect("it loads");
+        let texts = || {
+            let asked = QUESTIONS.map(|question| ask(&engine, question, None));
+            asked.map(|asked| asked.finish().text(&engine))
+        };
+        let before = texts();
+        let running = QUESTIONS.map(|question| ask(&engine, question, None));
+        let bad = ask_scaled(&engine, QUESTIONS[0], &[("ahoy", 1e6)]);
+        let finish = loop {
+            if let Some(finish) = bad.next().finish {
+                break finish;
+            }
+        };
+        let FinishReason::Error(error) = finish else {
+            panic!("{config}: ended with {finish:?}")
+        };
+        assert_eq!(error.kind, ErrorKind::Adapters, "{config}: {error}");
+        let running = running.map(|asked| asked.finish().text(&engine));
+        assert_eq!(running, before, "{config}");
+        assert_eq!(texts(), before, "{config}");
     }
 }
 
