@@ -12,7 +12,7 @@ use crate::protocol::{ErrorKind, FinishReason, GenerationError};
 
 /// Confidence in the numbers that a sequence computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Health {
+pub(super) enum Soundness {
     /// Nothing speaks against them.
     #[default]
     Sound,
@@ -24,8 +24,8 @@ pub(super) enum Health {
     Failed,
 }
 
-impl Health {
-    /// Returns the health after a step that gave rows, all of them finite or not.
+impl Soundness {
+    /// Returns the soundness after a step that gave rows, all of them finite or not.
     pub(super) fn after(self, is_finite: bool) -> Self {
         match self {
             _ if is_finite => Self::Sound,
@@ -40,8 +40,8 @@ impl Core<'_> {
     /// running sequences suspects until it is found.
     pub(super) fn recover(&mut self) {
         let running = self.slots.running();
-        let is_found = running.iter().any(|it| it.health == Health::Failed);
-        if !is_found && !running.iter().any(|it| it.health == Health::Bad) {
+        let is_found = running.iter().any(|it| it.soundness == Soundness::Failed);
+        if !is_found && !running.iter().any(|it| it.soundness == Soundness::Bad) {
             return;
         }
         tracing::error!(
@@ -52,13 +52,13 @@ impl Core<'_> {
         );
         self.shared.published().failed_steps += 1;
         while let Some(mut sequence) = self.slots.pop() {
-            if sequence.health == Health::Failed {
+            if sequence.soundness == Soundness::Failed {
                 let finish = FinishReason::Error(sequence.no_finite_logit());
                 self.fail(sequence, &finish);
                 continue;
             }
-            if !is_found || sequence.health == Health::Bad {
-                sequence.health = Health::Suspect;
+            if !is_found || sequence.soundness == Soundness::Bad {
+                sequence.soundness = Soundness::Suspect;
             }
             self.requeue(sequence);
         }
@@ -71,7 +71,7 @@ impl Core<'_> {
 impl Sequence {
     /// Returns true if it must be computed alone in its batch.
     pub(super) fn is_suspect(&self) -> bool {
-        self.health == Health::Suspect
+        self.soundness == Soundness::Suspect
     }
 
     /// Explains that the model computes no usable numbers for it.

@@ -154,7 +154,7 @@ impl Logits<'_> {
     fn sample_one(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
         let mut rows = sequence.prompt_rows.start..sequence.rows.end;
         let is_finite = rows.all(|row| self.row(row).iter().any(|logit| logit.is_finite()));
-        sequence.health = sequence.health.after(is_finite);
+        sequence.soundness = sequence.soundness.after(is_finite);
         if !is_finite {
             (sequence.prompt_rows, sequence.rows) = (0..0, 0..0);
             return;

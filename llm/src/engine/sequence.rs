@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
-use super::recovery::Health;
+use super::recovery::Soundness;
 use super::request::{GenerationRequest, OnAdmission};
 use super::standing::Standing;
 use crate::cache::{KvCells, Newcomer, ShareGroup};
@@ -50,7 +50,7 @@ pub(crate) struct Sequence {
     pub(crate) group: ShareGroup,
     /// True if the request gives the scale of an adapter.
     pub(super) scales_adapters: bool,
-    pub(super) health: Health,
+    pub(super) soundness: Soundness,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
     /// State of the constraint; `None` if the request has none.
@@ -155,7 +155,7 @@ impl Sequence {
             sampled: SmallVec::new(),
             group,
             scales_adapters,
-            health: Health::default(),
+            soundness: Soundness::default(),
             cached_tokens: 0,
             last_step: 0,
             was_admitted: false,

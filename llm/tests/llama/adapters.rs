@@ -167,6 +167,29 @@ fn an_adapter_that_cannot_be_loaded_is_refused_by_name() {
     };
     let missing = refusal(model().with_file_name("nowhere.gguf"));
     assert!(missing.starts_with("cannot read `"), "{missing}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let damaged = folder.path().join("damaged.gguf");
+    let sound = std::fs::read(demo("tiny_chat/adapters/ahoy.gguf")).expect("readable");
+    let name = b"blk.0.attn_q.weight.lora_a";
+    let at = sound.windows(name.len()).position(|it| it == name);
+    // Behind the name are the number of dimensions, two lengths and the type.
+    let lengths = at.expect("it has the tensor") + name.len() + 4;
+    for kind in [24_u32, 25, 26, 27, 28] {
+        let mut bytes = sound.clone();
+        bytes[lengths + 16..][..4].copy_from_slice(&kind.to_le_bytes());
+        std::fs::write(&damaged, bytes).expect("written");
+        let message = refusal(damaged.clone());
+        let expected = format!("the tensor `blk.0.attn_q.weight.lora_a` has the type {kind},");
+        assert!(message.contains(&expected), "{message}");
+    }
+    let mut bytes = sound.clone();
+    bytes[lengths + 8..][..8].copy_from_slice(&3_u64.to_le_bytes());
+    std::fs::write(&damaged, bytes).expect("written");
+    let message = refusal(damaged);
+    assert!(
+        message.contains("`blk.0.attn_q.weight.lora_b` differ in their rank: 3 and 4"),
+        "{message}"
+    );
     let model = refusal(model());
     assert!(
         model.contains("`lora_adapters` has an adapter `odd` that does not fit the model"),
