@@ -182,7 +182,7 @@ fn an_adapter_that_cannot_be_loaded_is_refused_by_name() {
         let expected = format!("the tensor `blk.0.attn_q.weight.lora_a` has the type {kind},");
         assert!(message.contains(&expected), "{message}");
     }
-    let mut bytes = sound.clone();
+    let mut bytes = sound;
     bytes[lengths + 8..][..8].copy_from_slice(&3_u64.to_le_bytes());
     std::fs::write(&damaged, bytes).expect("written");
     let message = refusal(damaged);

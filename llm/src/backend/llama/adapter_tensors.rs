@@ -45,19 +45,22 @@ pub(super) fn check(tensors: &[Tensor], experts: u64) -> Result<(), String> {
     let mut ranks = HashMap::new();
     for tensor in tensors {
         let name = &tensor.name;
-        let (base, rank) = if let Some(base) = name.strip_suffix(".lora_a") {
+        // llama.cpp takes the suffix out of a name wherever it is.
+        let (base, rank) = if name.ends_with(".lora_a") {
+            let base = name.replace(".lora_a", "");
             // The first factor of embeddings is not transposed: its rows are looked up.
             let is_looked_up = base.ends_with("token_embd.weight");
-            (base, tensor.shape[usize::from(!is_looked_up)])
-        } else if let Some(base) = name.strip_suffix(".lora_b") {
-            (base, tensor.shape[0])
+            let rank = tensor.shape[usize::from(!is_looked_up)];
+            (base, rank)
+        } else if name.ends_with(".lora_b") {
+            (name.replace(".lora_b", ""), tensor.shape[0])
         } else {
             continue; // llama.cpp ignores or refuses it
         };
         tensor.check(experts)?;
-        let known = *ranks.entry(base).or_insert(rank);
+        let known = *ranks.entry(base.clone()).or_insert(rank);
         if known != rank {
-            let base = shown(base);
+            let base = shown(&base);
             return Err(format!(
                 "the tensors `{base}.lora_a` and `{base}.lora_b` differ in their rank: {known} and {rank}"
             ));
