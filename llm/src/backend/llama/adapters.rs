@@ -23,7 +23,7 @@ pub(super) fn load<'a>(
     let experts = experts.and_then(|count| count.parse().ok()).unwrap_or(0);
     let load = |adapter: &crate::spec::AdapterSpec| {
         let path = &adapter.path;
-        let state = FileState::of(path)?;
+        FileState::of(path)?;
         let file = File::open(path).map_err(|source| LoadError::Read {
             path: path.clone(),
             source,
@@ -45,14 +45,10 @@ pub(super) fn load<'a>(
             .map_err(|_| refused("the path has a NUL character".to_owned()))?;
         let changing = &weights.layout.creating;
         let (loaded, heard) = ffi::listen(|| Adapter::load(&weights.model, changing, &opened));
-        let loaded = loaded.ok_or_else(|| {
+        loaded.ok_or_else(|| {
             let complaint = heard.complaint();
             refused(complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned()))
-        })?;
-        if FileState::of(path)? != state {
-            return Err(refused("the file changed while it was loaded".to_owned()));
-        }
-        Ok(loaded)
+        })
     };
     spec.adapters.iter().map(load).collect()
 }
