@@ -260,6 +260,14 @@ impl Sequence {
         &self.tokens[..end]
     }
 
+    /// Number of its first cells that later prompts can repeat: those before vectors, which are new
+    /// in each request.
+    pub(super) fn repeatable(&self) -> u32 {
+        let computed = self.cells.computed();
+        let given = self.tiles.iter().find(|tile| tile.tile().is_given());
+        given.map_or(computed, |tile| computed.min(tile.at()))
+    }
+
     /// Number of outputs that are allowed before more credit is granted.
     pub(crate) fn credits(&self) -> u32 {
         self.credits
