@@ -313,7 +313,7 @@ pub(crate) fn failed(error: GenerationError) -> Error {
         ErrorKind::Internal => Kind::Internal,
         ErrorKind::ResourceExhausted => Kind::ResourceExhausted,
         ErrorKind::Unavailable => Kind::Unavailable,
-        ErrorKind::Constraint => Kind::InvalidArgument,
+        ErrorKind::Constraint | ErrorKind::Adapters => Kind::InvalidArgument,
     };
     let code = (error.kind == ErrorKind::Constraint).then_some("invalid_constraint");
     let failed = Error::new(kind, error.message.clone()).with_source(error);

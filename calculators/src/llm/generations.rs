@@ -237,7 +237,7 @@ impl Generations {
             tokens: Vec::new(),
         });
         let tells_prompt = params.echo || params.token_ids || params.prompt_logprobs.is_some();
-        let echo = tells_prompt.then(|| prompt.clone());
+        let echo = tells_prompt.then(|| self.prompts[self.next / n].shown_tokens());
         self.next += 1;
         Ok(Some(Choice {
             sequence,

@@ -294,6 +294,14 @@ pub struct TokenPrompt {
     pub is_cut: bool,
 }
 
+impl TokenPrompt {
+    /// Returns the tokens for an answer, with -1 for each position of a medium. Placeholders would
+    /// count the media of all requests.
+    pub fn shown_tokens(&self) -> Vec<Token> {
+        self.tokens.iter().map(|token| (*token).max(-1)).collect()
+    }
+}
+
 impl From<Vec<Token>> for TokenPrompt {
     /// Creates a prompt whose text is unknown, so that its reply is not remembered.
     fn from(tokens: Vec<Token>) -> Self {

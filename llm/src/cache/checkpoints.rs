@@ -56,13 +56,14 @@ impl PrefixCache {
         }
     }
 
-    /// Saves the cells and the checkpoint of a sequence that is about to lose its slot, for others
-    /// to continue from.
+    /// Saves the first `end` cells and the checkpoint of a sequence that is about to lose its slot,
+    /// for others to continue from.
     pub(super) fn keep_for_checkpoints(
         &mut self,
         backend: &mut dyn Backend,
         id: SequenceId,
         cells: &KvCells,
+        end: u32,
     ) {
         let Some(slot) = cells.slot.filter(|_| self.has_checkpoints()) else {
             return;
@@ -72,11 +73,12 @@ impl PrefixCache {
             self.drop_checkpoints_to(self.tree.checkpoint_bytes() / 2);
             return;
         }
-        if cells.computed >= self.tree.checkpoint_of(id, cells.computed) + WORTHWHILE {
+        // A checkpoint is of the sequence's current position.
+        if end == cells.computed && end >= self.tree.checkpoint_of(id, end) + WORTHWHILE {
             self.make_checkpoint(backend, id, cells);
         }
         // Cells behind the last checkpoint would be useless.
-        let end = self.tree.checkpoint_of(id, cells.computed);
+        let end = self.tree.checkpoint_of(id, end);
         let saved = self.tree.saved_of(id);
         if end > saved && self.saves {
             backend.remove_before(slot, saved);

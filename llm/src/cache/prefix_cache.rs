@@ -342,18 +342,24 @@ impl PrefixCache {
         self.tree.extend(id, tokens);
     }
 
-    /// Saves the cells of a sequence that is about to lose its slot, except those that are saved
-    /// already.
-    pub(crate) fn keep(&mut self, backend: &mut dyn Backend, id: SequenceId, cells: &KvCells) {
+    /// Saves the first `end` cells of a sequence that is about to lose its slot, except those that
+    /// are saved already.
+    pub(crate) fn keep(
+        &mut self,
+        backend: &mut dyn Backend,
+        id: SequenceId,
+        cells: &KvCells,
+        end: u32,
+    ) {
         let Some(slot) = cells.slot.filter(|_| self.host_limit > 0) else {
             return;
         };
         if self.by_checkpoints {
-            self.keep_for_checkpoints(backend, id, cells);
+            self.keep_for_checkpoints(backend, id, cells, end);
             return;
         }
         let saved = self.tree.saved_of(id);
-        if cells.computed < saved + WORTHWHILE {
+        if end < saved + WORTHWHILE {
             return;
         }
         if !room::is_ample(0) {
@@ -361,7 +367,7 @@ impl PrefixCache {
             return;
         }
         backend.remove_before(slot, saved);
-        self.save(backend, id, slot, cells.computed);
+        self.save(backend, id, slot, end);
         self.evict_to(self.host_limit);
     }
 

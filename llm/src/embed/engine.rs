@@ -88,9 +88,11 @@ impl EmbeddingEngine {
         let _guard = progress::LoadGuard::new(&spec.model);
         let files = load::prepare_embedding(&spec)?;
         let to_open = spec.clone();
-        Self::start(spec, files, move |serve| {
+        let engine = Self::start(spec, files, move |serve| {
             load::open_embedding(&to_open, serve)
-        })
+        })?;
+        engine.files.check_unchanged()?;
+        Ok(engine)
     }
 
     /// Starts an engine on the caller's backend. `open` creates it on the engine thread.

@@ -56,7 +56,8 @@ impl Core<'_> {
             .take(id)
             .expect("only running sequences are preempted");
         tracing::debug!(%id, cells = sequence.cells.computed(), "preempted");
-        self.prefixes.keep(self.backend, id, &sequence.cells);
+        let (cells, end) = (&sequence.cells, sequence.cells.computed());
+        self.prefixes.keep(self.backend, id, cells, end);
         self.requeue(sequence);
     }
 
@@ -84,7 +85,8 @@ impl Core<'_> {
             return self.queue.take(id, self.backend.now()).is_some();
         };
         self.queue.has_left(sequence.owner());
-        self.prefixes.keep(self.backend, id, &sequence.cells);
+        let (cells, end) = (&sequence.cells, sequence.repeatable());
+        self.prefixes.keep(self.backend, id, cells, end);
         self.release(&mut sequence);
         true
     }

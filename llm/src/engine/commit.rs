@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::sequence::Sequence;
 use super::step::Core;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError};
 
@@ -18,6 +19,7 @@ impl Core<'_> {
             self.prefixes.reached(self.backend, work.id, cells);
         }
         let (generated, accepted) = self.put_out();
+        self.recover();
         let mut status = self.shared.published();
         status.steps += 1;
         status.prompt_tokens += prompt_tokens;
@@ -99,21 +101,24 @@ impl Core<'_> {
             kind,
             message: message.to_owned(),
         });
-        let now = self.backend.now();
         let plan = std::mem::take(&mut self.plan);
         for work in &plan.work {
-            let Some(mut sequence) = self.slots.take(work.id) else {
-                continue;
-            };
-            self.queue.has_left(sequence.owner());
-            self.release(&mut sequence);
-            self.shared.measured.ended(&finish);
-            self.outbox.end(sequence, finish.clone(), now);
+            if let Some(sequence) = self.slots.take(work.id) {
+                self.fail(sequence, &finish);
+            }
         }
         self.plan = plan;
         while let Some(sequence) = self.slots.pop() {
             self.requeue(sequence);
         }
         self.backend.clear();
+    }
+    /// Ends a sequence that was taken out of its slot.
+    pub(super) fn fail(&mut self, mut sequence: Sequence, finish: &FinishReason) {
+        self.queue.has_left(sequence.owner());
+        self.release(&mut sequence);
+        self.shared.measured.ended(finish);
+        let now = self.backend.now();
+        self.outbox.end(sequence, finish.clone(), now);
     }
 }

@@ -50,7 +50,9 @@ impl LlmEngine {
         let _guard = progress::LoadGuard::new(&spec.model);
         let files = load::prepare(&spec)?;
         let to_open = spec.clone();
-        Self::start(spec, files, move |serve| load::open(&to_open, serve))
+        let engine = Self::start(spec, files, move |serve| load::open(&to_open, serve))?;
+        engine.files.check_unchanged()?;
+        Ok(engine)
     }
 
     /// Starts an engine on the caller's backend. `open` creates it on the engine thread.

@@ -13,6 +13,7 @@ mod planner;
 mod preview;
 mod queue;
 mod queue_pace;
+mod recovery;
 mod request;
 mod sample;
 mod sequence;

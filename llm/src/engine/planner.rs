@@ -56,6 +56,7 @@ impl Planner {
         self.turns.arrange(&mut self.running, &mut self.waiting);
         self.order.clear();
         self.order.extend(self.waiting.iter().map(|row| row.id));
+        self.isolate_suspect(queue, slots);
         self.waiting.truncate(self.limits.max_sequences as usize);
         self.offer_prefixes(queue, slots, prefixes);
         let prompt_had_turn = plan.prompt_turn;
@@ -92,6 +93,19 @@ impl Planner {
         ordered.chain(preempted).copied().chain(paused)
     }
 
+    /// Leaves only one sequence to compute if there are suspects: the first of them, which may have
+    /// begun already.
+    fn isolate_suspect(&mut self, queue: &Queue, slots: &Slots) {
+        let mut all = slots.running().iter().chain(queue.waiting());
+        let suspect = all.find(|sequence| sequence.is_suspect() && sequence.has_credit());
+        if let Some(Sequence { id, .. }) = suspect {
+            for row in &mut self.running {
+                row.has_credit &= row.id == *id;
+            }
+            self.waiting.retain(|row| row.id == *id);
+        }
+    }
+
     /// Adds to the rows of waiting sequences the prefixes that they could reuse.
     fn offer_prefixes(&mut self, queue: &Queue, slots: &mut Slots, prefixes: &mut PrefixCache) {
         // Without a free slot, a sequence gets one only if its owner has none and another owner has
@@ -113,7 +127,8 @@ impl Planner {
             row.computed = offer.tokens;
             row.at_once = sequence.at_once(offer.tokens);
             row.owned = offer.cells;
-            row.deferred = offer.grows;
+            // Those that could compute its prefix do not run beside a suspect.
+            row.deferred = offer.grows && !sequence.is_suspect();
         }
     }
 

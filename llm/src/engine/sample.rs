@@ -150,7 +150,15 @@ impl Logits<'_> {
     }
 
     /// Samples each row with the state after the rows before it, as long as the drafts are right.
+    /// Does nothing but note it if a row has no finite logit.
     fn sample_one(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
+        let mut rows = sequence.prompt_rows.start..sequence.rows.end;
+        let is_finite = rows.all(|row| self.row(row).iter().any(|logit| logit.is_finite()));
+        sequence.soundness = sequence.soundness.after(is_finite);
+        if !is_finite {
+            (sequence.prompt_rows, sequence.rows) = (0..0, 0..0);
+            return;
+        }
         self.find_prompt_logprobs(sequence, scratch);
         for (ahead, row) in (0..).zip(std::mem::take(&mut sequence.rows)) {
             let sampled = sequence.choose(self.row(row), ahead, self.end_tokens, scratch);

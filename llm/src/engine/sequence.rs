@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use smallvec::SmallVec;
 
+use super::recovery::Soundness;
 use super::request::{GenerationRequest, OnAdmission};
 use super::standing::Standing;
 use crate::cache::{KvCells, Newcomer, ShareGroup};
@@ -47,6 +48,9 @@ pub(crate) struct Sequence {
     pub(crate) cells: KvCells,
     /// Shares cells with sequences of the same group only, and computes with its adapters.
     pub(crate) group: ShareGroup,
+    /// True if the request gives the scale of an adapter.
+    pub(super) scales_adapters: bool,
+    pub(super) soundness: Soundness,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
     /// State of the constraint; `None` if the request has none.
@@ -63,7 +67,7 @@ pub(crate) struct Sequence {
     pub(crate) prompt_rows: Range<usize>,
     /// Log probabilities of the prompt, as long as some are missing.
     pub(crate) prompt_logprobs: Option<PromptLogprobs>,
-    /// Tokens chosen from `rows`; `None` if no logit was finite.
+    /// Tokens chosen from `rows`; `None` if there was none to choose.
     pub(crate) sampled: SmallVec<[Option<SampledToken>; 1]>,
     /// True if it was admitted before. Then it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
@@ -118,6 +122,7 @@ impl Sequence {
             Some(max_tokens) => prompt_tokens.saturating_add(max_tokens).min(context),
             None => context,
         };
+        let scales_adapters = request.adapters.iter().any(|it| it.scale.is_some());
         Self {
             id,
             request: request.request,
@@ -149,6 +154,8 @@ impl Sequence {
             }),
             sampled: SmallVec::new(),
             group,
+            scales_adapters,
+            soundness: Soundness::default(),
             cached_tokens: 0,
             last_step: 0,
             was_admitted: false,
@@ -251,6 +258,14 @@ impl Sequence {
             None => self.tokens.len() - 1,
         };
         &self.tokens[..end]
+    }
+
+    /// Number of its first cells that later prompts can repeat: those before vectors, which are new
+    /// in each request.
+    pub(super) fn repeatable(&self) -> u32 {
+        let computed = self.cells.computed();
+        let given = self.tiles.iter().find(|tile| tile.tile().is_given());
+        given.map_or(computed, |tile| computed.min(tile.at()))
     }
 
     /// Number of outputs that are allowed before more credit is granted.

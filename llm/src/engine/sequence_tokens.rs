@@ -180,10 +180,7 @@ impl Sequence {
                 message: "`allowed_token_ids` and `bad_words` leave no token that could follow"
                     .to_owned(),
             },
-            None => GenerationError {
-                kind: ErrorKind::Internal,
-                message: "the model gave no finite logit".to_owned(),
-            },
+            None => self.no_finite_logit(),
         }
     }
 }

@@ -134,6 +134,21 @@ impl ModelFiles {
         *known = change;
     }
 
+    /// Refuses files that changed since their states were read: another file may have been loaded
+    /// than the one that was checked and tried.
+    ///
+    /// # Errors
+    /// [`LoadError::Model`] with the first of them.
+    pub(crate) fn check_unchanged(&self) -> Result<(), LoadError> {
+        match self.files.iter().find(|file| file.change().is_some()) {
+            Some(file) => Err(LoadError::Model {
+                path: file.path.clone(),
+                message: "it changed while it was loaded; load it again".to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// The change of a file since it was loaded, as of the last [`look`](Self::look).
     pub fn change(&self) -> Option<String> {
         self.known().clone()
@@ -208,6 +223,7 @@ mod tests {
         let files = ModelFiles::read([path.as_path()]).expect("a file");
         files.look();
         assert_eq!(files.change(), None);
+        files.check_unchanged().expect("unchanged");
 
         fs::write(&path, "short").expect("written");
         files.look();
@@ -223,6 +239,8 @@ mod tests {
         fs::rename(&other, &path).expect("renamed");
         files.look();
         assert!(files.change().expect("replaced").contains("was replaced"));
+        let refused = files.check_unchanged().expect_err("replaced").to_string();
+        assert!(refused.ends_with("it changed while it was loaded; load it again"));
 
         fs::remove_file(&path).expect("removed");
         files.look();

@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Unavailable,
     /// The text could not be held to its constraint, which is too complex.
     Constraint,
+    /// The adapters at the scales of the request leave no usable numbers.
+    Adapters,
 }
 
 /// Lists the known names, for an error about an unknown one.

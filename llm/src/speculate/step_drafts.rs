@@ -84,6 +84,13 @@ impl<'a> Drafts<'a> {
             drafter.forget(id);
         }
     }
+
+    /// Zeroes the cells of the draft model, which no sequence has any more.
+    pub(crate) fn clear(&mut self) {
+        if let Some(drafter) = &mut self.drafter {
+            drafter.backend.clear();
+        }
+    }
 }
 
 /// Drops the drafts that are not worth their rows.

@@ -2,7 +2,8 @@
 
 use graphmill_llm::backend::scripted::{Script, Then};
 use graphmill_llm::{
-    ErrorKind, FinishReason, GenerationRequest, LlmEngineSpec, StepOutput, SubmitError, Token,
+    ErrorKind, FinishReason, GenerationRequest, LlmEngineSpec, PluginConfig, StepOutput,
+    SubmitError, Token,
 };
 
 use super::{Generation, chat, engine, eventually, gated, is_empty, replies, spec, stop};
@@ -33,6 +34,41 @@ fn a_panicking_step_ends_its_batch_and_no_other_sequence() {
     assert_eq!(paused.finish(), stop("def"));
     assert_eq!(Generation::chat(&engine, "good").finish(), stop("yes"));
     assert!(is_empty(&engine.status()));
+}
+
+#[test]
+fn numbers_that_are_not_finite_end_the_sequence_that_computes_them_and_no_other() {
+    for unified in [true, false] {
+        let script = replies(&[("bad", "x", Then::Spoil), ("good", "abcdefgh", Then::End)]);
+        let spec = LlmEngineSpec {
+            max_num_seqs: 3,
+            plugin_config: PluginConfig {
+                kv_unified: Some(unified),
+                ..PluginConfig::default()
+            },
+            ..spec()
+        };
+        let (engine, gate) = gated(script, spec);
+        let good = |_| Generation::chat(&engine, "good");
+        let before: Vec<_> = (0..2).map(good).collect();
+        let bad = Generation::chat(&engine, "bad");
+        let after: Vec<_> = (0..4).map(good).collect();
+        drop(gate);
+        let (text, finish) = bad.finish();
+        assert_eq!(text, "x");
+        let FinishReason::Error(error) = finish else {
+            panic!("ended with {finish:?}")
+        };
+        assert_eq!(error.kind, ErrorKind::Internal);
+        assert_eq!(error.message, "the model gave no finite logit");
+        for generation in before.into_iter().chain(after) {
+            assert_eq!(generation.finish(), stop("abcdefgh"), "unified: {unified}");
+        }
+        // The first bad row does not show its cause; the second does.
+        assert_eq!(engine.status().failed_steps, 2);
+        assert_eq!(good(0).finish(), stop("abcdefgh"));
+        assert!(is_empty(&engine.status()));
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use graphmill_llm::{
-    AdapterSpec, LlmEngine, LlmEngineSpec, LoadError, NamedAdapter, Number, PluginConfig,
+    AdapterSpec, ErrorKind, FinishReason, LlmEngine, LlmEngineSpec, LoadError, NamedAdapter,
+    Number, PluginConfig,
 };
 
 use crate::llama::support::{Generation, chat, demo, model};
@@ -130,6 +131,34 @@ fn scales_of_requests_are_those_of_adapters_with_such_scales() {
 }
 
 #[test]
+fn a_scale_that_gives_no_finite_numbers_ends_its_own_text_only() {
+    for (layout, attention) in [(true, "off"), (false, "off"), (true, "on")] {
+        let config = format!(r#"{{"kv_unified": {layout}, "flash_attention": "{attention}"}}"#);
+        let ahoy = demo("tiny_chat/adapters/ahoy.gguf");
+        let engine = load(vec![adapter("ahoy", ahoy, 1.0)], &config).expect("it loads");
+        let texts = || {
+            let asked = QUESTIONS.map(|question| ask(&engine, question, None));
+            asked.map(|asked| asked.finish().text(&engine))
+        };
+        let before = texts();
+        let running = QUESTIONS.map(|question| ask(&engine, question, None));
+        let bad = ask_scaled(&engine, QUESTIONS[0], &[("ahoy", 1e6)]);
+        let finish = loop {
+            if let Some(finish) = bad.next().finish {
+                break finish;
+            }
+        };
+        let FinishReason::Error(error) = finish else {
+            panic!("{config}: ended with {finish:?}")
+        };
+        assert_eq!(error.kind, ErrorKind::Adapters, "{config}: {error}");
+        let running = running.map(|asked| asked.finish().text(&engine));
+        assert_eq!(running, before, "{config}");
+        assert_eq!(texts(), before, "{config}");
+    }
+}
+
+#[test]
 fn an_adapter_that_cannot_be_loaded_is_refused_by_name() {
     let refusal = |path: PathBuf| {
         let adapters = vec![adapter("odd", path, 1.0)];
@@ -138,6 +167,29 @@ fn an_adapter_that_cannot_be_loaded_is_refused_by_name() {
     };
     let missing = refusal(model().with_file_name("nowhere.gguf"));
     assert!(missing.starts_with("cannot read `"), "{missing}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let damaged = folder.path().join("damaged.gguf");
+    let sound = std::fs::read(demo("tiny_chat/adapters/ahoy.gguf")).expect("readable");
+    let name = b"blk.0.attn_q.weight.lora_a";
+    let at = sound.windows(name.len()).position(|it| it == name);
+    // Behind the name are the number of dimensions, two lengths and the type.
+    let lengths = at.expect("it has the tensor") + name.len() + 4;
+    for kind in [24_u32, 25, 26, 27, 28] {
+        let mut bytes = sound.clone();
+        bytes[lengths + 16..][..4].copy_from_slice(&kind.to_le_bytes());
+        std::fs::write(&damaged, bytes).expect("written");
+        let message = refusal(damaged.clone());
+        let expected = format!("the tensor `blk.0.attn_q.weight.lora_a` has the type {kind},");
+        assert!(message.contains(&expected), "{message}");
+    }
+    let mut bytes = sound;
+    bytes[lengths + 8..][..8].copy_from_slice(&3_u64.to_le_bytes());
+    std::fs::write(&damaged, bytes).expect("written");
+    let message = refusal(damaged);
+    assert!(
+        message.contains("`blk.0.attn_q.weight.lora_b` differ in their rank: 3 and 4"),
+        "{message}"
+    );
     let model = refusal(model());
     assert!(
         model.contains("`lora_adapters` has an adapter `odd` that does not fit the model"),

@@ -76,6 +76,10 @@ fn embeddings_of_tokens_are_answered_as_the_tokens() {
                 assert_eq!(found.usage.generated_tokens, 24);
             }
         }
+        // The same vectors never come again.
+        let engine = self::engine(unified);
+        start(&engine, &prompts(&engine)[0]).finish();
+        assert_eq!(engine.status().prefix_cache.tokens, 0);
     }
 }
 

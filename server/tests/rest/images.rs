@@ -216,6 +216,17 @@ async fn each_dialect_has_images_and_streams_have_them_too() {
     );
     let prompt = rendered["prompt"].as_str().expect("a text");
     assert!(prompt.contains("<__image__>What is this?"), "{prompt}");
+    // The ids do not show how many images the server has read.
+    let mut asked = chat("sees", &[url(&file)]);
+    asked["return_token_ids"] = json!(true);
+    let told = read(server.post("/v1/chat/completions", asked.to_string()));
+    let told = told.await.json();
+    for ids in [&rendered["token_ids"], &told["prompt_token_ids"]] {
+        let ids = ids.as_array().expect("token ids");
+        let negative = ids.iter().filter_map(|id| id.as_i64().filter(|id| *id < 0));
+        let negative: Vec<i64> = negative.collect();
+        assert_eq!(negative, [-1; POSITIONS as usize], "{told}");
+    }
 }
 
 /// A file of some colors.

@@ -19,7 +19,7 @@ pub(super) fn tokenized(
 ) -> Value {
     let lists = prompts.0.iter();
     let lists: Vec<Vec<Token>> = lists
-        .map(|prompt| fitted(vocab, form, &prompt.tokens))
+        .map(|prompt| fitted(vocab, form, prompt.shown_tokens()))
         .collect();
     let list = |entry: &dyn Fn(&Token) -> Value| {
         let mut lists = lists
@@ -52,7 +52,7 @@ pub(super) fn tokenized(
 pub(super) fn encoded(nested: bool, prompts: &TokenPrompts) -> Value {
     let lists = prompts.0.iter();
     let (tokens, lengths): (Vec<Value>, Vec<Value>) = lists
-        .map(|prompt| (json!(prompt.tokens), json!(prompt.tokens.len())))
+        .map(|prompt| (json!(prompt.shown_tokens()), json!(prompt.tokens.len())))
         .unzip();
     if nested {
         return json!({ "input_ids": tokens, "length": lengths });
@@ -61,8 +61,7 @@ pub(super) fn encoded(nested: bool, prompts: &TokenPrompts) -> Value {
 }
 
 /// Cuts or pads a list of tokens as the request asks.
-fn fitted(vocab: &dyn Vocab, form: &Tokenize, tokens: &[Token]) -> Vec<Token> {
-    let mut tokens = tokens.to_vec();
+fn fitted(vocab: &dyn Vocab, form: &Tokenize, mut tokens: Vec<Token>) -> Vec<Token> {
     let Some(length) = form.max_length else {
         return tokens;
     };
@@ -140,7 +139,7 @@ pub(super) fn rendered(
     let rendered = pairs.map(|(prompt, tokens)| {
         let has_media = !tokens.tiles.is_empty();
         let is_cut = tokens.is_cut;
-        let tokens = &tokens.tokens;
+        let tokens = &tokens.shown_tokens();
         let is_known = |token: Token| vocab.contains(token) || (has_media && token < 0);
         if let Some(token) = tokens.iter().find(|token| !is_known(**token)) {
             let size = vocab.n_vocab();

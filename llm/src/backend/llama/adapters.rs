@@ -2,9 +2,12 @@
 
 use std::ffi::CString;
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use super::ffi::{self, Adapter};
+use super::gguf;
 use super::model::Weights;
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
@@ -15,10 +18,13 @@ pub(super) fn load<'a>(
     spec: &LlmEngineSpec,
     weights: &'a Weights,
 ) -> Result<Vec<Adapter<'a>>, LoadError> {
+    let model = &weights.model;
+    let experts = model.metadata(&format!("{}.expert_count", model.architecture()));
+    let experts = experts.and_then(|count| count.parse().ok()).unwrap_or(0);
     let load = |adapter: &crate::spec::AdapterSpec| {
         let path = &adapter.path;
         FileState::read(path)?;
-        File::open(path).map_err(|source| LoadError::Read {
+        let file = File::open(path).map_err(|source| LoadError::Read {
             path: path.clone(),
             source,
         })?;
@@ -30,14 +36,30 @@ pub(super) fn load<'a>(
                 path.display()
             ),
         };
-        let file = CString::new(path.as_os_str().as_bytes())
+        let opened = path_of(&file, path);
+        gguf::check_adapter(&opened, experts).map_err(|error| match error {
+            LoadError::Model { message, .. } => refused(message),
+            other => other,
+        })?;
+        let opened = CString::new(opened.as_os_str().as_bytes())
             .map_err(|_| refused("the path has a NUL character".to_owned()))?;
         let changing = &weights.layout.creating;
-        let (loaded, heard) = ffi::listen(|| Adapter::load(&weights.model, changing, &file));
+        let (loaded, heard) = ffi::listen(|| Adapter::load(&weights.model, changing, &opened));
         loaded.ok_or_else(|| {
             let complaint = heard.complaint();
             refused(complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned()))
         })
     };
     spec.adapters.iter().map(load).collect()
+}
+
+/// Returns a path that names an opened file even after its own path names another one. Systems
+/// without such paths get the file's own.
+fn path_of(file: &File, path: &Path) -> PathBuf {
+    let opened = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    if opened.exists() {
+        opened
+    } else {
+        path.to_owned()
+    }
 }

@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use super::adapter_tensors::{self, Tensor};
 use super::ffi::tensor_bytes;
 use crate::model::ModelKind;
 use crate::model::files::FileState;
@@ -22,7 +23,7 @@ const MAX_KEY: u64 = 65_535;
 /// Maximum number of integers that are kept of a list: one for each layer.
 const KEPT: u64 = MAX_LAYERS as u64;
 /// Maximum number of dimensions of a tensor, as ggml has it.
-const MAX_DIMENSIONS: u32 = 4;
+pub(super) const MAX_DIMENSIONS: usize = 4;
 /// Default alignment of the data of tensors, in bytes.
 const ALIGNMENT: u64 = 32;
 /// Minimum size of a metadata entry and of a tensor's description, in bytes.
@@ -82,8 +83,21 @@ pub(crate) fn kind(path: &Path) -> Result<ModelKind, LoadError> {
 /// # Errors
 /// Those of [`check`].
 pub(crate) fn is_adapter(path: &Path) -> Result<bool, LoadError> {
+    read(path, |header| Ok(header.is_adapter()))
+}
+
+/// Refuses a LoRA adapter with tensors that llama.cpp takes, and cannot multiply by. Does nothing
+/// for other files. `experts` is the number of experts of its model.
+///
+/// # Errors
+/// Those of [`check`].
+pub(super) fn check_adapter(path: &Path, experts: u64) -> Result<(), LoadError> {
     read(path, |header| {
-        Ok(header.text("general.type") == Some("adapter"))
+        if header.is_adapter() {
+            adapter_tensors::check(&header.1, experts)
+        } else {
+            Ok(())
+        }
     })
 }
 
@@ -138,9 +152,9 @@ enum Value {
     Other,
 }
 
-/// Metadata of a file, by key.
+/// Metadata of a file, by key, and its tensors.
 #[derive(Debug, Default)]
-struct Header(HashMap<String, Value>);
+struct Header(HashMap<String, Value>, Vec<Tensor>);
 
 impl Header {
     fn check(&self) -> Result<(), String> {
@@ -183,6 +197,10 @@ impl Header {
         }
     }
 
+    fn is_adapter(&self) -> bool {
+        self.text("general.type") == Some("adapter")
+    }
+
     fn kind(&self) -> ModelKind {
         let Some(architecture) = self.text("general.architecture") else {
             return ModelKind::Generates;
@@ -212,7 +230,7 @@ impl Header {
 }
 
 /// Shortens a text of the file for a message.
-fn shown(text: &str) -> &str {
+pub(super) fn shown(text: &str) -> &str {
     &text[..text.floor_char_boundary(100)]
 }
 
@@ -253,33 +271,36 @@ impl<R: Read> GgufReader<R> {
             }
             header.0.insert(key, value);
         }
-        self.tensors(tensors, header.integers("general.alignment"))?;
+        header.1 = self.tensors(tensors, header.integers("general.alignment"))?;
         Ok(header)
     }
 
-    /// Checks that the file holds the data of its tensors. Tensors of unknown types are not
-    /// checked.
-    fn tensors(&mut self, count: u64, alignment: &[i128]) -> Result<(), String> {
+    /// Reads the descriptions of tensors, and checks that the file holds their data. Tensors of
+    /// unknown types are not checked.
+    fn tensors(&mut self, count: u64, alignment: &[i128]) -> Result<Vec<Tensor>, String> {
+        let mut tensors = Vec::new();
         let mut last = (0, String::new());
         for _ in 0..count {
             let name = self.text("a tensor", MAX_KEY)?;
             let dimensions = u32::from_le_bytes(self.bytes(&name)?);
-            if dimensions > MAX_DIMENSIONS {
+            if dimensions as usize > MAX_DIMENSIONS {
                 return Err(format!(
                     "the tensor `{}` has {dimensions} dimensions, expected at most {MAX_DIMENSIONS}",
                     shown(&name)
                 ));
             }
-            let mut elements = 1_u64;
-            for _ in 0..dimensions {
-                elements = elements.saturating_mul(u64::from_le_bytes(self.bytes(&name)?));
+            let mut shape = [1_u64; MAX_DIMENSIONS];
+            for length in &mut shape[..dimensions as usize] {
+                *length = u64::from_le_bytes(self.bytes(&name)?);
             }
+            let elements = shape.iter().copied().fold(1, u64::saturating_mul);
             let kind = u32::from_le_bytes(self.bytes(&name)?);
             let offset = u64::from_le_bytes(self.bytes(&name)?);
             let end = offset.saturating_add(tensor_bytes(kind, elements));
             if end > last.0 {
-                last = (end, name);
+                last = (end, name.clone());
             }
+            tensors.push(Tensor { name, shape, kind });
         }
         let alignment = match alignment {
             [alignment] => u64::try_from(*alignment).unwrap_or(0).max(1),
@@ -295,7 +316,7 @@ impl<R: Read> GgufReader<R> {
                 shown(&name)
             ));
         }
-        Ok(())
+        Ok(tensors)
     }
 
     fn value(&mut self, key: &str) -> Result<Value, String> {

@@ -14,6 +14,7 @@ use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
 use crate::spec::{FlashAttention, LlmEngineSpec, Numa};
 
+mod adapter_tensors;
 mod adapters;
 #[cfg(feature = "cpu-kernels")]
 mod cpu_kernels;

@@ -66,6 +66,8 @@ pub struct ScriptedBackend {
     logits: Vec<f32>,
     /// True if the next call panics, too.
     dies: AtomicBool,
+    /// True if a cell has NaN. Then all logits are NaN until the cells are cleared.
+    spoiled: AtomicBool,
 }
 
 /// The cells and tokens of one slot.
@@ -143,6 +145,7 @@ impl ScriptedBackend {
             steps: 0,
             logits: Vec::new(),
             dies: AtomicBool::new(false),
+            spoiled: AtomicBool::new(false),
         };
         (backend, vocab)
     }
@@ -305,6 +308,9 @@ impl Backend for ScriptedBackend {
                 self.logits[row + token as usize] = 20.0;
             }
         }
+        if self.spoiled.load(Ordering::Relaxed) {
+            self.logits.fill(f32::NAN);
+        }
         Ok(())
     }
 
@@ -428,6 +434,7 @@ impl Backend for ScriptedBackend {
 
     fn clear(&mut self) {
         assert!(!self.dies.load(Ordering::Relaxed), "scripted death");
+        self.spoiled.store(false, Ordering::Relaxed);
         self.slots.fill(SlotContent::default());
         self.cells.clear();
         self.free_cells.clear();

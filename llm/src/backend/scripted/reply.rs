@@ -96,6 +96,10 @@ impl ScriptedBackend {
                 self.hang();
                 Ok(IM_END)
             }
+            Then::Spoil => {
+                self.spoiled.store(true, Ordering::Relaxed);
+                Ok(IM_END)
+            }
             Then::End | Then::Repeat => Ok(IM_END),
         }
     }

@@ -85,6 +85,8 @@ pub enum Then {
     Panic,
     /// A step that lasts until the script's `release` file exists.
     Hang,
+    /// NaN in a cell, which spoils the logits of all sequences until all cells are cleared.
+    Spoil,
     /// A panic that the engine's thread does not survive.
     Die,
 }

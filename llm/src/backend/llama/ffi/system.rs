@@ -115,6 +115,18 @@ pub(in crate::backend::llama) fn tensor_bytes(kind: u32, elements: u64) -> u64 {
     }
 }
 
+/// Returns true if ggml can multiply by a tensor of this type.
+pub(in crate::backend::llama) fn multiplies(kind: u32) -> bool {
+    match kind {
+        sys::GGML_TYPE_F32 | sys::GGML_TYPE_F16 | sys::GGML_TYPE_BF16 => true,
+        // Only the other factor is ever converted to these.
+        sys::GGML_TYPE_Q8_1 | sys::GGML_TYPE_Q8_K => false,
+        sys::GGML_TYPE_COUNT.. => false,
+        // SAFETY: looks the type up in a table that has all types below `GGML_TYPE_COUNT`.
+        _ => unsafe { sys::ggml_is_quantized(kind) },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::features;
