@@ -120,8 +120,7 @@ pub(in crate::backend::llama) fn multiplies(kind: u32) -> bool {
     match kind {
         sys::GGML_TYPE_F32 | sys::GGML_TYPE_F16 | sys::GGML_TYPE_BF16 => true,
         // Only the other factor is ever converted to these.
-        sys::GGML_TYPE_Q8_1 | sys::GGML_TYPE_Q8_K => false,
-        sys::GGML_TYPE_COUNT.. => false,
+        sys::GGML_TYPE_Q8_1 | sys::GGML_TYPE_Q8_K | sys::GGML_TYPE_COUNT.. => false,
         // SAFETY: looks the type up in a table that has all types below `GGML_TYPE_COUNT`.
         _ => unsafe { sys::ggml_is_quantized(kind) },
     }
