@@ -260,12 +260,13 @@ impl Sequence {
         &self.tokens[..end]
     }
 
-    /// Number of its first cells that later prompts can repeat: those before vectors, which are new
-    /// in each request.
+    /// Number of its first cells that later prompts can repeat; 0 for a prompt that begins with
+    /// vectors, which are new in each request.
     pub(super) fn repeatable(&self) -> u32 {
-        let computed = self.cells.computed();
-        let given = self.tiles.iter().find(|tile| tile.tile().is_given());
-        given.map_or(computed, |tile| computed.min(tile.at()))
+        match self.tiles.first() {
+            Some(first) if first.at() == 0 && first.tile().is_given() => 0,
+            _ => self.cells.computed(),
+        }
     }
 
     /// Number of outputs that are allowed before more credit is granted.

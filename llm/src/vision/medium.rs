@@ -30,8 +30,8 @@ impl Medium {
     /// the caller instead of the model's projector. `None` unless there is at least one and all
     /// numbers are finite. A prompt can end with such a medium.
     ///
-    /// Prompts share computed cells of it only if they use clones of the same `Arc` and run at the
-    /// same time; equal numbers alone do not make two media the same.
+    /// Prompts share computed cells of it only if they use clones of the same `Arc`; equal numbers
+    /// alone do not make two media the same. Cells of a prompt that begins with it are not kept.
     pub fn from_embeddings(width: usize, embeddings: impl Into<Arc<[f32]>>) -> Option<Self> {
         let embeddings = embeddings.into();
         let positions = embeddings.len().checked_div(width)?;

@@ -250,9 +250,9 @@ async fn a_prediction_has_the_likeliest_class_first() {
 
 #[tokio::test]
 async fn a_request_is_refused_whose_answer_has_no_room() {
-    let server = server_of(&["a", "b", "c"].map(|name| name.repeat(1 << 20))).await;
+    let server = server_of(&["a", "b", "c"].map(|name| name.repeat(16 << 20))).await;
     for (path, field) in [("/classify", "input"), ("/predict", "inputs")] {
-        // Terabytes, if the answer named all classes of all texts.
+        // Hundreds of gigabytes, if the answer named all classes of all texts.
         let texts: Vec<Value> = (0..4096)
             .map(|_| match path {
                 "/predict" => json!(["Hi"]),

@@ -475,8 +475,7 @@ async fn a_request_names_adapters_by_their_numbers() {
     let reply = server.chat(&chat).await;
     let content = &reply.json()["choices"][0]["message"]["content"];
     assert_eq!(content, two, "{}", reply.text);
-    let body =
-        json!({ "model": "chat", "prompt": "<|im_start|>assistant\n", "lora": chat["lora"] });
+    let body = json!({ "model": "chat", "prompt": "<|im_start|>assistant\n", "max_tokens": 3, "lora": chat["lora"] });
     let reply = post(&server, "/v1/completions", body).await;
     assert_eq!(reply.json()["choices"][0]["text"], two, "{}", reply.text);
     chat["lora"][0]["id"] = 2.into();

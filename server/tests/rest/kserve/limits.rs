@@ -161,8 +161,8 @@ async fn damaged_messages_are_refused_and_hurt_nobody() {
             3,
             "more%20than%20one%20message",
         ),
-        (many, 3, "at%20most%204096%20are%20read"),
-        (inside, 3, "at%20most%204096%20are%20read"),
+        (many, 3, "at%20most%204096%20are%20allowed"),
+        (inside, 3, "at%20most%204096%20are%20allowed"),
     ] {
         let reply = read(post(body.clone())).await;
         let header = |name: &str| reply.header(name).unwrap_or_default().to_owned();
