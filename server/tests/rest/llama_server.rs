@@ -475,9 +475,12 @@ async fn a_request_names_adapters_by_their_numbers() {
     let reply = server.chat(&chat).await;
     let content = &reply.json()["choices"][0]["message"]["content"];
     assert_eq!(content, two, "{}", reply.text);
-    let body = json!({ "model": "chat", "prompt": "<|im_start|>assistant\n", "max_tokens": 3, "lora": chat["lora"] });
-    let reply = post(&server, "/v1/completions", body).await;
-    assert_eq!(reply.json()["choices"][0]["text"], two, "{}", reply.text);
+    let mut body = json!({ "model": "chat", "prompt": "hi", "max_tokens": 3 });
+    let plain = post(&server, "/v1/completions", body.clone()).await.json();
+    body["lora"] = chat["lora"].clone();
+    let moved = post(&server, "/v1/completions", body).await.json();
+    assert_ne!(moved["choices"][0]["text"], plain["choices"][0]["text"]);
+    assert_eq!(moved["usage"], plain["usage"]);
     chat["lora"][0]["id"] = 2.into();
     let error = server.chat(&chat).await.json();
     assert_eq!(error["error"]["param"], "lora[0].id", "{error}");
