@@ -435,7 +435,10 @@ async fn a_request_names_adapters_by_their_numbers() {
     let graph = CHAT.replace("max_num_seqs: 4", options);
     let server = Setup::new()
         .graph("chat", &graph)
-        .script(&json!({ "replies": [{ "text": "abc" }] }))
+        .script(&json!({
+            "turns": ["<|im_start|>assistant\n", "Answer:"],
+            "replies": [{ "text": "abc" }],
+        }))
         .start()
         .await;
     let ask = async |model: &str, lora: Value| {
@@ -475,11 +478,12 @@ async fn a_request_names_adapters_by_their_numbers() {
     let reply = server.chat(&chat).await;
     let content = &reply.json()["choices"][0]["message"]["content"];
     assert_eq!(content, two, "{}", reply.text);
-    let mut body = json!({ "model": "chat", "prompt": "hi", "max_tokens": 3 });
+    let mut body = json!({ "model": "chat", "prompt": "Answer:", "max_tokens": 3 });
     let plain = post(&server, "/v1/completions", body.clone()).await.json();
+    assert_eq!(plain["choices"][0]["text"], usual, "{plain}");
     body["lora"] = chat["lora"].clone();
     let moved = post(&server, "/v1/completions", body).await.json();
-    assert_ne!(moved["choices"][0]["text"], plain["choices"][0]["text"]);
+    assert_eq!(moved["choices"][0]["text"], two, "{moved}");
     assert_eq!(moved["usage"], plain["usage"]);
     chat["lora"][0]["id"] = 2.into();
     let error = server.chat(&chat).await.json();
