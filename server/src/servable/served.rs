@@ -280,12 +280,12 @@ impl ServedGraphs {
         match outcome {
             Ok((new, changes)) => {
                 if !changes.is_empty() || new.observation() != old.observation() {
+                    self.keep(&new);
+                    self.now.store(new);
                     let seconds = started.elapsed().as_secs_f64();
                     tracing::info!(
                         "the configuration was reloaded after {seconds:.2} s: {changes}"
                     );
-                    self.keep(&new);
-                    self.now.store(new);
                     self.changed.send_replace(());
                 } else if was_refused {
                     tracing::info!(
