@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use graphmill_engine::{Packet, Timestamp, codec, register_payload};
+use graphmill_engine::{Timestamp, register_payload};
 use graphmill_llm::DraftCounts;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::core::Pair;
 use crate::payload::{
     Finish, HttpRequestPayload, HttpResponse, Prompt, Prompts, TemplatedPrompt, TextChunk, Token,
     TokenChunk, TokenLogprob, TokenPrompts, ToolCallDelta, ToolCallStart, Usage,
@@ -33,7 +32,6 @@ register_payload!(
 );
 register_payload!(TokenChunk as "token_chunk", token_chunk_to_json, token_chunk_from_json);
 register_payload!(TextChunk as "text_chunk", text_chunk_to_json, text_chunk_from_json);
-register_payload!(Pair as "pair", pair_to_json, pair_from_json);
 
 fn read<T: for<'d> Deserialize<'d>>(value: &Value) -> Result<T, String> {
     T::deserialize(value).map_err(|error| error.to_string())
@@ -334,22 +332,10 @@ fn text_chunk_from_json(value: &Value) -> Result<TextChunk, String> {
     })
 }
 
-fn pair_to_json(pair: &Pair) -> Value {
-    let side = |packet: &Option<Packet>| packet.as_ref().and_then(codec::encode);
-    json!([side(&pair.0), side(&pair.1)])
-}
-
-fn pair_from_json(value: &Value) -> Result<Pair, String> {
-    let [first, second]: [Value; 2] = read(value)?;
-    let side = |value: &Value| match value {
-        Value::Null => Ok(None),
-        value => codec::decode(value, None, &[]).map(Some),
-    };
-    Ok((side(&first)?, side(&second)?))
-}
-
 #[cfg(test)]
 mod tests {
+    use graphmill_engine::codec;
+
     use super::*;
 
     #[test]
@@ -374,7 +360,6 @@ mod tests {
                 json!([{"text": "a"}, {"templated": "b"}, {"gap": {"before": "c", "after": "d"}}, {"tokens": [1, 2]}]),
             ),
             ("token_prompts", json!([[1, 2], [3]])),
-            ("pair", json!([1, null])),
             (
                 "token_chunk",
                 json!({
