@@ -12,7 +12,6 @@ pub mod media;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod payload;
-mod payload_json;
 mod subgraphs;
 pub mod tensor;
 pub mod text;

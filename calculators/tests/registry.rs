@@ -1,4 +1,4 @@
-//! What this crate and that of MediaPipe's nodes register: the names, their documentation, and the
+//! What this crate and that of the nodes of `MediaPipe` register: the names, their documentation, and the
 //! graphs that use them.
 
 use std::collections::BTreeSet;

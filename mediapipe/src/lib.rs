@@ -1,4 +1,4 @@
-//! MediaPipe's own nodes, a file each: for packets of any type, and for vectors and numbers.
+//! The nodes that `MediaPipe` has, too, a file each: for packets of any type, and for vectors and numbers.
 //!
 //! A program that names this crate has them in its registry. Nothing else depends on it.
 
