@@ -15,13 +15,12 @@ pub mod payload;
 mod subgraphs;
 pub mod tensor;
 pub mod text;
-pub mod text_nodes;
 
 /// Paths of the modules of the groups of calculators, with the title of each in the reference. The
 /// first is a crate of its own.
 pub const GROUPS: [(&str, &str); 9] = [
     ("graphmill_mediapipe", "Core: any graph"),
-    ("graphmill_calculators::text_nodes", "Text"),
+    ("graphmill_calculators::text", "Text"),
     ("graphmill_calculators::tensor", "Tensors"),
     ("graphmill_calculators::image", "Images"),
     ("graphmill_calculators::media", "Images in prompts"),
