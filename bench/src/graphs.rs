@@ -5,8 +5,9 @@ use std::{fmt::Write as _, sync::Arc};
 use graphmill_engine::{Environment, Plan, Registry};
 use graphmill_grammar::{SourceMap, parse_graph, render};
 
-// Nothing else names the crate, and a crate that nothing names is not linked.
+// Nothing else names the crates, and a crate that nothing names is not linked.
 use graphmill_calculators as _;
+use graphmill_mediapipe as _;
 
 /// Compiles a graph against all calculators that are linked.
 ///

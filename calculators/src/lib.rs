@@ -3,7 +3,6 @@
 //! A calculator communicates only through its ports, options and resources. It starts no thread
 //! (except for batches of tensors), never reads the environment and never opens a socket.
 
-pub mod core;
 pub mod embed;
 pub mod http;
 #[cfg(feature = "image")]
@@ -13,23 +12,22 @@ pub mod media;
 #[cfg(feature = "onnx")]
 pub mod onnx;
 pub mod payload;
-mod payload_json;
 mod subgraphs;
 pub mod tensor;
 pub mod text;
-pub mod text_nodes;
 
-/// Modules of the groups of calculators, with the title of each in the reference.
+/// Paths of the modules of the groups of calculators, with the title of each in the reference. The
+/// first is a crate of its own.
 pub const GROUPS: [(&str, &str); 9] = [
-    ("core", "Core: any graph"),
-    ("text_nodes", "Text"),
-    ("tensor", "Tensors"),
-    ("image", "Images"),
-    ("media", "Images in prompts"),
-    ("onnx", "ONNX models"),
-    ("llm", "Language models"),
-    ("embed", "Embeddings and reranking"),
-    ("http", "HTTP"),
+    ("graphmill_mediapipe", "Core: any graph"),
+    ("graphmill_calculators::text", "Text"),
+    ("graphmill_calculators::tensor", "Tensors"),
+    ("graphmill_calculators::image", "Images"),
+    ("graphmill_calculators::media", "Images in prompts"),
+    ("graphmill_calculators::onnx", "ONNX models"),
+    ("graphmill_calculators::llm", "Language models"),
+    ("graphmill_calculators::embed", "Embeddings and reranking"),
+    ("graphmill_calculators::http", "HTTP"),
 ];
 
 #[cfg(not(feature = "onnx"))]

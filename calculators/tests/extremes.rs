@@ -4,7 +4,6 @@
 use std::{
     fs,
     future::Future as _,
-    path::Path,
     pin::Pin,
     task::{Context, Waker},
 };
@@ -16,7 +15,7 @@ use graphmill_grammar::{
 };
 use serde_json::Value;
 
-use crate::{MODEL, environment, examples, sources::rust_files};
+use crate::{MODEL, environment, examples, sources::all_files};
 
 const NUMBERS: [&str; 20] = [
     "0",
@@ -139,9 +138,8 @@ fn threads() -> usize {
 #[test]
 fn every_number_of_every_node_is_refused_or_begins() {
     let registry = Registry::global();
-    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
     let mut graphs = Vec::new();
-    for file in rust_files(root) {
+    for file in all_files() {
         graphs.extend(examples(&fs::read_to_string(&file).expect("a source file")));
     }
     let (mut tried, before) = (0, threads());

@@ -5,10 +5,12 @@ mod batching;
 mod chat;
 mod chat_graph;
 mod chat_templates;
-mod conformance;
 mod embedding_graphs;
 mod one_packet;
 mod prompt_loops;
 mod shared;
 mod template_limits;
 mod tensors;
+
+// Graphs here use nodes of this crate.
+use graphmill_mediapipe as _;

@@ -10,13 +10,13 @@ use graphmill_engine::{
 };
 use serde_json::Value;
 
-use crate::sources::rust_files;
+use crate::sources::{folder_of, rust_files};
 
 #[test]
 fn the_reference_of_calculators_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = root.join("../docs/reference/calculators.md");
-    let made = reference(root);
+    let made = reference();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&page, &made).expect("the page can be written");
     }
@@ -28,7 +28,7 @@ fn the_reference_of_calculators_is_current() {
     );
 }
 
-fn reference(root: &Path) -> String {
+fn reference() -> String {
     let registry = Registry::global();
     let mut left: Vec<Description> = registry.describe();
     let mut page = String::from(
@@ -36,9 +36,9 @@ fn reference(root: &Path) -> String {
          `UPDATE=1 cargo test --release --workspace --test registry`.\n\nMediaPipe's signed whole numbers are all \
          `int` here (`i64` in Rust), its unsigned ones `uint` (`u64`), and `float` is its `double` (`f64`).\n",
     );
-    for (folder, heading) in graphmill_calculators::GROUPS {
+    for (module, heading) in graphmill_calculators::GROUPS {
         _ = write!(page, "\n## {heading}\n");
-        for file in rust_files(&root.join("src").join(folder)) {
+        for file in rust_files(&folder_of(module)) {
             let source = std::fs::read_to_string(&file).expect("a source file");
             let (defined, rest) = left
                 .into_iter()

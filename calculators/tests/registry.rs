@@ -1,4 +1,5 @@
-//! What the crate registers: its names, their documentation, and the graphs that use them.
+//! What this crate and that of the nodes of `MediaPipe` register: the names, their documentation, and the
+//! graphs that use them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,6 +7,7 @@ use std::path::Path;
 use graphmill_calculators as _;
 use graphmill_engine::testing::check;
 use graphmill_engine::{Environment, Registry, registry::Registration};
+use graphmill_mediapipe as _;
 
 mod extremes;
 mod reference;
@@ -13,7 +15,7 @@ mod shared;
 mod sources;
 
 use shared::shared;
-use sources::rust_files;
+use sources::all_files;
 
 /// The node that defines the model, for examples of nodes that only use it.
 const MODEL: &str = r#"
@@ -191,7 +193,7 @@ fn each_says_what_it_does() {
 fn examples_in_the_documentation_are_graphs() {
     let registry = Registry::global();
     let mut shown = BTreeSet::new();
-    for file in rust_files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))) {
+    for file in all_files() {
         let source = std::fs::read_to_string(&file).expect("a source file");
         for example in examples(&source) {
             assert_compiles(&example, &file);

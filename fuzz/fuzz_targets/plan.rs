@@ -5,6 +5,7 @@ use graphmill_calculators as _;
 use graphmill_engine::{Environment, Plan, Registry};
 use graphmill_grammar::render::{self, Color};
 use graphmill_grammar::{SourceMap, diag, parse_graph};
+use graphmill_mediapipe as _;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -35,12 +35,18 @@ pub(crate) fn list(registry: &Registry) -> Vec<(String, String)> {
     all
 }
 
-/// Returns the group of a calculator: a folder of this project, or the crate that registers it.
+/// Returns the group of a calculator that this project ships.
+pub(crate) fn shipped_group(calculator: &Description) -> Option<&'static str> {
+    let inside = |path: &str| {
+        let rest = calculator.module.strip_prefix(path);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    let found = GROUPS.iter().find(|(path, _)| inside(path));
+    found.map(|(_, group)| *group)
+}
+
+/// Returns the group of a calculator: one of this project, or the crate that registers it.
 pub(crate) fn group(calculator: &Description) -> &'static str {
-    let module = calculator.module;
-    let (of, inside) = module.split_once("::").unwrap_or((module, ""));
-    let folder = inside.split("::").next().unwrap_or_default();
-    let mut groups = GROUPS.iter();
-    let found = groups.find(|(name, _)| of == "graphmill_calculators" && *name == folder);
-    found.map_or(of, |(_, group)| *group)
+    let crate_name = || calculator.module.split("::").next().unwrap_or_default();
+    shipped_group(calculator).unwrap_or_else(crate_name)
 }

@@ -63,5 +63,6 @@ pub use observe::trace::{OtlpProtocol, TraceOptions};
 pub use servable::ReloadPolicy;
 pub use torchserve::proto as torchserve_services;
 
-// Nodes of this crate register themselves if the crate is linked, which needs its name.
+// Nodes of these crates register themselves if the crates are linked, which needs their names.
 use graphmill_calculators as _;
+use graphmill_mediapipe as _;

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMITS = {"README.md": 100, "docs/performance.md": 150}
 # Folders whose paths stand in the running text. Records and decisions are about the past.
-SOURCES = "grammar|engine|kernels|llm|calculators|server|bench|tests|docs|graphs|demos|fuzz|scripts|deploy|packaging"
+SOURCES = "grammar|engine|kernels|llm|calculators|mediapipe|server|bench|tests|docs|graphs|demos|fuzz|scripts|deploy|packaging"
 PAST = ("CHANGELOG.md", "docs/adr/", "bench/results/")
 # Programs with the verbs of `graphmill`: itself, and the example that adds a node to it.
 PROGRAMS = {"graphmill", "custom_node"}
@@ -129,7 +129,7 @@ def what_is_wrong(words, verbs, targets):
         arguments = words[words.index("--") + 1 :]
     elif words[0].startswith(("scripts/", "bench/")):
         return None if (ROOT / words[0]).exists() else "no such file"
-    elif program.startswith("python") and arguments and re.match(r"(scripts|bench|calculators)/.*\.py$", arguments[0]):
+    elif program.startswith("python") and arguments and re.match(r"(scripts|bench|mediapipe)/.*\.py$", arguments[0]):
         return None if (ROOT / arguments[0]).exists() else "no such file"
     elif program not in PROGRAMS:
         return None

@@ -42,6 +42,7 @@ mod responses;
 mod structural_tag;
 mod structured;
 mod tei;
+mod text_writer;
 pub mod texts;
 mod tgi;
 mod transcriptions;

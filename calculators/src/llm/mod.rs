@@ -3,6 +3,7 @@
 mod batching;
 mod calculator;
 mod constraint;
+mod faults;
 mod formats;
 mod generation_config;
 mod generations;
@@ -14,12 +15,14 @@ pub(crate) mod model_spec;
 pub(crate) mod options;
 mod output_format;
 mod recorded;
+mod templates;
 pub(crate) mod truncation;
 mod turns;
 pub(crate) mod waits;
 mod work;
 
 pub(crate) use calculator::failed;
+pub(crate) use faults::unusable;
 pub(crate) use generations::refused;
 pub(crate) use history::turn;
 
@@ -28,8 +31,8 @@ pub use constraint::{ConstraintCompiler, ConstraintPorts};
 pub use generation_config::GenerationConfig;
 pub use media::{ImageLimits, MediaLimits, SoundLimits};
 pub(crate) use media::{is_told_of, place_vectors, unreadable, vision};
-pub(crate) use model::unusable;
-pub use model::{LanguageModel, ModelSpec};
+pub use model::LanguageModel;
+pub use model_spec::ModelSpec;
 pub use options::{LlmOptions, PipelineType};
 pub use output_format::{OutputFormat, OutputFormatPorts};
 pub use recorded::RecordedTokens;

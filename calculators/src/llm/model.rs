@@ -4,59 +4,26 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use graphmill_engine::{Error, FileSource, INVALID_RESOURCE, Kind, Resource, Result};
+use graphmill_engine::{Error, FileSource, Kind, Resource, Result};
 use graphmill_llm::backend::scripted::{Script, ScriptedBackend};
 use graphmill_llm::{
-    BackendKind, Health, LlmEngine, LlmEngineSpec, LoadError, SpecError, SupervisedEngine,
-    VisionSpec, Vocab, check_headers, projector_beside, resolve_model_path,
+    BackendKind, Health, LlmEngine, LlmEngineSpec, SupervisedEngine, VisionSpec, Vocab,
+    check_headers, projector_beside, resolve_model_path,
 };
 
+use super::faults::{
+    DRAFT, MODEL, PROJECTOR, adapter_option, at_fault, not_loaded, unusable, unusable_part,
+};
 use super::formats::OutputFormats;
 use super::generation_config::GenerationConfig;
 use super::history::History;
 use super::media::MediaLimits;
-use super::turns;
+use super::model_spec::ModelSpec;
+use super::{templates, turns};
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 
-/// File beside a model that replaces the chat template inside it.
-const TEMPLATE_FILE: &str = "chat_template.jinja";
-/// Option that names the model.
-const MODEL: &str = "models_path";
-/// Option that names the draft model.
-const DRAFT: &str = "draft_models_path";
-/// Option that names the projector, which reads images and sounds.
-const PROJECTOR: &str = "mmproj";
 /// Name of the template that some models have for conversations with tools.
 const TOOL_TEMPLATE: &str = "tool_use";
-
-/// The files and limits from which a [`LanguageModel`] is loaded.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ModelSpec {
-    /// Engine and model file. Before the spec is resolved, its path is the one in the graph.
-    pub engine: LlmEngineSpec,
-    /// Chat template file that replaces the model's own.
-    pub chat_template: Option<PathBuf>,
-    /// File of sampling defaults that replaces the one beside the model, relative to its folder.
-    pub generation_config: Option<PathBuf>,
-    /// Name of the format of tool calls. If it is empty, the format is detected in the chat
-    /// template.
-    pub tool_parser: String,
-    /// Name of the format of reasoning. If it is empty, the format is detected in the chat
-    /// template.
-    pub reasoning_parser: String,
-    /// True if tool calls are constrained to their format even if the request does not demand any.
-    pub guided_tool_calls: bool,
-    /// True if a projector beside the model is loaded with it although none is named.
-    pub finds_projector: bool,
-    /// True if the graph needs a projector.
-    pub needs_projector: bool,
-    /// Maximum number of bytes of cached images and sounds, with such a projector.
-    pub image_cache_size: u64,
-    /// Limits of the images, sounds and vectors of a request.
-    pub media: MediaLimits,
-    /// Maximum number of tokens in a prompt; 0 is no limit.
-    pub max_input_tokens: u32,
-}
 
 /// A loaded model. All sessions of all graphs with the same model and limits share one.
 #[derive(Debug)]
@@ -97,7 +64,7 @@ impl LanguageModel {
         };
         let named = spec.and_then(|spec| spec.chat_template.as_deref());
         let template = match named {
-            Some(path) => Ok(named_template(&files.resolve(path), files)?),
+            Some(path) => Ok(templates::named(&files.resolve(path), files)?),
             None => ChatTemplate::new(&script.chat_template),
         };
         if let (true, Ok(template)) = (script.turns.is_empty(), &template) {
@@ -204,8 +171,10 @@ impl LanguageModel {
             ),
             None => (format!("the model `{model}` has no chat template"), None),
         };
-        let instead =
-            format!("use the completions endpoint, or put a `{TEMPLATE_FILE}` beside the model");
+        let instead = format!(
+            "use the completions endpoint, or put a `{}` beside the model",
+            templates::FILE
+        );
         let error = Error::invalid(format!("{why}; {instead}"));
         Err(match cause {
             Some(cause) => error.with_source(cause.clone()),
@@ -230,12 +199,12 @@ impl Resource for LanguageModel {
         spec.engine.model = files.resolve(&model);
         if let Some(draft) = &mut spec.engine.draft {
             let found = resolve_model_path(&base, &draft.model.to_string_lossy());
-            draft.model = files.resolve(&found.map_err(unusable_draft)?);
+            draft.model = files.resolve(&found.map_err(|error| unusable_part(DRAFT, error))?);
         }
         if let Some(vision) = &mut spec.engine.vision {
             let named = vision.mmproj.to_string_lossy().into_owned();
             let found = resolve_model_path(&base, &named);
-            vision.mmproj = files.resolve(&found.map_err(unusable_projector)?);
+            vision.mmproj = files.resolve(&found.map_err(|error| unusable_part(PROJECTOR, error))?);
         } else if spec.finds_projector
             && spec.engine.backend == BackendKind::Llama
             && cfg!(feature = "vision")
@@ -287,7 +256,7 @@ impl Resource for LanguageModel {
         ];
         let models = models.into_iter().flatten().filter(|_| !is_script);
         check_headers(models.map(PathBuf::as_path)).map_err(|error| at_fault(engine, error))?;
-        chosen_template(spec, files).map(drop)
+        templates::chosen(spec, files).map(drop)
     }
 
     fn load(spec: &ModelSpec, files: &dyn FileSource) -> Result<Self> {
@@ -299,22 +268,15 @@ impl Resource for LanguageModel {
                 "the projector beside the model is loaded with it"
             );
         }
-        let chosen = chosen_template(spec, files)?;
-        if let Some(vision) = spec.engine.vision.as_ref().filter(|_| spec.finds_projector) {
-            tracing::info!(
-                model = %spec.engine.model.display(),
-                mmproj = %vision.mmproj.display(),
-                "the projector beside the model is loaded with it"
-            );
-        }
+        let chosen = templates::chosen(spec, files)?;
         let engine = SupervisedEngine::<LlmEngine>::load(spec.engine.clone());
         let engine = engine.map_err(|error| at_fault(&spec.engine, error))?;
         let vocab = engine.current().vocab();
         let (template, tool_template) = match chosen {
             Some(template) => (Some(Ok(template)), None),
             None => (
-                own_template(&*vocab, None),
-                own_template(&*vocab, Some(TOOL_TEMPLATE)),
+                templates::own(&*vocab, None),
+                templates::own(&*vocab, Some(TOOL_TEMPLATE)),
             ),
         };
         if template.is_none() {
@@ -323,7 +285,8 @@ impl Resource for LanguageModel {
                 "the model has no chat template; chat/completions will be refused"
             );
         }
-        let taught = usable(tool_template.as_ref().or(template.as_ref()));
+        let taught = tool_template.as_ref().or(template.as_ref());
+        let taught = taught.and_then(|template| template.as_ref().ok());
         let formats =
             OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?
                 .guided(spec.guided_tool_calls);
@@ -345,125 +308,4 @@ impl Resource for LanguageModel {
             tool_template,
         })
     }
-}
-
-/// Returns the template, if it is valid.
-fn usable(template: Option<&Result<ChatTemplate, TemplateError>>) -> Option<&ChatTemplate> {
-    template.and_then(|template| template.as_ref().ok())
-}
-
-/// Reads the template that replaces the model's own, if the spec names one.
-fn chosen_template(spec: &ModelSpec, files: &dyn FileSource) -> Result<Option<ChatTemplate>> {
-    match &spec.chat_template {
-        Some(path) => named_template(path, files).map(Some),
-        None => template_beside(&spec.engine.model, files).map_err(|error| error.with_field(MODEL)),
-    }
-}
-
-fn named_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
-    read_template(path, files).map_err(|error| error.with_field("chat_template_file"))
-}
-
-/// Compiles the template stored with the model. If it does not compile, chats fail and completions
-/// still work.
-fn own_template(
-    vocab: &dyn Vocab,
-    name: Option<&str>,
-) -> Option<Result<ChatTemplate, TemplateError>> {
-    let compiled = ChatTemplate::new(vocab.chat_template(name)?);
-    if let Err(error) = &compiled {
-        tracing::warn!(model = vocab.model_name(), %error, "the model's chat template cannot be used");
-    }
-    Some(compiled)
-}
-
-fn template_beside(model: &Path, files: &dyn FileSource) -> Result<Option<ChatTemplate>> {
-    let path = model.with_file_name(TEMPLATE_FILE);
-    match files.read(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        _ => read_template(&path, files).map(Some),
-    }
-}
-
-fn read_template(path: &Path, files: &dyn FileSource) -> Result<ChatTemplate> {
-    let unreadable = |reason: String| {
-        Error::invalid(format!(
-            "cannot read the chat template `{}`: {reason}",
-            path.display()
-        ))
-    };
-    let bytes = files
-        .read(path)
-        .map_err(|error| unreadable(error.to_string()).with_source(error))?;
-    let source = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8".to_owned()))?;
-    ChatTemplate::new(&source).map_err(|error| {
-        let file = path.display();
-        let message = match &error {
-            TemplateError::Syntax { line, message } => {
-                format!("chat template `{file}:{line}`: {message}")
-            }
-            other => format!("chat template `{file}`: {other}"),
-        };
-        Error::invalid(message).with_source(error)
-    })
-}
-
-/// Converts the error of a model's path to an error of the graph.
-pub(crate) fn unusable(error: SpecError) -> Error {
-    let kind = match error {
-        SpecError::Missing { .. } | SpecError::NoModel { .. } => Kind::NotFound,
-        _ => Kind::InvalidArgument,
-    };
-    Error::new(kind, error.to_string()).with_source(error)
-}
-
-fn unusable_draft(error: SpecError) -> Error {
-    let message = format!("`draft_models_path`: {error}");
-    Error::new(unusable(error.clone()).kind, message)
-        .with_source(error)
-        .with_field(DRAFT)
-}
-
-fn unusable_projector(error: SpecError) -> Error {
-    let message = format!("`mmproj`: {error}");
-    Error::new(unusable(error.clone()).kind, message)
-        .with_source(error)
-        .with_field(PROJECTOR)
-}
-
-/// Adds the option that names the file to an error of loading.
-fn at_fault(spec: &LlmEngineSpec, error: LoadError) -> Error {
-    let option = match &error {
-        LoadError::Spec { field, .. } => (*field).to_owned(),
-        LoadError::Read { path, .. }
-        | LoadError::Script { path, .. }
-        | LoadError::Model { path, .. }
-        | LoadError::Memory { path, .. }
-        | LoadError::BackendMissing { path, .. } => {
-            let adapter = spec.adapters.iter().position(|it| it.path == *path);
-            let is_projector = spec.vision.as_ref().is_some_and(|it| it.mmproj == *path);
-            let is_draft = spec.draft.as_ref().is_some_and(|it| it.model == *path);
-            match adapter {
-                Some(at) => adapter_option(at),
-                None if is_draft && spec.model != *path => DRAFT.to_owned(),
-                None if is_projector && spec.model != *path => PROJECTOR.to_owned(),
-                None => MODEL.to_owned(),
-            }
-        }
-        _ => return not_loaded(error),
-    };
-    not_loaded(error).with_field(option)
-}
-
-fn adapter_option(at: usize) -> String {
-    format!("lora_adapters/{at}/path")
-}
-
-fn not_loaded(error: LoadError) -> Error {
-    let is_wrong = matches!(error, LoadError::Script { .. });
-    let failed = Error::unavailable(error.to_string()).with_source(error);
-    if is_wrong {
-        return failed.with_code(INVALID_RESOURCE);
-    }
-    failed
 }

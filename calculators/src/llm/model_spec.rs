@@ -1,4 +1,4 @@
-//! Conversion of a node's options to the spec of its model.
+//! The spec of a model, and the conversion of a node's options to it.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,40 @@ use graphmill_llm::{
 };
 
 use super::media::{ImageLimits, MediaLimits, SoundLimits};
-use super::model::ModelSpec;
 use super::options::{LlmNodeOptions, LlmOptions, LoraAdapter, PipelineType};
 use crate::text::{reasoning, tool_calls};
 
 /// Value of `mmproj` for a model without its projector.
 const NO_PROJECTOR: &str = "none";
+
+/// The files and limits from which a [`LanguageModel`](super::LanguageModel) is loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ModelSpec {
+    /// Engine and model file. Before the spec is resolved, its path is the one in the graph.
+    pub engine: LlmEngineSpec,
+    /// Chat template file that replaces the model's own.
+    pub chat_template: Option<PathBuf>,
+    /// File of sampling defaults that replaces the one beside the model, relative to its folder.
+    pub generation_config: Option<PathBuf>,
+    /// Name of the format of tool calls. If it is empty, the format is detected in the chat
+    /// template.
+    pub tool_parser: String,
+    /// Name of the format of reasoning. If it is empty, the format is detected in the chat
+    /// template.
+    pub reasoning_parser: String,
+    /// True if tool calls are constrained to their format even if the request does not demand any.
+    pub guided_tool_calls: bool,
+    /// True if a projector beside the model is loaded with it although none is named.
+    pub finds_projector: bool,
+    /// True if the graph needs a projector.
+    pub needs_projector: bool,
+    /// Maximum number of bytes of cached images and sounds, with such a projector.
+    pub image_cache_size: u64,
+    /// Limits of the images, sounds and vectors of a request.
+    pub media: MediaLimits,
+    /// Maximum number of tokens in a prompt; 0 is no limit.
+    pub max_input_tokens: u32,
+}
 
 impl LlmOptions {
     /// Returns the spec of the model. Errors of the options go to `c`.

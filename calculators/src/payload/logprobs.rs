@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use super::{Token, TokenLogprob};
+use serde::{Deserialize, Serialize};
+
+use super::{Token, TokenLogprob, forms::EchoForm};
 
 /// A prompt as tokens, to be repeated in an answer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "EchoForm", into = "EchoForm")]
 pub struct EchoedTokens {
     /// Tokens of the whole prompt.
     pub tokens: Vec<Token>,

@@ -4,7 +4,7 @@
 //! HttpRequestPayload ─► TextRequest + GenerationParams ─► Prompts ─► TokenPrompts ─► TokenChunk… ─► TextChunk… ─► HttpResponse…
 //! ```
 //!
-//! None of these is a wire format. The request node reads one, the response node writes one, and
+//! None of these is a wire format; their forms in JSON are for tools that run a graph from a file. The request node reads one, the response node writes one, and
 //! the nodes in between serve every dialect.
 
 mod account;
@@ -12,8 +12,10 @@ pub(crate) mod base64;
 mod chunks;
 pub mod dialect;
 mod embedding;
+mod forms;
 mod generation;
 mod http;
+mod http_form;
 mod logprobs;
 mod question;
 mod tally;
@@ -23,11 +25,13 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::{Arc, LazyLock};
 
+use graphmill_engine::register_payload;
 pub use graphmill_llm::{
     CompiledConstraint, Constraint, NamedAdapter, NamedText, PlacedTile, QueuePlace,
     ReasoningLimit, ReasoningMarks, SamplingParams, Tenant, Token, TokenLogprob, TokenSet, Tokens,
     Usage,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use dialect::TextDialect;
@@ -39,7 +43,6 @@ pub use embedding::{
     Classes, Embeddings, EmbeddingsRequest, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 pub use generation::{GenerationParams, SpecialTokens, TextConstraint, Truncation};
-pub(crate) use graphmill_dialects::json;
 pub use graphmill_dialects::json::{JsonBody, MAX_DEPTH, MAX_FIELDS, MAX_VALUES, without_mark};
 pub use http::{HttpRequestPayload, HttpResponse};
 pub use logprobs::{EchoedText, EchoedTokens, HeldLogprobs, LikelyToken, TextLogprob};
@@ -211,7 +214,8 @@ pub enum ToolChoice {
 }
 
 /// One prompt, before it is tokenized.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Prompt {
     /// Text as a user wrote it. The spelling of special tokens in it is plain text. The model's
     /// begin token is added.
@@ -226,8 +230,10 @@ pub enum Prompt {
         /// Text after the gap.
         after: String,
         /// The field of the request that has this text.
+        #[serde(skip, default = "suffix")]
         field: &'static str,
         /// Texts that the model sees as context, such as other files.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<NamedText>,
     },
     /// Text with explicit treatment of special tokens.
@@ -242,23 +248,33 @@ pub enum Prompt {
     /// Tokens, used as they are.
     Tokens(Vec<Token>),
     /// Vectors in place of tokens.
+    #[serde(skip_deserializing)]
     Vectors(PromptVectors),
 }
 
+fn suffix() -> &'static str {
+    "suffix"
+}
+
 /// The prompt that a chat template made of a conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct TemplatedPrompt {
     /// Text, with the spelling of special tokens.
     pub text: String,
     /// The partner whose replies it may repeat; `None` if its tokens come only from the text.
+    #[serde(skip)]
     pub partner: Option<Partner>,
     /// True if it ends where a reply begins in this template, so that its reply can be found again.
+    #[serde(skip)]
     pub awaits_reply: bool,
     /// Images and sounds for which [`media_marker`] stands in the text, in the conversation's
     /// order.
+    #[serde(skip)]
     pub media: Arc<[MediaSource]>,
     /// Byte at which the content of the last user message begins, if it was found. The part before
     /// it is likely to come again with another question.
+    #[serde(skip)]
     pub last_turn: Option<usize>,
 }
 
@@ -272,25 +288,32 @@ pub struct RememberedPrompt {
 }
 
 /// The prompts of one request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts(pub Arc<[Prompt]>);
+register_payload!(Prompts as "prompts");
 
 /// The prompts of one request as tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenPrompts(pub Vec<TokenPrompt>);
+register_payload!(TokenPrompts as "token_prompts");
 
 /// A prompt as tokens, with its images and sounds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct TokenPrompt {
     /// The tokens, and the placeholders of images, sounds and vectors: numbers below 0.
     pub tokens: Vec<Token>,
     /// The tiles of images, sounds and vectors for which placeholders stand, in order.
+    #[serde(skip)]
     pub tiles: Arc<[PlacedTile]>,
     /// The text that the tokens were made of, if the reply to them is to be found again.
+    #[serde(skip)]
     pub asked: Option<Arc<RememberedPrompt>>,
     /// Number of tokens before the last turn, if it is known.
+    #[serde(skip)]
     pub last_turn: Option<u32>,
     /// True if the tokens are only a part of the text's.
+    #[serde(skip)]
     pub is_cut: bool,
 }
 
@@ -311,3 +334,6 @@ impl From<Vec<Token>> for TokenPrompt {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

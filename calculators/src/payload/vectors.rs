@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
 use crate::tensor::{Datatype, Tensor};
 
 /// A prompt of vectors in place of tokens.
@@ -14,6 +17,13 @@ pub struct PromptVectors {
 
 // All numbers are finite.
 impl Eq for PromptVectors {}
+
+impl Serialize for PromptVectors {
+    /// Writes their number and width in place of the vectors, which are many.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        json!({ "numbers": self.numbers.len(), "width": self.width }).serialize(to)
+    }
+}
 
 impl PromptVectors {
     /// Reads the rows of a tensor from a field of a request. A tensor of one dimension has them one

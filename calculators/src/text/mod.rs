@@ -1,8 +1,9 @@
-//! Texts of models: chat templates, and the formats of reasoning and tool calls.
+//! Texts of models: chat templates, the formats of reasoning and tool calls, and the nodes on text.
 
 pub mod chat_template;
 mod formats;
 mod jinja;
+pub mod nodes;
 pub mod reasoning;
 pub(crate) mod request_templates;
 mod template_limits;

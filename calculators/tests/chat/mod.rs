@@ -1,5 +1,6 @@
 //! A scripted model behind a chat graph.
 
+mod demanded_calls;
 mod dialects;
 mod logprobs;
 mod prompt_questions;

@@ -4,7 +4,8 @@
 use graphmill_calculators::payload::HttpResponse;
 use serde_json::{Value, json};
 
-use super::tools::{FAMILIES, model};
+use super::demanded_calls::FAMILIES;
+use super::tools::model;
 use super::{Chat, body};
 
 /// Schemas by the library that writes such, and words of the refusal where not all families can hold

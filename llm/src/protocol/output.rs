@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::{GenerationError, Token, Tokens};
 
 /// Receiver of a sequence's outputs. It is called on the engine's delivery thread, in order, once
@@ -53,20 +55,29 @@ pub struct TokenLogprob {
 }
 
 /// Token counts and times of a sequence.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Usage {
     /// Number of tokens in the prompt.
     pub prompt_tokens: u32,
     /// Number of prompt tokens whose KV cells were reused from another sequence.
     pub cached_tokens: u32,
-    /// Number of prompt tokens that are positions of sounds.
-    pub sound_tokens: u32,
     /// Number of generated tokens, including the end token.
     pub generated_tokens: u32,
+    /// Number of prompt tokens that are positions of sounds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub sound_tokens: u32,
     /// Time without a slot: from its submission to its admission, and while it was preempted.
+    #[serde(skip)]
     pub queued: Duration,
     /// Fate of the drafted tokens; `None` if the request did not ask for speculation.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftCounts>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -77,7 +88,8 @@ impl Usage {
 }
 
 /// Counts of drafted tokens that were computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DraftCounts {
     /// Number of drafts that became part of the text.
     pub accepted: u32,

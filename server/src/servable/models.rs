@@ -10,7 +10,7 @@ use graphmill_calculators::{
         dialect_table,
     },
     llm::LanguageModel,
-    text_nodes::ApplyChatTemplate,
+    text::nodes::ApplyChatTemplate,
 };
 use graphmill_dialects::bodies;
 use graphmill_engine::Calculator as _;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use graphmill_dialects::bodies::tools::Tools;
+use graphmill_dialects::{bodies::tools::Tools, json::Allowance};
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::http::{
     arguments,
     fields::{invalid, missing, shown},
 };
-use crate::payload::{ToolChoice, json::Allowance};
+use crate::payload::ToolChoice;
 
 /// The tools of a request and the choice among them.
 pub(super) struct ToolUse {

@@ -14,6 +14,7 @@ use super::{
     OwnParams,
     completions::Completions,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
+    text_writer::TextWriter,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
@@ -99,6 +100,6 @@ impl TextDialect for Generate {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Texts::default())
+        TextWriter::boxed(answer::written)
     }
 }

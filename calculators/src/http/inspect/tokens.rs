@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::fields::invalid;
 use crate::llm::LanguageModel;
 use crate::payload::{MediaKind, Prompt, Prompts, TemplatedPrompt, TokenPrompts, media_marker};
-use crate::text_nodes::media;
+use crate::text::nodes::media;
 
 /// Returns the answer of `tokenize`. `nested` is true for a list for each of several texts.
 pub(super) fn tokenized(

@@ -19,6 +19,7 @@ use super::{
     chat::{self, Chat},
     dialect::{AnswerWriter, Dialect, Family, Framing, Purpose, Route, TextDialect},
     fields::missing,
+    text_writer::TextWriter,
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
 
@@ -86,6 +87,6 @@ impl TextDialect for Interactive {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Texts::default())
+        TextWriter::boxed(answer::written)
     }
 }

@@ -9,7 +9,7 @@ use graphmill_dialects::{
         responses::{Format, Item, Part, Responses},
         tools::Tools,
     },
-    json::JsonBody,
+    json::{Allowance, JsonBody},
 };
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ use crate::http::{
     turns::{Content, Turns},
     wire::number,
 };
-use crate::payload::{ChatInput, Constraint, GenerationParams, MediaKind, json::Allowance};
+use crate::payload::{ChatInput, Constraint, GenerationParams, MediaKind};
 
 /// Reads the conversation and own parameters of a request.
 pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, OwnParams)> {

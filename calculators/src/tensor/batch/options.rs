@@ -285,16 +285,20 @@ impl Batching {
 impl<M> DynamicBatchOptions<M> {
     /// Returns the limits of batches. Errors go to the contract.
     pub(super) fn batching(&self, c: &mut Contract) -> Batching {
-        let all = QueuePolicy {
-            default_timeout_microseconds: Some(self.default_timeout_microseconds),
-            timeout_action: Some(self.timeout_action),
-            max_queue_size: Some(self.max_queue_size),
-        };
         let levels = self.priority_levels.clamp(1, MAX_PRIORITY_LEVELS + 1);
         let level = |number: u32| {
             let mut own = self.priority_queue_policy.iter();
             let own = own.find(|policy| policy.key == number);
-            level_of(&all, own.map(|policy| &policy.value))
+            let own = own.map_or_else(QueuePolicy::default, |policy| policy.value.clone());
+            let timeout = own.default_timeout_microseconds;
+            BatchingLevel {
+                timeout_microseconds: timeout.unwrap_or(self.default_timeout_microseconds),
+                timeout_action: own.timeout_action.unwrap_or(self.timeout_action),
+                max_queue_size: match own.max_queue_size.unwrap_or(self.max_queue_size) {
+                    0 => DEFAULT_MAX_QUEUE_SIZE,
+                    most => most,
+                },
+            }
         };
         let mut batching = Batching {
             max_batch_size: self.max_batch_size,
@@ -340,23 +344,6 @@ impl<M> DynamicBatchOptions<M> {
         }
         batching.preferred_batch_size.sort_unstable();
         batching
-    }
-}
-
-fn level_of(all: &QueuePolicy, own: Option<&QueuePolicy>) -> BatchingLevel {
-    let defaults = BatchingLevel::default();
-    let timeout = own.and_then(|own| own.default_timeout_microseconds);
-    let action = own.and_then(|own| own.timeout_action);
-    let most = own.and_then(|own| own.max_queue_size);
-    BatchingLevel {
-        timeout_microseconds: timeout
-            .or(all.default_timeout_microseconds)
-            .unwrap_or_default(),
-        timeout_action: action.or(all.timeout_action).unwrap_or_default(),
-        max_queue_size: most
-            .or(all.max_queue_size)
-            .filter(|most| *most > 0)
-            .unwrap_or(defaults.max_queue_size),
     }
 }
 

@@ -9,7 +9,7 @@ use graphmill_engine::{
 use graphmill_grammar::diag::Severity;
 use serde_json::Value;
 
-use crate::{config::subgraphs::NamedSubgraphs, servable::compile_text};
+use crate::{catalog, config::subgraphs::NamedSubgraphs, servable::compile_text};
 
 /// Formats a calculator as a node of a graph file. Optional parts are commented out, and the
 /// comments at its head list the choices that remain.
@@ -72,7 +72,7 @@ fn options(calculator: &Description) -> String {
         .is_some_and(|options| !options.is_empty());
     match calculator.option_names.first() {
         Some(name) if has_some => {
-            let is_own = calculator.module.starts_with("graphmill_calculators");
+            let is_own = catalog::shipped_group(calculator).is_some();
             let package = if is_own && !name.contains('.') {
                 "graphmill."
             } else {

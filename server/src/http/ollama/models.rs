@@ -11,7 +11,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use graphmill_calculators::{
     embed::EmbeddingModel,
     llm::LanguageModel,
-    text_nodes::{ReasoningParser, ToolParser},
+    text::nodes::{ReasoningParser, ToolParser},
 };
 use graphmill_dialects::bodies::{CHAT, COMPLETIONS, EMBEDDINGS};
 use graphmill_engine::{Calculator as _, FileStamps, Plan};

@@ -2,12 +2,30 @@
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, In, NoOptions, OpenCx, Out, Packet, Payload, Result,
-    register,
+    codec, register, register_payload,
 };
+use serde::Deserialize as _;
+use serde_json::{Value, json};
 
 /// The output of `MakePairCalculator`: the packets of its two inputs at one timestamp, unchanged.
 /// `None` stands for an input without a packet.
 pub type Pair = (Option<Packet>, Option<Packet>);
+register_payload!(Pair as "pair", to_json, from_json);
+
+fn to_json(pair: &Pair) -> Value {
+    let side = |packet: &Option<Packet>| packet.as_ref().and_then(codec::encode);
+    json!([side(&pair.0), side(&pair.1)])
+}
+
+fn from_json(value: &Value) -> Result<Pair, String> {
+    let sides = <[Value; 2]>::deserialize(value);
+    let [first, second] = sides.map_err(|error| error.to_string())?;
+    let side = |value: &Value| match value {
+        Value::Null => Ok(None),
+        value => codec::decode(value, None, &[]).map(Some),
+    };
+    Ok((side(&first)?, side(&second)?))
+}
 
 /// Maximum number of pairs inside of a pair, each counted as often as it occurs. Pairs share their
 /// packets, so without a limit a few nodes could make a pair too large to be written or dropped.
@@ -65,9 +83,17 @@ fn pairs_inside(pair: &Pair) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use graphmill_engine::testing::Harness;
+    use graphmill_engine::{codec, testing::Harness};
+    use serde_json::json;
 
     use super::Pair;
+
+    #[test]
+    fn a_pair_that_is_read_is_written_again() {
+        let value = json!([1, null]);
+        let packet = codec::decode(&value, Some("pair"), &[]).expect("a value");
+        assert_eq!(codec::encode(&packet), Some(value));
+    }
 
     #[test]
     fn pairs_do_not_hold_more_pairs_than_can_be_written() {

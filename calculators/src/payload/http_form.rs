@@ -1,13 +1,17 @@
-//! JSON form of HTTP requests and responses.
+//! JSON form of HTTP requests and responses, for tools that run a graph from a file and show its
+//! output.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
+use graphmill_engine::register_payload;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::read;
-use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody, NamedAdapter};
+use super::{HttpRequestPayload, HttpResponse, JsonBody, NamedAdapter};
+
+register_payload!(HttpRequestPayload as "http_request", request_to_json, request_from_json);
+register_payload!(HttpResponse as "http_response", response_to_json, response_from_json);
 
 /// Converts bytes to the JSON that they contain, or else to text.
 fn bytes_to_json(bytes: &[u8]) -> Value {
@@ -15,7 +19,7 @@ fn bytes_to_json(bytes: &[u8]) -> Value {
         .unwrap_or_else(|_| Value::from(String::from_utf8_lossy(bytes).into_owned()))
 }
 
-pub(super) fn request_to_json(request: &HttpRequestPayload) -> Value {
+fn request_to_json(request: &HttpRequestPayload) -> Value {
     let headers: Value = request
         .headers
         .iter()
@@ -44,8 +48,8 @@ fn post() -> String {
     "POST".to_owned()
 }
 
-pub(super) fn request_from_json(value: &Value) -> Result<HttpRequestPayload, String> {
-    let request: Request = read(value)?;
+fn request_from_json(value: &Value) -> Result<HttpRequestPayload, String> {
+    let request = Request::deserialize(value).map_err(|error| error.to_string())?;
     let (body, json) = match request.body {
         Value::Null => (Bytes::new(), None),
         Value::String(text) => (text.into(), None),
@@ -65,7 +69,7 @@ pub(super) fn request_from_json(value: &Value) -> Result<HttpRequestPayload, Str
     })
 }
 
-pub(super) fn response_to_json(response: &HttpResponse) -> Value {
+fn response_to_json(response: &HttpResponse) -> Value {
     match response {
         HttpResponse::Header { name, value } => json!({ "header": { *name: value } }),
         HttpResponse::Body {
@@ -83,7 +87,7 @@ pub(super) fn response_to_json(response: &HttpResponse) -> Value {
     }
 }
 
-pub(super) fn response_from_json(value: &Value) -> Result<HttpResponse, String> {
+fn response_from_json(value: &Value) -> Result<HttpResponse, String> {
     match value {
         Value::String(word) if word == "done" => Ok(HttpResponse::Done),
         Value::String(word) if word == "end" => Ok(HttpResponse::End),

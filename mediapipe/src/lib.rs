@@ -1,4 +1,6 @@
-//! Nodes for packets of any type, and for vectors and numbers.
+//! The nodes that `MediaPipe` has, too, a file each: for packets of any type, and for vectors and numbers.
+//!
+//! A program that names this crate has them in its registry. Nothing else depends on it.
 
 mod begin_item_loop;
 mod begin_loop;

@@ -138,7 +138,7 @@ mod tests {
     use graphmill_engine::{Environment, Registry, testing::Harness};
 
     use super::PreviousLoopback;
-    use crate::core::PassThrough;
+    use crate::PassThrough;
 
     #[test]
     fn each_round_sees_the_one_before() {

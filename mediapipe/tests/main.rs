@@ -1,0 +1,3 @@
+//! The nodes at their public boundary, in graphs.
+
+mod conformance;
