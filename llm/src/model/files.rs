@@ -27,10 +27,7 @@ impl FileState {
     /// [`LoadError::Read`] if the file cannot be examined, and [`LoadError::Model`] if it is not a
     /// regular file.
     pub(crate) fn read(path: &Path) -> Result<Self, LoadError> {
-        let metadata = fs::metadata(path).map_err(|source| LoadError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let metadata = fs::metadata(path).map_err(|source| LoadError::read(path, source))?;
         if !metadata.is_file() {
             let kind = metadata.file_type();
             let kind = if kind.is_dir() {
@@ -42,10 +39,10 @@ impl FileState {
             } else {
                 "a device"
             };
-            return Err(LoadError::Model {
-                path: path.to_owned(),
-                message: format!("it is {kind}, expected a regular file"),
-            });
+            return Err(LoadError::model(
+                path,
+                format!("it is {kind}, expected a regular file"),
+            ));
         }
         Ok(Self::new(path, &metadata))
     }
@@ -141,10 +138,10 @@ impl ModelFiles {
     /// [`LoadError::Model`] with the first of them.
     pub(crate) fn check_unchanged(&self) -> Result<(), LoadError> {
         match self.files.iter().find(|file| file.change().is_some()) {
-            Some(file) => Err(LoadError::Model {
-                path: file.path.clone(),
-                message: "it changed while it was loaded; load it again".to_owned(),
-            }),
+            Some(file) => Err(LoadError::model(
+                &file.path,
+                "it changed while it was loaded; load it again",
+            )),
             None => Ok(()),
         }
     }

@@ -277,10 +277,10 @@ impl<E> Supervisor<E> {
         let model = &self.name;
         tracing::error!(%model, "the engine has failed and is abandoned: {why}");
         self.becomes(LlmEngineState::Restarting, why);
-        let error = GenerationError {
-            kind: ErrorKind::Unavailable,
-            message: format!("the engine of `{model}` has failed: {why}"),
-        };
+        let error = GenerationError::new(
+            ErrorKind::Unavailable,
+            format!("the engine of `{model}` has failed: {why}"),
+        );
         (self.hooks.abandon)(engine, &error);
         let mut reason = why.to_owned();
         loop {

@@ -127,20 +127,14 @@ pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
 /// Reads the header of a file and passes it to `look`.
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
     let state = FileState::read(path)?;
-    let file = File::open(path).map_err(|source| LoadError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let file = File::open(path).map_err(|source| LoadError::read(path, source))?;
     let mut reader = GgufReader {
         from: BufReader::new(file),
         length: state.bytes(),
         left: state.bytes(),
     };
     let looked = reader.header().and_then(|header| look(&header));
-    looked.map_err(|message| LoadError::Model {
-        path: path.to_owned(),
-        message,
-    })
+    looked.map_err(|message| LoadError::model(path, message))
 }
 
 /// A metadata value. Only the kinds that are checked are kept.

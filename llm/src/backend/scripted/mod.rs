@@ -157,10 +157,7 @@ impl ScriptedBackend {
     pub fn load(spec: &LlmEngineSpec) -> Result<(Self, Arc<dyn Vocab>), LoadError> {
         let path = &spec.model;
         FileState::read(path)?;
-        let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path).map_err(|source| LoadError::read(path, source))?;
         let script = serde_json::from_str(&text).map_err(|error| {
             let (path, message) = (path.clone(), error.to_string());
             if error.is_data() {
