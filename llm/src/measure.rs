@@ -1,9 +1,10 @@
 //! Measurements of an engine's requests and steps, as distributions that can be read at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use crate::protocol::{FinishReason, StepOutput};
 
 /// Upper bounds for the duration of a request, in seconds.
@@ -159,25 +160,20 @@ struct Waits {
 }
 
 impl SlotWait {
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the time until this moment.
     pub fn until(&self, now: Instant) -> Duration {
-        let waits = self.lock();
+        let waits = lock(&self.0);
         let goes_on = waits.since.map(|since| now.duration_since(since));
         waits.over + goes_on.unwrap_or_default()
     }
 
     pub(crate) fn begin(&self, now: Instant) {
-        self.lock().since = Some(now);
+        lock(&self.0).since = Some(now);
     }
 
     pub(crate) fn end(&self, now: Instant) {
         let over = self.until(now);
-        *self.lock() = Waits { over, since: None };
+        *lock(&self.0) = Waits { over, since: None };
     }
 }
 

@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
+use crate::lock::lock;
 use crate::protocol::LoadError;
 
 /// State of a file at some moment, to detect later changes.
@@ -122,7 +123,7 @@ impl ModelFiles {
     /// system, so it must not run on a thread that others wait for.
     pub fn look(&self) {
         let change = self.files.iter().find_map(FileState::change);
-        let mut known = self.known();
+        let mut known = lock(&self.change);
         if let Some(change) = &change
             && known.as_ref() != Some(change)
         {
@@ -148,12 +149,7 @@ impl ModelFiles {
 
     /// The change of a file since it was loaded, as of the last [`look`](Self::look).
     pub fn change(&self) -> Option<String> {
-        self.known().clone()
-    }
-
-    fn known(&self) -> MutexGuard<'_, Option<String>> {
-        // A panic cannot leave it half changed.
-        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.change).clone()
     }
 }
 

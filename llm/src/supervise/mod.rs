@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::embed::{EmbeddingEngine, EmbeddingSpec};
 use crate::engine::LlmEngine;
+use crate::lock::lock;
 use crate::protocol::{ErrorKind, GenerationError, LoadError};
 use crate::spec::LlmEngineSpec;
 use crate::worker::{Pulse, catch};
@@ -191,7 +192,7 @@ impl<E: Send + Sync + 'static> SupervisedEngine<E> {
 
     /// Returns the present health. A reload that takes too long counts as failed.
     pub fn health(&self) -> Health {
-        let record = self.0.lock();
+        let record = lock(&self.0.record);
         let overdue =
             record.state == LlmEngineState::Restarting && record.since.elapsed() >= LOAD_PATIENCE;
         Health {
@@ -207,13 +208,8 @@ impl<E: Send + Sync + 'static> SupervisedEngine<E> {
 }
 
 impl<E> Post<E> {
-    fn lock(&self) -> MutexGuard<'_, Record> {
-        // No code that can panic runs under the lock.
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn becomes(&self, state: LlmEngineState, failure: &str) {
-        let mut record = self.lock();
+        let mut record = lock(&self.record);
         record.state = state;
         record.since = Instant::now();
         record.failure = Some(failure.into());
@@ -222,7 +218,7 @@ impl<E> Post<E> {
     fn replace(&self, engine: E) {
         let before = self.engine.swap(Arc::new(engine));
         {
-            let mut record = self.lock();
+            let mut record = lock(&self.record);
             record.state = LlmEngineState::Running;
             record.since = Instant::now();
             record.restarts += 1;
@@ -342,7 +338,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 impl<E> fmt::Debug for SupervisedEngine<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SupervisedEngine")
-            .field("record", &*self.0.lock())
+            .field("record", &*lock(&self.0.record))
             .finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::SystemTime;
 
 use llama_cpp_sys_2 as sys;
@@ -15,6 +15,7 @@ use super::cpu_kernels::{self, Kernels, PackCounts};
 use super::ffi::{self, BufferType, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
+use crate::lock::lock;
 use crate::model::LoadStage;
 use crate::model::files::ModelFiles;
 use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
@@ -57,12 +58,6 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Prevents other engines from creating a context on the model while the guard lives.
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
-        // It guards no data that a panic could leave half changed.
-        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Describes the kernels that multiply by the weights; `None` if all products are llama.cpp's
     /// own.
     pub(super) fn kernels_info(&self) -> Option<KernelsInfo> {
@@ -122,7 +117,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
         }
     }
     let kernels = key.kernels(process.kernels)?;
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut loaded = lock(&LOADED);
     loaded.retain(|_, (model, _)| model.strong_count() > 0);
     if let Some((model, layout)) = loaded.get(&key)
         && let Some(model) = model.upgrade()
