@@ -331,7 +331,7 @@ impl EmbeddingEngine {
             steps: measured.step_tokens.count,
             texts: measured.step_texts.sum,
             tokens: measured.step_tokens.sum,
-            failed_steps: shared.measured.failed_steps.get(),
+            failed_steps: measured.failed_steps,
             stalled_for: shared.pulse.stalled_for(),
             idle: shared.pulse.idle(),
             stopped: shared.pulse.stopped(),
