@@ -11,7 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use super::panics::catch;
 use crate::lock::lock;
-use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
+use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Usage};
 
 /// The waiting receivers of an engine, by number. They change when a request begins and when it
 /// ends. No bound is needed: each entry belongs to a request that the engine's queue has counted,
@@ -99,15 +99,8 @@ impl OutputReceiver {
     pub(crate) fn fail(&self, why: &GenerationError) -> bool {
         let open = !self.ended.swap(true, Ordering::Relaxed);
         if open {
-            let output = StepOutput {
-                tokens: Tokens::new(),
-                end_token: None,
-                logprobs: Vec::new(),
-                prompt_logprobs: None,
-                finish: Some(FinishReason::Error(why.clone())),
-                usage: Usage::default(),
-                at: Instant::now(),
-            };
+            let finish = FinishReason::Error(why.clone());
+            let output = StepOutput::empty(Some(finish), Usage::default(), Instant::now());
             // A panic must not keep the others from being notified.
             if let Err(message) = catch(|| self.sink.deliver(output)) {
                 tracing::error!(%message, "a receiver of generated tokens panicked");
