@@ -45,6 +45,7 @@ mod constrain;
 pub mod embed;
 mod engine;
 mod load;
+mod lock;
 pub mod measure;
 #[cfg(any(test, feature = "llama"))]
 mod memory;

@@ -1,9 +1,10 @@
 //! Measurements of an engine's requests and steps, as distributions that can be read at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::lock::lock;
 use crate::protocol::{FinishReason, StepOutput};
 
 /// Upper bounds for the duration of a request, in seconds.
@@ -35,31 +36,90 @@ pub struct Histogram {
     pub buckets: Vec<(f64, u64)>,
 }
 
-/// Measurements of an engine since it was loaded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measurements {
-    /// Time from submission to first admission, in seconds.
-    pub queue_seconds: Histogram,
-    /// Time from submission to the first token, in seconds.
-    pub first_token_seconds: Histogram,
-    /// Time between outputs of a request, in seconds.
-    pub inter_token_seconds: Histogram,
-    /// Time per token after the first, averaged over a request, in seconds.
-    pub token_seconds: Histogram,
-    /// Time from submission to the end of a request, in seconds.
-    pub request_seconds: Histogram,
-    /// Number of prompt tokens of requests that ended.
-    pub prompt_tokens: Histogram,
-    /// Number of generated tokens of requests that ended.
-    pub generated_tokens: Histogram,
-    /// Number of prompt tokens that were reused from other sequences, over all requests that ended.
-    pub cached_tokens: u64,
-    /// Duration of a step in seconds: computing the batch and choosing tokens.
-    pub step_seconds: Histogram,
-    /// Number of tokens computed by a step.
-    pub step_tokens: Histogram,
+/// Declares measurements that can be read, and the recorders that they are read from: histograms
+/// with their bounds, counters, and the numbers of requests that ended, by reason.
+#[macro_export]
+macro_rules! declare_measurements {
+    (
+        $(#[$about:meta])* pub struct $read:ident from $vis:vis $recorders:ident;
+        histograms { $($(#[$of_histogram:meta])* $histogram:ident: $bounds:expr,)* }
+        counters { $($(#[$of_counter:meta])* $counter:ident,)* }
+        $(#[$of_ends:meta])* finished { $($end:ident: $reason:literal,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $read {
+            $($(#[$of_histogram])* pub $histogram: $crate::Histogram,)*
+            $($(#[$of_counter])* pub $counter: u64,)*
+            $(#[$of_ends])*
+            pub finished: [(&'static str, u64); [$($reason),*].len()],
+        }
+
+        /// Recorders of measurements, written by the threads of an engine.
+        #[derive(Debug)]
+        $vis struct $recorders {
+            $($vis $histogram: $crate::measure::Recorder,)*
+            $($vis $counter: $crate::measure::Counter,)*
+            $($vis $end: $crate::measure::Counter,)*
+        }
+
+        impl Default for $recorders {
+            fn default() -> Self {
+                Self {
+                    $($histogram: $crate::measure::Recorder::new($bounds),)*
+                    $($counter: $crate::measure::Counter::default(),)*
+                    $($end: $crate::measure::Counter::default(),)*
+                }
+            }
+        }
+
+        impl $recorders {
+            $vis fn read(&self) -> $read {
+                $read {
+                    $($histogram: self.$histogram.read(),)*
+                    $($counter: self.$counter.get(),)*
+                    finished: [$(($reason, self.$end.get())),*],
+                }
+            }
+        }
+    };
+}
+
+declare_measurements! {
+    /// Measurements of an engine since it was loaded.
+    pub struct Measurements from pub(crate) Recorders;
+    histograms {
+        /// Time from submission to first admission, in seconds.
+        queue_seconds: REQUEST_SECONDS,
+        /// Time from submission to the first token, in seconds.
+        first_token_seconds: FIRST_TOKEN_SECONDS,
+        /// Time between outputs of a request, in seconds.
+        inter_token_seconds: TOKEN_SECONDS,
+        /// Time per token after the first, averaged over a request, in seconds.
+        token_seconds: TOKEN_SECONDS,
+        /// Time from submission to the end of a request, in seconds.
+        request_seconds: REQUEST_SECONDS,
+        /// Number of prompt tokens of requests that ended.
+        prompt_tokens: TOKENS,
+        /// Number of generated tokens of requests that ended.
+        generated_tokens: TOKENS,
+        /// Duration of a step in seconds: computing the batch and choosing tokens.
+        step_seconds: TOKEN_SECONDS,
+        /// Number of tokens computed by a step.
+        step_tokens: TOKENS,
+    }
+    counters {
+        /// Number of prompt tokens that were reused from other sequences, over all requests that
+        /// ended.
+        cached_tokens,
+    }
     /// Number of requests that ended, by reason: `stop`, `length`, `error` or `cancelled`.
-    pub finished: [(&'static str, u64); 4],
+    finished {
+        stopped: "stop",
+        full: "length",
+        failed: "error",
+        cancelled: "cancelled",
+    }
 }
 
 /// A number that any thread may change and read. Nothing else depends on it.
@@ -126,25 +186,6 @@ impl Recorder {
     }
 }
 
-/// Recorders of measurements, written by the engine thread.
-#[derive(Debug)]
-pub(crate) struct Recorders {
-    queue: Recorder,
-    first_token: Recorder,
-    inter_token: Recorder,
-    token: Recorder,
-    request: Recorder,
-    prompt_tokens: Recorder,
-    generated_tokens: Recorder,
-    step: Recorder,
-    step_tokens: Recorder,
-    cached_tokens: Counter,
-    stopped: Counter,
-    full: Counter,
-    failed: Counter,
-    cancelled: Counter,
-}
-
 /// Time that a generation has no slot: before its admission, and while it is preempted. Its engine
 /// records it, and other threads can read it.
 #[derive(Debug)]
@@ -159,25 +200,20 @@ struct Waits {
 }
 
 impl SlotWait {
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the time until this moment.
     pub fn until(&self, now: Instant) -> Duration {
-        let waits = self.lock();
+        let waits = lock(&self.0);
         let goes_on = waits.since.map(|since| now.duration_since(since));
         waits.over + goes_on.unwrap_or_default()
     }
 
     pub(crate) fn begin(&self, now: Instant) {
-        self.lock().since = Some(now);
+        lock(&self.0).since = Some(now);
     }
 
     pub(crate) fn end(&self, now: Instant) {
         let over = self.until(now);
-        *self.lock() = Waits { over, since: None };
+        *lock(&self.0) = Waits { over, since: None };
     }
 }
 
@@ -207,36 +243,15 @@ impl Moments {
     }
 }
 
-impl Default for Recorders {
-    fn default() -> Self {
-        Self {
-            queue: Recorder::new(REQUEST_SECONDS),
-            first_token: Recorder::new(FIRST_TOKEN_SECONDS),
-            inter_token: Recorder::new(TOKEN_SECONDS),
-            token: Recorder::new(TOKEN_SECONDS),
-            request: Recorder::new(REQUEST_SECONDS),
-            prompt_tokens: Recorder::new(TOKENS),
-            generated_tokens: Recorder::new(TOKENS),
-            step: Recorder::new(TOKEN_SECONDS),
-            step_tokens: Recorder::new(TOKENS),
-            cached_tokens: Counter::default(),
-            stopped: Counter::default(),
-            full: Counter::default(),
-            failed: Counter::default(),
-            cancelled: Counter::default(),
-        }
-    }
-}
-
 impl Recorders {
     /// Records the first admission of a request, after this wait.
     pub(crate) fn admitted(&self, queued: Duration) {
-        self.queue.record(queued.as_secs_f64());
+        self.queue_seconds.record(queued.as_secs_f64());
     }
 
     /// Records a computed step and its number of tokens.
     pub(crate) fn step(&self, took: Duration, tokens: usize) {
-        self.step.record(took.as_secs_f64());
+        self.step_seconds.record(took.as_secs_f64());
         self.step_tokens.record(tokens as f64);
     }
 
@@ -244,9 +259,9 @@ impl Recorders {
     pub(crate) fn output(&self, moments: &mut Moments, now: Instant, output: &StepOutput) {
         let since = |earlier: Instant| now.duration_since(earlier).as_secs_f64();
         if let Some(last) = moments.last {
-            self.inter_token.record(since(last));
+            self.inter_token_seconds.record(since(last));
         } else if !output.tokens.is_empty() {
-            self.first_token.record(since(moments.submitted));
+            self.first_token_seconds.record(since(moments.submitted));
         }
         if !output.tokens.is_empty() {
             moments.first.get_or_insert(now);
@@ -254,7 +269,7 @@ impl Recorders {
         }
         let Some(finish) = &output.finish else { return };
         self.ended(finish);
-        self.request.record(since(moments.submitted));
+        self.request_seconds.record(since(moments.submitted));
         self.prompt_tokens
             .record(f64::from(output.usage.prompt_tokens));
         self.cached_tokens
@@ -263,7 +278,7 @@ impl Recorders {
             .record(f64::from(output.usage.generated_tokens));
         let further = output.usage.generated_tokens.saturating_sub(1);
         if let Some(first) = moments.first.filter(|_| further > 0) {
-            self.token.record(since(first) / f64::from(further));
+            self.token_seconds.record(since(first) / f64::from(further));
         }
     }
 
@@ -280,27 +295,6 @@ impl Recorders {
     /// Records a request that was dropped by its owner.
     pub(crate) fn cancelled(&self) {
         self.cancelled.add(1);
-    }
-
-    pub(crate) fn read(&self) -> Measurements {
-        Measurements {
-            queue_seconds: self.queue.read(),
-            first_token_seconds: self.first_token.read(),
-            inter_token_seconds: self.inter_token.read(),
-            token_seconds: self.token.read(),
-            request_seconds: self.request.read(),
-            prompt_tokens: self.prompt_tokens.read(),
-            generated_tokens: self.generated_tokens.read(),
-            cached_tokens: self.cached_tokens.get(),
-            step_seconds: self.step.read(),
-            step_tokens: self.step_tokens.read(),
-            finished: [
-                ("stop", self.stopped.get()),
-                ("length", self.full.get()),
-                ("error", self.failed.get()),
-                ("cancelled", self.cancelled.get()),
-            ],
-        }
     }
 }
 

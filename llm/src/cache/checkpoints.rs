@@ -106,7 +106,7 @@ impl PrefixCache {
     pub(super) fn drop_checkpoints_to(&mut self, bytes: u64) {
         while self.tree.checkpoint_bytes() > bytes {
             self.tree.drop_checkpoint();
-            self.checkpoints_dropped += 1;
+            self.counts.checkpoints.dropped += 1;
         }
     }
 }

@@ -9,13 +9,14 @@ mod checkpoints;
 mod kv_cells;
 mod prefix_cache;
 mod reuse;
+mod status;
 mod tree;
 
 pub(crate) use cells::{CellBook, SequenceCells};
 pub(crate) use kv_cells::{KvCells, Newcomer, Residents};
 pub(crate) use prefix_cache::PrefixCache;
-pub use prefix_cache::{CheckpointStatus, PrefixStatus};
 pub(crate) use reuse::{Offer, WORTHWHILE, without_part_of_tile};
+pub use status::{CheckpointStatus, PrefixStatus};
 pub(crate) use tree::{PrefixMatch, PrefixTree, Progress};
 
 /// A group of sequences that may share cells with each other.

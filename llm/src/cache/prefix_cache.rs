@@ -10,10 +10,9 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use serde::Serialize;
-
 use super::{
-    CellBook, KvCells, Newcomer, Offer, PrefixMatch, PrefixTree, Residents, ShareGroup, WORTHWHILE,
+    CellBook, CheckpointStatus, KvCells, Newcomer, Offer, PrefixMatch, PrefixStatus, PrefixTree,
+    Residents, ShareGroup, WORTHWHILE,
 };
 use crate::backend::{Backend, Capacity, KvLayout, Reuse, SaveError, Slot};
 use crate::protocol::{SequenceId, Token};
@@ -38,42 +37,8 @@ pub(crate) struct PrefixCache {
     /// True if the backend saves and restores cells; false after its first refusal.
     pub(super) saves: bool,
     layout: KvLayout,
-    queries: u64,
-    hits: u64,
-    evicted: u64,
-    checkpoint_hits: u64,
-    pub(super) checkpoints_dropped: u64,
-}
-
-/// Figures of a prefix cache: its lookups, and its content in host memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PrefixStatus {
-    /// Prompt tokens that were looked up, each prompt once.
-    pub queries: u64,
-    /// Prompt tokens that were found, and so not computed.
-    pub hits: u64,
-    /// Tokens of finished sequences whose cells are kept in host memory.
-    pub tokens: u64,
-    /// Size of these cells in host memory, in bytes.
-    pub bytes: u64,
-    /// Tokens whose cells were dropped from host memory to keep its limit.
-    pub evicted: u64,
-    /// Checkpoints in host memory. Models with recurrent layers or sliding windows need them
-    /// besides cells.
-    pub checkpoints: CheckpointStatus,
-}
-
-/// Figures of the checkpoints of a prefix cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CheckpointStatus {
-    /// Number of checkpoints in host memory.
-    pub count: u64,
-    /// Size of these checkpoints, in bytes.
-    pub bytes: u64,
-    /// Number of sequences that continued from a checkpoint.
-    pub hits: u64,
-    /// Number of checkpoints that were dropped to keep their limit.
-    pub dropped: u64,
+    /// Counts since the engine was loaded. What is in host memory now is not in them.
+    pub(super) counts: PrefixStatus,
 }
 
 impl PrefixCache {
@@ -102,11 +67,7 @@ impl PrefixCache {
             checkpoint_limit,
             saves: true,
             layout: capacity.layout,
-            queries: 0,
-            hits: 0,
-            evicted: 0,
-            checkpoint_hits: 0,
-            checkpoints_dropped: 0,
+            counts: PrefixStatus::default(),
         }
     }
 
@@ -117,17 +78,14 @@ impl PrefixCache {
 
     pub(crate) fn status(&self) -> PrefixStatus {
         PrefixStatus {
-            queries: self.queries,
-            hits: self.hits,
             tokens: self.tree.saved_cells(),
             bytes: self.tree.saved_bytes(),
-            evicted: self.evicted,
             checkpoints: CheckpointStatus {
                 count: self.tree.checkpoints().into(),
                 bytes: self.tree.checkpoint_bytes(),
-                hits: self.checkpoint_hits,
-                dropped: self.checkpoints_dropped,
+                ..self.counts.checkpoints
             },
+            ..self.counts
         }
     }
 
@@ -252,8 +210,8 @@ impl PrefixCache {
             }
         }
         if newcomer.is_new {
-            self.queries += newcomer.tokens.len() as u64;
-            self.hits += u64::from(cells.computed);
+            self.counts.queries += newcomer.tokens.len() as u64;
+            self.counts.hits += u64::from(cells.computed);
         }
         self.tree
             .insert(newcomer.id, newcomer.group, newcomer.tokens);
@@ -326,7 +284,7 @@ impl PrefixCache {
                 tracing::debug!(id = %newcomer.id, cells, took = ?started.elapsed(), "restored");
                 if self.by_checkpoints {
                     self.tree.used(group, tokens);
-                    self.checkpoint_hits += 1;
+                    self.counts.checkpoints.hits += 1;
                 }
                 true
             }
@@ -429,7 +387,7 @@ impl PrefixCache {
     /// Drops the least recently used cells until the rest takes at most this many bytes.
     pub(super) fn evict_to(&mut self, bytes: u64) {
         while self.tree.saved_bytes() > bytes {
-            self.evicted += self.tree.evict();
+            self.counts.evicted += self.tree.evict();
         }
     }
 

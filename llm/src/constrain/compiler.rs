@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use llguidance::api::GrammarInit;
@@ -18,6 +18,7 @@ use super::productive::Dead;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
 use super::{expressions, grammar, productive};
+use crate::lock::lock;
 use crate::model::vocab::Vocab;
 use crate::protocol::Tenant;
 use crate::room::{self, Cache, OutOfMemory};
@@ -81,9 +82,7 @@ impl CompiledConstraint {
     }
 
     fn matcher(&self) -> Matcher {
-        let matcher = self.0.matcher.lock();
-        // No code that can panic runs under the lock.
-        matcher.unwrap_or_else(PoisonError::into_inner).deep_clone()
+        lock(&self.0.matcher).deep_clone()
     }
 }
 
@@ -183,7 +182,7 @@ struct ConstraintCache(Mutex<VecDeque<(String, CompiledConstraint)>>);
 
 impl Cache for ConstraintCache {
     fn shrink(&self) {
-        self.lock().clear();
+        lock(&self.0).clear();
     }
 }
 
@@ -272,7 +271,7 @@ impl Compiler {
     }
 
     fn recall(&self, key: &str) -> Option<CompiledConstraint> {
-        let mut remembered = self.remembered.lock();
+        let mut remembered = lock(&self.remembered.0);
         let place = remembered.iter().position(|(other, _)| other == key)?;
         let entry = remembered.remove(place)?;
         let compiled = entry.1.clone();
@@ -283,7 +282,7 @@ impl Compiler {
 
 impl ConstraintCache {
     fn insert(&self, key: String, compiled: CompiledConstraint) {
-        let mut remembered = self.lock();
+        let mut remembered = lock(&self.0);
         remembered.push_back((key, compiled));
         let bytes =
             |(key, compiled): &(String, CompiledConstraint)| key.len() as u64 + compiled.bytes();
@@ -292,10 +291,5 @@ impl ConstraintCache {
         {
             remembered.pop_front();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(String, CompiledConstraint)>> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,11 +6,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::compiler::{CompileError, CompiledConstraint};
+use crate::lock::lock;
 use crate::protocol::Tenant;
 
 /// Maximum number of concurrent compiles, each of another tenant, including abandoned ones.
@@ -115,7 +116,7 @@ impl<T: Send + 'static> Turns<T> {
         work: CompileWork<T>,
         tell: Tell<T>,
     ) -> Result<CompilePlace<T>, GivenUp> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.is_full(tenant) {
             return Err(full());
         }
@@ -149,7 +150,7 @@ impl<T: Send + 'static> Turns<T> {
 
     fn run(self: Arc<Self>) {
         loop {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if !state.left.is_empty() {
                 let waiting = std::mem::take(&mut state.waiting).into_iter();
                 let (refused, others): (Vec<_>, Vec<_>) =
@@ -159,7 +160,7 @@ impl<T: Send + 'static> Turns<T> {
                 for job in refused {
                     (job.tell)(Err(full()));
                 }
-                state = self.lock();
+                state = lock(&self.state);
             }
             let Some(job) = state.take() else {
                 state.threads -= 1;
@@ -167,7 +168,7 @@ impl<T: Send + 'static> Turns<T> {
             };
             drop(state);
             let outcome = self.run_job((job.id, job.tenant), job.stack, job.work);
-            self.lock().running.retain(|(id, ..)| *id != job.id);
+            lock(&self.state).running.retain(|(id, ..)| *id != job.id);
             (job.tell)(outcome);
         }
     }
@@ -195,7 +196,7 @@ impl<T: Send + 'static> Turns<T> {
             Err(RecvTimeoutError::Disconnected) => return Err(GivenUp::Panicked),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         // The job may have ended in between.
         match outcome.try_recv() {
             Ok(outcome) => Ok(outcome),
@@ -208,13 +209,6 @@ impl<T: Send + 'static> Turns<T> {
     }
 }
 
-impl<T> Turns<T> {
-    fn lock(&self) -> MutexGuard<'_, TurnsState<T>> {
-        // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Notes the end of an abandoned thread when it is dropped.
 struct Ends<T> {
     turns: Arc<Turns<T>>,
@@ -223,7 +217,9 @@ struct Ends<T> {
 
 impl<T> Drop for Ends<T> {
     fn drop(&mut self) {
-        self.turns.lock().left.retain(|(id, _)| *id != self.id);
+        lock(&self.turns.state)
+            .left
+            .retain(|(id, _)| *id != self.id);
     }
 }
 
@@ -244,7 +240,7 @@ pub(super) struct CompilePlace<T> {
 
 impl<T> CompilePlace<T> {
     fn standing(&self) -> Standing {
-        let state = self.turns.lock();
+        let state = lock(&self.turns.state);
         let mut running = state.running.iter();
         if let Some((.., since)) = running.find(|(id, ..)| *id == self.id) {
             return Standing::Runs(since.elapsed());
@@ -260,7 +256,7 @@ impl<T> CompilePlace<T> {
 impl<T> Drop for CompilePlace<T> {
     fn drop(&mut self) {
         let job = {
-            let mut state = self.turns.lock();
+            let mut state = lock(&self.turns.state);
             let mut waiting = state.waiting.iter();
             let job = waiting.position(|job| job.id == self.id);
             job.and_then(|job| state.waiting.remove(job))
@@ -361,7 +357,7 @@ mod tests {
         let refused = turns.submit(Some(tenant(4)), 1 << 16, Box::new(|| 0), Box::new(drop));
         assert_eq!(refused.err(), Some(full()));
         first.1.send(0).expect("still runs");
-        while turns.lock().left.len() == MOST_RUNNING {
+        while lock(&turns.state).left.len() == MOST_RUNNING {
             thread::yield_now();
         }
         let (_place, end, told) = held(&turns, 4);

@@ -21,6 +21,7 @@ use crate::model::vocab::{self, Vocab};
 use crate::model::{Head, PairForm};
 use crate::protocol::LoadError;
 use crate::spec::EmbeddingSpec;
+use crate::supervise::Replaceable;
 use crate::worker::{Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped, whole_seconds};
 
 /// A loaded model that embeds or ranks for many requests at once. Dropping it stops its thread;
@@ -200,38 +201,6 @@ impl EmbeddingEngine {
         })
     }
 
-    /// Abandons the engine's thread, as [`LlmEngine::abandon`](crate::LlmEngine) does.
-    pub(crate) fn abandon(&self, why: &EmbeddingError) {
-        for receiver in self.worker.abandon(why) {
-            receiver.tell(Err(why.clone()));
-        }
-    }
-
-    /// Liveness of the engine's thread.
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        self.worker.pulse()
-    }
-
-    /// The spec that the engine was loaded from.
-    pub(crate) fn spec(&self) -> &EmbeddingSpec {
-        &self.spec
-    }
-
-    /// Loads the model again, to replace this engine.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load). Also if the file now has another vocabulary or vector width,
-    /// because sessions rely on the old ones.
-    pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
-        let next = Self::load(self.spec.clone())?;
-        let mut difference = vocab::difference(&*self.vocab, &*next.vocab);
-        if next.capacity.width != self.capacity.width {
-            difference = Some("its vectors have another length".to_owned());
-        }
-        vocab::check_loaded_again(&self.spec.model, difference)?;
-        Ok(next)
-    }
-
     /// Checks that a request would be accepted now, before its texts are tokenized.
     ///
     /// # Errors
@@ -331,11 +300,41 @@ impl EmbeddingEngine {
             steps: measured.step_tokens.count,
             texts: measured.step_texts.sum,
             tokens: measured.step_tokens.sum,
-            failed_steps: shared.measured.failed_steps.get(),
+            failed_steps: measured.failed_steps,
             stalled_for: shared.pulse.stalled_for(),
             idle: shared.pulse.idle(),
             stopped: shared.pulse.stopped(),
         }
+    }
+}
+
+impl Replaceable for EmbeddingEngine {
+    fn model(&self) -> &str {
+        &self.info.model
+    }
+
+    fn step_timeout_ms(&self) -> u32 {
+        self.spec.step_timeout_ms
+    }
+
+    fn abandon(&self, why: &EmbeddingError) {
+        for receiver in self.worker.abandon(why) {
+            receiver.tell(Err(why.clone()));
+        }
+    }
+
+    fn pulse(&self) -> &Arc<Pulse> {
+        self.worker.pulse()
+    }
+
+    fn load_again(&self) -> Result<Self, LoadError> {
+        let next = Self::load(self.spec.clone())?;
+        let mut difference = vocab::difference(&*self.vocab, &*next.vocab);
+        if next.capacity.width != self.capacity.width {
+            difference = Some("its vectors have another length".to_owned());
+        }
+        vocab::check_loaded_again(&self.spec.model, difference)?;
+        Ok(next)
     }
 }
 

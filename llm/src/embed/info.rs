@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::measure::{Counter, Histogram, REQUEST_SECONDS, Recorder, TOKEN_SECONDS, TOKENS};
+use crate::declare_measurements;
+use crate::measure::{REQUEST_SECONDS, TOKEN_SECONDS, TOKENS};
 use crate::model::info::{BackendInfo, Mebibytes};
 use crate::spec::Pooling;
 
@@ -83,73 +84,42 @@ impl fmt::Display for EmbeddingInfo {
     }
 }
 
-/// Measurements of an embedding engine since it was loaded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EmbeddingMeasurements {
-    /// Seconds from a request's submission to its result.
-    pub request_seconds: Histogram,
-    /// Duration of steps, in seconds.
-    pub step_seconds: Histogram,
-    /// Number of tokens per step.
-    pub step_tokens: Histogram,
-    /// Number of texts per step.
-    pub step_texts: Histogram,
+declare_measurements! {
+    /// Measurements of an embedding engine since it was loaded.
+    pub struct EmbeddingMeasurements from pub(super) Recorders;
+    histograms {
+        /// Seconds from a request's submission to its result.
+        request_seconds: REQUEST_SECONDS,
+        /// Duration of steps, in seconds.
+        step_seconds: TOKEN_SECONDS,
+        /// Number of tokens per step.
+        step_tokens: TOKENS,
+        /// Number of texts per step.
+        step_texts: TOKENS,
+    }
+    counters {
+        /// Number of steps that failed or panicked.
+        failed_steps,
+    }
     /// Number of ended requests, by outcome: `done`, `error` or `cancelled`.
-    pub finished: [(&'static str, u64); 3],
-}
-
-/// Recorders of measurements, written by the engine thread.
-#[derive(Debug)]
-pub(super) struct Recorders {
-    request: Recorder,
-    step: Recorder,
-    step_tokens: Recorder,
-    step_texts: Recorder,
-    pub(super) failed_steps: Counter,
-    done: Counter,
-    failed: Counter,
-    pub(super) cancelled: Counter,
-}
-
-impl Default for Recorders {
-    fn default() -> Self {
-        Self {
-            request: Recorder::new(REQUEST_SECONDS),
-            step: Recorder::new(TOKEN_SECONDS),
-            step_tokens: Recorder::new(TOKENS),
-            step_texts: Recorder::new(TOKENS),
-            failed_steps: Counter::default(),
-            done: Counter::default(),
-            failed: Counter::default(),
-            cancelled: Counter::default(),
-        }
+    finished {
+        done: "done",
+        failed: "error",
+        cancelled: "cancelled",
     }
 }
 
 impl Recorders {
     pub(super) fn step(&self, took: Duration, texts: usize, tokens: usize) {
-        self.step.record(took.as_secs_f64());
+        self.step_seconds.record(took.as_secs_f64());
         self.step_texts.record(texts as f64);
         self.step_tokens.record(tokens as f64);
     }
 
     pub(super) fn ended(&self, submitted: Instant, well: bool) {
-        self.request.record(submitted.elapsed().as_secs_f64());
+        self.request_seconds
+            .record(submitted.elapsed().as_secs_f64());
         let counter = if well { &self.done } else { &self.failed };
         counter.add(1);
-    }
-
-    pub(super) fn read(&self) -> EmbeddingMeasurements {
-        EmbeddingMeasurements {
-            request_seconds: self.request.read(),
-            step_seconds: self.step.read(),
-            step_tokens: self.step_tokens.read(),
-            step_texts: self.step_texts.read(),
-            finished: [
-                ("done", self.done.get()),
-                ("error", self.failed.get()),
-                ("cancelled", self.cancelled.get()),
-            ],
-        }
     }
 }

@@ -117,10 +117,8 @@ impl<'a> Core<'a> {
             let outcome = if results.iter().flatten().all(|number| number.is_finite()) {
                 Ok(results)
             } else {
-                Err(EmbeddingError {
-                    kind: ErrorKind::Internal,
-                    message: "the model computed NaN for a text".to_owned(),
-                })
+                let message = "the model computed NaN for a text";
+                Err(EmbeddingError::new(ErrorKind::Internal, message))
             };
             self.end_job(&job, outcome);
         }
@@ -150,10 +148,7 @@ impl<'a> Core<'a> {
     fn fail(&mut self, message: &str) {
         tracing::error!(%message, "a batch of texts could not be computed");
         self.shared.measured.failed_steps.add(1);
-        let error = EmbeddingError {
-            kind: ErrorKind::Internal,
-            message: message.to_owned(),
-        };
+        let error = EmbeddingError::new(ErrorKind::Internal, message);
         let mut batch = std::mem::take(&mut self.batch).into_iter();
         for job in self.take(|_| batch.next().is_some_and(|texts| texts > 0)) {
             self.end_job(&job, Err(error.clone()));

@@ -97,10 +97,7 @@ impl Core<'_> {
             "step failed"
         );
         self.shared.published().failed_steps += 1;
-        let finish = FinishReason::Error(GenerationError {
-            kind,
-            message: message.to_owned(),
-        });
+        let finish = FinishReason::Error(GenerationError::new(kind, message));
         let plan = std::mem::take(&mut self.plan);
         for work in &plan.work {
             if let Some(sequence) = self.slots.take(work.id) {

@@ -10,11 +10,12 @@
 //! it sleeps. If the threads of a step hold every CPU, each yield waits for them: the 99th
 //! percentile of the time between two tokens was a quarter longer.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::sequence::Sequence;
+use crate::lock::lock;
 use crate::protocol::{FinishReason, SequenceId, StepOutput, StepSink};
 use crate::worker::catch;
 
@@ -88,15 +89,10 @@ struct DeliveryState {
 }
 
 impl Mailbox {
-    fn lock(&self) -> MutexGuard<'_, DeliveryState> {
-        // No code that can panic runs under the lock.
-        self.content.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Moves the waiting outputs to `held`. Waits until one of them is urgent, or until `due` has
     /// passed and there is one. Returns false once nothing more will come.
     fn take(&self, held: &mut Outputs, due: Instant) -> bool {
-        let content = self.lock();
+        let content = lock(&self.content);
         let wait = due.saturating_duration_since(Instant::now());
         let waits =
             |content: &mut DeliveryState| content.outputs.urgent.is_empty() && !content.closed;
@@ -125,7 +121,7 @@ struct End<'a>(&'a Mailbox);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        self.0.lock().ended = true;
+        lock(&self.0.content).ended = true;
     }
 }
 
@@ -215,7 +211,7 @@ impl Outbox {
             return;
         }
         self.current.most = self.current.all.len();
-        let mut content = self.mailbox.lock();
+        let mut content = lock(&self.mailbox.content);
         let ended = content.ended;
         content.outputs.take_in(&mut self.current);
         if content.idle || !content.outputs.urgent.is_empty() {
@@ -229,7 +225,7 @@ impl Outbox {
 
 impl Drop for Outbox {
     fn drop(&mut self) {
-        self.mailbox.lock().closed = true;
+        lock(&self.mailbox.content).closed = true;
         self.mailbox.changed.notify_one();
     }
 }

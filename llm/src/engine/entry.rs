@@ -101,9 +101,6 @@ impl LlmEngine {
             return Ok(());
         }
         let message = format!("must be between {min} and {max}, not {priority}");
-        Err(SubmitError::InvalidParameter {
-            field: "priority",
-            message,
-        })
+        Err(SubmitError::parameter("priority", message))
     }
 }

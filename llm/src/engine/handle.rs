@@ -21,6 +21,7 @@ use crate::model::vocab::{self, Vocab};
 use crate::protocol::{FinishReason, GenerationError, LoadError};
 use crate::room::{self, Cache};
 use crate::spec::LlmEngineSpec;
+use crate::supervise::Replaceable;
 use crate::vision::Vision;
 use crate::worker::{Inbox, Pulse, Ready, Worker, stopped};
 
@@ -183,41 +184,6 @@ impl LlmEngine {
         })
     }
 
-    /// Abandons the engine's thread, which is dead or hangs. Waiting requests end with `why`, and
-    /// later outputs of the thread are ignored.
-    pub(crate) fn abandon(&self, why: &GenerationError) {
-        let finish = FinishReason::Error(why.clone());
-        for waiting in self.worker.abandon(why) {
-            match waiting {
-                Waiting::Sequence(receiver) => {
-                    if receiver.fail(why) {
-                        self.shared.measured.ended(&finish);
-                    }
-                }
-                Waiting::Question(waiter) => drop(waiter.tell(Err(why.clone()))),
-            }
-        }
-    }
-
-    /// Liveness of the engine's thread.
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        self.worker.pulse()
-    }
-
-    /// Loads the model again, to replace this engine.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load). Also if the file now has another vocabulary, because sessions rely
-    /// on the old one.
-    pub(crate) fn load_again(&self) -> Result<Self, LoadError> {
-        let mut next = Self::load(self.spec.clone())?;
-        let difference = vocab::difference(&*self.vocab, &*next.vocab);
-        vocab::check_loaded_again(&self.spec.model, difference)?;
-        // Compiled constraints stay valid for the same vocabulary.
-        next.compiler = Arc::clone(&self.compiler);
-        Ok(next)
-    }
-
     /// The encoder of images and sounds; `None` if the model takes neither.
     pub fn vision(&self) -> Option<&Vision> {
         self.vision.as_ref()
@@ -274,6 +240,43 @@ impl LlmEngine {
             &self.spec.adapters,
             images.unwrap_or_default(),
         )
+    }
+}
+
+impl Replaceable for LlmEngine {
+    fn model(&self) -> &str {
+        &self.info.model
+    }
+
+    fn step_timeout_ms(&self) -> u32 {
+        self.spec.step_timeout_ms
+    }
+
+    fn abandon(&self, why: &GenerationError) {
+        let finish = FinishReason::Error(why.clone());
+        for waiting in self.worker.abandon(why) {
+            match waiting {
+                Waiting::Sequence(receiver) => {
+                    if receiver.fail(why) {
+                        self.shared.measured.ended(&finish);
+                    }
+                }
+                Waiting::Question(waiter) => drop(waiter.tell(Err(why.clone()))),
+            }
+        }
+    }
+
+    fn pulse(&self) -> &Arc<Pulse> {
+        self.worker.pulse()
+    }
+
+    fn load_again(&self) -> Result<Self, LoadError> {
+        let mut next = Self::load(self.spec.clone())?;
+        let difference = vocab::difference(&*self.vocab, &*next.vocab);
+        vocab::check_loaded_again(&self.spec.model, difference)?;
+        // Compiled constraints stay valid for the same vocabulary.
+        next.compiler = Arc::clone(&self.compiler);
+        Ok(next)
     }
 }
 

@@ -132,10 +132,8 @@ impl Queue {
                 "no slot became free within {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",
                 self.waiting.len()
             );
-            let finish = FinishReason::Error(GenerationError {
-                kind: ErrorKind::ResourceExhausted,
-                message,
-            });
+            let finish =
+                FinishReason::Error(GenerationError::new(ErrorKind::ResourceExhausted, message));
             self.shared.measured.ended(&finish);
             if let Some(sequence) = self.take(sequence.id, now) {
                 outbox.end(sequence, finish, now);

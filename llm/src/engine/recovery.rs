@@ -77,16 +77,12 @@ impl Sequence {
     /// Explains that the model computes no usable numbers for it.
     pub(super) fn no_finite_logit(&self) -> GenerationError {
         if self.scales_adapters {
-            GenerationError {
-                kind: ErrorKind::Adapters,
-                message: "the model gives no finite logit with the adapters at these scales"
-                    .to_owned(),
-            }
+            GenerationError::new(
+                ErrorKind::Adapters,
+                "the model gives no finite logit with the adapters at these scales",
+            )
         } else {
-            GenerationError {
-                kind: ErrorKind::Internal,
-                message: "the model gave no finite logit".to_owned(),
-            }
+            GenerationError::new(ErrorKind::Internal, "the model gave no finite logit")
         }
     }
 }

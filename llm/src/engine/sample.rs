@@ -2,12 +2,13 @@
 //! there is enough work.
 
 use std::cell::RefCell;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::batch::Batch;
 use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::Backend;
+use crate::lock::lock;
 use crate::model::vocab::Vocab;
 use crate::protocol::{SequenceId, Token};
 use crate::sampler::{self, SampledToken, Scratch};
@@ -85,7 +86,7 @@ impl Sampling {
         let left = Mutex::new(running.filter(|sequence| sequence.has_rows()));
         let sample = || {
             SCRATCH.with_borrow_mut(|scratch| {
-                let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let next = || lock(&left).next();
                 while let Some(sequence) = next() {
                     logits.sample_one(sequence, scratch);
                 }

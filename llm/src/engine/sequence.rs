@@ -15,8 +15,7 @@ use crate::constrain::{Matching, Reasoning};
 use crate::measure::Moments;
 use crate::model::vocab::Vocab;
 use crate::protocol::{
-    FinishReason, RequestId, SequenceId, StepOutput, Tenant, Token, TokenLogprob, TokenSet, Tokens,
-    Usage,
+    FinishReason, RequestId, SequenceId, StepOutput, Tenant, Token, TokenLogprob, TokenSet, Usage,
 };
 use crate::sampler::{BadWords, SampledToken, Sampler};
 use crate::schedule::turns::Owner;
@@ -367,15 +366,7 @@ impl Sequence {
 
     /// Creates an output without a token.
     pub(super) fn output(&self, finish: Option<FinishReason>, now: Instant) -> StepOutput {
-        StepOutput {
-            tokens: Tokens::new(),
-            end_token: None,
-            logprobs: Vec::new(),
-            prompt_logprobs: None,
-            finish,
-            usage: self.usage(now),
-            at: now,
-        }
+        StepOutput::empty(finish, self.usage(now), now)
     }
 
     pub(super) fn generated(&self) -> u32 {

@@ -169,17 +169,16 @@ impl Sequence {
             .as_ref()
             .and_then(|matching| matching.failure());
         match failure {
-            Some(failure) => GenerationError {
-                kind: ErrorKind::Constraint,
-                message: format!(
-                    "the constraint of the text cannot be enforced any further: {failure}"
-                ),
-            },
-            None if self.sampler.is_restricted() || !self.bad_words.is_empty() => GenerationError {
-                kind: ErrorKind::Constraint,
-                message: "`allowed_token_ids` and `bad_words` leave no token that could follow"
-                    .to_owned(),
-            },
+            Some(failure) => GenerationError::new(
+                ErrorKind::Constraint,
+                format!("the constraint of the text cannot be enforced any further: {failure}"),
+            ),
+            None if self.sampler.is_restricted() || !self.bad_words.is_empty() => {
+                GenerationError::new(
+                    ErrorKind::Constraint,
+                    "`allowed_token_ids` and `bad_words` leave no token that could follow",
+                )
+            }
             None => self.no_finite_logit(),
         }
     }

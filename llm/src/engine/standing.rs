@@ -2,9 +2,10 @@
 //! thread updates it once per step.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::sequence::Sequence;
+use crate::lock::lock;
 use crate::protocol::SequenceId;
 
 /// Position of a sequence in its engine.
@@ -123,15 +124,10 @@ struct StandingsState {
 }
 
 impl Standings {
-    fn lock(&self) -> MutexGuard<'_, StandingsState> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the standing of a sequence; `None` once it has ended and its last output is on its
     /// way.
     pub(super) fn get(&self, id: SequenceId) -> Option<Standing> {
-        let content = self.lock();
+        let content = lock(&self.0);
         if let Ok(index) = content.running.binary_search_by_key(&id, |(id, _)| *id) {
             return Some(content.running[index].1);
         }
@@ -145,16 +141,16 @@ impl Standings {
 
     /// Returns the standings of the sequences that have a slot.
     pub(super) fn running(&self) -> Vec<Standing> {
-        self.lock().running.iter().map(|(_, it)| *it).collect()
+        lock(&self.0).running.iter().map(|(_, it)| *it).collect()
     }
 
     pub(super) fn submitted(&self, id: SequenceId) {
-        self.lock().submitted.push(id);
+        lock(&self.0).submitted.push(id);
     }
 
     /// Notes that the thread has received a sequence, which is behind all others.
     pub(super) fn taken_in(&self, id: SequenceId) {
-        let mut content = self.lock();
+        let mut content = lock(&self.0);
         content.submitted.retain(|other| *other != id);
         content.waiting.push(id);
     }
@@ -166,7 +162,7 @@ impl Standings {
         waiting: impl Iterator<Item = SequenceId>,
         preempted: impl Iterator<Item = SequenceId>,
     ) {
-        let mut content = self.lock();
+        let mut content = lock(&self.0);
         content.running.clear();
         let standing = |sequence: &Sequence| Some((sequence.id, sequence.standing()?));
         content.running.extend(running.iter().filter_map(standing));

@@ -1,6 +1,6 @@
 //! The status of an engine: values published by its thread, and values read on request.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -9,6 +9,7 @@ use super::adapters;
 use super::standing::Standings;
 use crate::backend::Capacity;
 use crate::cache::PrefixStatus;
+use crate::lock::lock;
 use crate::measure::{Counter, Recorders};
 use crate::spec::AdapterSpec;
 use crate::vision::VisionStatus;
@@ -43,10 +44,7 @@ impl EngineState {
 
     /// Locks the published status, to change it.
     pub(super) fn published(&self) -> MutexGuard<'_, LlmEngineStatus> {
-        // No code that can panic runs under the lock.
-        self.published
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.published)
     }
 
     /// Returns the present state of the engine of the model with this name.

@@ -115,40 +115,39 @@ impl LlmEngine {
             speculation.validate()?;
             if matches!(speculation.source, DraftSource::Model { .. }) && self.info.draft.is_none()
             {
-                return Err(SubmitError::InvalidParameter {
-                    field: "draft_models_path",
-                    message: "is not set: the engine has no model that drafts".to_owned(),
-                });
+                return Err(SubmitError::parameter(
+                    "draft_models_path",
+                    "is not set: the engine has no model that drafts",
+                ));
             }
         }
         if let Some(constraint) = &request.constraint {
             let compiler = self.compiler.get().and_then(|made| made.as_ref().ok());
             if !compiler.is_some_and(|compiler| compiler.made(constraint)) {
-                return Err(SubmitError::InvalidParameter {
-                    field: "constraint",
-                    message: "was compiled by another engine".to_owned(),
-                });
+                return Err(SubmitError::parameter(
+                    "constraint",
+                    "was compiled by another engine",
+                ));
             }
         }
         let stops = &request.stop_tokens;
         if let Some(token) = stops.iter().find(|token| !self.vocab.contains(**token)) {
-            return Err(SubmitError::InvalidParameter {
-                field: "stop_token_ids",
-                message: format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
-            });
+            return Err(SubmitError::parameter(
+                "stop_token_ids",
+                format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
+            ));
         }
         if request.tiles.iter().any(|tile| !tile.tile().is_encoded()) {
-            return Err(SubmitError::InvalidParameter {
-                field: "tiles",
-                message: "has a tile that is not encoded".to_owned(),
-            });
+            return Err(SubmitError::parameter(
+                "tiles",
+                "has a tile that is not encoded",
+            ));
         }
         if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
-            return Err(SubmitError::InvalidParameter {
-                field: "prompt_logprobs",
-                message: "is not supported with images, sounds or vectors, whose positions have no log probabilities"
-                    .to_owned(),
-            });
+            return Err(SubmitError::parameter(
+                "prompt_logprobs",
+                "is not supported with images, sounds or vectors, whose positions have no log probabilities",
+            ));
         }
         self.check_prompt(&request.prompt, &request.tiles, request.max_tokens)
     }
@@ -191,10 +190,7 @@ impl LlmEngine {
                 }
                 None => "has embeddings, but the model takes only tokens".to_owned(),
             };
-            return Err(SubmitError::InvalidParameter {
-                field: "tiles",
-                message,
-            });
+            return Err(SubmitError::parameter("tiles", message));
         }
         let is_token = |token| self.vocab.contains(token);
         vision::check_prompt(prompt, tiles, self.vocab.n_vocab(), is_token)?;
@@ -216,10 +212,8 @@ impl LlmEngine {
     ) -> Result<ShareGroup, SubmitError> {
         let found = adapters.iter().map(|named| self.adapter(named));
         let found = found.collect::<Result<Vec<_>, _>>()?;
-        let adapters = Adapters::new(found).map_err(|message| SubmitError::InvalidParameter {
-            field: "adapters",
-            message,
-        })?;
+        let adapters =
+            Adapters::new(found).map_err(|message| SubmitError::parameter("adapters", message))?;
         Ok(ShareGroup {
             adapters,
             salt: Arc::clone(salt),

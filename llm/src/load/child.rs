@@ -112,10 +112,7 @@ fn try_templates(vocab: &dyn Vocab, try_template: fn(&str)) {
 }
 
 fn attribute(model: &Path, stepped: Result<(), String>) -> Result<(), LoadError> {
-    stepped.map_err(|message| LoadError::Model {
-        path: model.to_owned(),
-        message,
-    })
+    stepped.map_err(|message| LoadError::model(model, message))
 }
 
 /// Returns a few tokens of a prompt, at least one.

@@ -64,14 +64,14 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     if let Some(draft) = spec.draft_spec()
         && draft.backend != spec.backend
     {
-        return Err(LoadError::Spec {
-            field: "draft_models_path",
-            message: format!(
+        return Err(LoadError::spec(
+            "draft_models_path",
+            format!(
                 "names `{}`, expected a model of the same kind as `{}`",
                 draft.model.display(),
                 spec.model.display()
             ),
-        });
+        ));
     }
     match spec.backend {
         BackendKind::Scripted => scripted::open(spec, serve),

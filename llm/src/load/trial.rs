@@ -13,13 +13,14 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::{child, small};
+use crate::lock::lock;
 use crate::model::files::{FileState, ModelFiles};
 use crate::protocol::LoadError;
 use crate::spec::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
@@ -149,8 +150,7 @@ fn try_task(
         task: task(),
         files: files.states().to_vec(),
     };
-    let did_well = || DID_WELL.lock().unwrap_or_else(PoisonError::into_inner);
-    if did_well().contains(&tried) {
+    if lock(&DID_WELL).contains(&tried) {
         return Ok(());
     }
     let refused = |path: PathBuf, message| Err(LoadError::Model { path, message });
@@ -191,7 +191,7 @@ fn try_task(
             return refused(model.to_owned(), why(status, &said, patience));
         }
     }
-    did_well().insert(tried);
+    lock(&DID_WELL).insert(tried);
     Ok(())
 }
 

@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
+use crate::lock::lock;
 use crate::protocol::LoadError;
 
 /// State of a file at some moment, to detect later changes.
@@ -27,10 +28,7 @@ impl FileState {
     /// [`LoadError::Read`] if the file cannot be examined, and [`LoadError::Model`] if it is not a
     /// regular file.
     pub(crate) fn read(path: &Path) -> Result<Self, LoadError> {
-        let metadata = fs::metadata(path).map_err(|source| LoadError::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        let metadata = fs::metadata(path).map_err(|source| LoadError::read(path, source))?;
         if !metadata.is_file() {
             let kind = metadata.file_type();
             let kind = if kind.is_dir() {
@@ -42,10 +40,10 @@ impl FileState {
             } else {
                 "a device"
             };
-            return Err(LoadError::Model {
-                path: path.to_owned(),
-                message: format!("it is {kind}, expected a regular file"),
-            });
+            return Err(LoadError::model(
+                path,
+                format!("it is {kind}, expected a regular file"),
+            ));
         }
         Ok(Self::new(path, &metadata))
     }
@@ -125,7 +123,7 @@ impl ModelFiles {
     /// system, so it must not run on a thread that others wait for.
     pub fn look(&self) {
         let change = self.files.iter().find_map(FileState::change);
-        let mut known = self.known();
+        let mut known = lock(&self.change);
         if let Some(change) = &change
             && known.as_ref() != Some(change)
         {
@@ -141,22 +139,17 @@ impl ModelFiles {
     /// [`LoadError::Model`] with the first of them.
     pub(crate) fn check_unchanged(&self) -> Result<(), LoadError> {
         match self.files.iter().find(|file| file.change().is_some()) {
-            Some(file) => Err(LoadError::Model {
-                path: file.path.clone(),
-                message: "it changed while it was loaded; load it again".to_owned(),
-            }),
+            Some(file) => Err(LoadError::model(
+                &file.path,
+                "it changed while it was loaded; load it again",
+            )),
             None => Ok(()),
         }
     }
 
     /// The change of a file since it was loaded, as of the last [`look`](Self::look).
     pub fn change(&self) -> Option<String> {
-        self.known().clone()
-    }
-
-    fn known(&self) -> MutexGuard<'_, Option<String>> {
-        // A panic cannot leave it half changed.
-        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.change).clone()
     }
 }
 

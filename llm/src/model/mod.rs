@@ -4,6 +4,7 @@
 pub(crate) mod files;
 mod head;
 pub mod info;
+mod info_text;
 mod pair;
 pub(crate) mod progress;
 pub(crate) mod vocab;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
+
+use crate::lock::lock;
 
 /// Stage of a model's load.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,15 +33,10 @@ static LOADING: Mutex<BTreeMap<PathBuf, LoadStage>> = Mutex::new(BTreeMap::new()
 
 /// Returns the models that are being loaded now.
 pub fn loading() -> Vec<(PathBuf, LoadStage)> {
-    let all = all();
+    let all = lock(&LOADING);
     all.iter()
         .map(|(path, stage)| (path.clone(), *stage))
         .collect()
-}
-
-/// The map is plain data, which a panic cannot leave half changed.
-fn all() -> MutexGuard<'static, BTreeMap<PathBuf, LoadStage>> {
-    LOADING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Shows a load in the status until it is dropped.
@@ -48,21 +45,21 @@ pub(crate) struct LoadGuard(PathBuf);
 impl LoadGuard {
     /// Starts to show the load of the model at `path`.
     pub(crate) fn new(path: &Path) -> Self {
-        all().insert(path.to_owned(), LoadStage::Checking);
+        lock(&LOADING).insert(path.to_owned(), LoadStage::Checking);
         Self(path.to_owned())
     }
 }
 
 impl Drop for LoadGuard {
     fn drop(&mut self) {
-        all().remove(&self.0);
+        lock(&LOADING).remove(&self.0);
     }
 }
 
 /// Sets the stage of the load of the model at `path`. Loads that are not shown are ignored.
 #[cfg(feature = "llama")]
 pub(crate) fn reached(path: &Path, stage: LoadStage) {
-    if let Some(now) = all().get_mut(path) {
+    if let Some(now) = lock(&LOADING).get_mut(path) {
         *now = stage;
     }
 }

@@ -190,10 +190,10 @@ fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
 pub(crate) fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<(), LoadError> {
     match difference(main, draft) {
         None => Ok(()),
-        Some(difference) => Err(LoadError::Spec {
-            field: "draft_models_path",
-            message: format!("names a model with another vocabulary: {difference}"),
-        }),
+        Some(difference) => Err(LoadError::spec(
+            "draft_models_path",
+            format!("names a model with another vocabulary: {difference}"),
+        )),
     }
 }
 
@@ -204,10 +204,10 @@ pub(crate) fn check_loaded_again(
 ) -> Result<(), LoadError> {
     match difference {
         None => Ok(()),
-        Some(difference) => Err(LoadError::Model {
-            path: model.to_owned(),
-            message: format!("the file differs from the one loaded at the start: {difference}"),
-        }),
+        Some(difference) => Err(LoadError::model(
+            model,
+            format!("the file differs from the one loaded at the start: {difference}"),
+        )),
     }
 }
 

@@ -96,9 +96,9 @@ pub fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Result<(), 
     #[cfg(not(feature = "llama"))]
     {
         let _ = (output, wanted);
-        Err(LoadError::Model {
-            path: input.to_owned(),
-            message: "this program was built without llama.cpp, which quantizes".to_owned(),
-        })
+        Err(LoadError::model(
+            input,
+            "this program was built without llama.cpp, which quantizes",
+        ))
     }
 }

@@ -1,5 +1,6 @@
 //! Errors of models that are loaded, requests that are submitted, and generations that run.
 
+use std::io;
 use std::path::PathBuf;
 
 use super::Token;
@@ -12,6 +13,14 @@ pub struct GenerationError {
     pub kind: ErrorKind,
     /// Description of the failure for the client.
     pub message: String,
+}
+
+impl GenerationError {
+    /// Creates the error of a failure with this cause.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { kind, message }
+    }
 }
 
 /// The causes of a [`GenerationError`].
@@ -129,6 +138,14 @@ pub enum SubmitError {
     Failed(GenerationError),
 }
 
+impl SubmitError {
+    /// Creates the error about a parameter. The message continues its name.
+    pub(crate) fn parameter(field: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::InvalidParameter { field, message }
+    }
+}
+
 /// Reason why a model could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -139,7 +156,7 @@ pub enum LoadError {
         path: PathBuf,
         /// Error that the system reported.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The script of a scripted model is wrong.
     #[error("`{}` is not a model script: {message}", path.display())]
@@ -188,7 +205,7 @@ pub enum LoadError {
     Thread {
         /// Error that the system reported.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The loader panicked; the model may be damaged.
     #[error("loading panicked: {message}")]
@@ -196,6 +213,33 @@ pub enum LoadError {
         /// Message of the panic, as text.
         message: String,
     },
+}
+
+impl LoadError {
+    /// Creates the error about a file that the system does not read.
+    pub(crate) fn read(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        let path = path.into();
+        Self::Read { path, source }
+    }
+
+    /// Creates the error about a model file that is refused.
+    pub(crate) fn model(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        let (path, message) = (path.into(), message.into());
+        Self::Model { path, message }
+    }
+
+    /// Creates the error about a model that does not fit in memory.
+    #[cfg(feature = "llama")]
+    pub(crate) fn memory(path: impl Into<PathBuf>, message: impl Into<String>) -> Self {
+        let (path, message) = (path.into(), message.into());
+        Self::Memory { path, message }
+    }
+
+    /// Creates the error about an option. The message continues its name.
+    pub(crate) fn spec(field: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Spec { field, message }
+    }
 }
 
 /// There is too little memory for the request at present.

@@ -41,6 +41,21 @@ pub struct StepOutput {
     pub at: Instant,
 }
 
+impl StepOutput {
+    /// Creates an output without a token.
+    pub(crate) fn empty(finish: Option<FinishReason>, usage: Usage, at: Instant) -> Self {
+        Self {
+            tokens: Tokens::new(),
+            end_token: None,
+            logprobs: Vec::new(),
+            prompt_logprobs: None,
+            finish,
+            usage,
+            at,
+        }
+    }
+}
+
 /// Log probabilities of a chosen token and of the most likely tokens at its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TokenLogprob {

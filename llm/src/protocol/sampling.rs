@@ -102,8 +102,7 @@ impl SamplingParams {
     /// [`SubmitError::InvalidParameter`] with the first field that is out of its range, and the
     /// range.
     pub fn validate(&self, n_vocab: usize) -> Result<(), SubmitError> {
-        let invalid =
-            |field, message: String| Err(SubmitError::InvalidParameter { field, message });
+        let invalid = |field, message: String| Err(SubmitError::parameter(field, message));
         if !(self.temperature.is_finite() && self.temperature >= 0.0) {
             return invalid(
                 "temperature",

@@ -47,7 +47,7 @@ impl SpeculationParams {
                 return Ok(());
             }
             let message = format!("must be between 1 and {most}, not {value}");
-            Err(SubmitError::InvalidParameter { field, message })
+            Err(SubmitError::parameter(field, message))
         };
         within(
             "num_assistant_tokens",
@@ -62,10 +62,10 @@ impl SpeculationParams {
                 confidence_threshold,
             } if !(0.0..=1.0).contains(&confidence_threshold) => {
                 let message = format!("must be between 0 and 1, not {confidence_threshold}");
-                Err(SubmitError::InvalidParameter {
-                    field: "assistant_confidence_threshold",
+                Err(SubmitError::parameter(
+                    "assistant_confidence_threshold",
                     message,
-                })
+                ))
             }
             DraftSource::Model { .. } => Ok(()),
         }

@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::lock::lock;
 
 /// Limits on the memory of this process. They are read once; the memory left under them changes.
 #[derive(Clone, Debug, Default)]
@@ -168,7 +170,7 @@ fn unbacked() -> u64 {
     let Some(count) = super::allocator().unbacked else {
         return 0;
     };
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = lock(&FOUND);
     if let Some((at, took, bytes)) = *found
         && at.elapsed() < 50 * took
     {

@@ -7,11 +7,12 @@
 //! (`ulimit -v`, `ulimit -d`). KV cells that are allocated but not used yet are subtracted, because
 //! they will take memory.
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 mod limits;
 
+use crate::lock::lock;
 pub use crate::protocol::OutOfMemory;
 use limits::Limits;
 
@@ -204,11 +205,6 @@ impl Look {
         let plenty = self.left > PLENTY;
         self.at.elapsed() < if plenty { LOOK_AGAIN } else { LOOK_AGAIN_SOON }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is one assignment.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -25,12 +25,7 @@ impl AdapterSpec {
     /// Checks the names and scales of a spec's adapters. Requests must be able to write each name,
     /// also after a graph's name and a colon.
     pub(super) fn validate(spec: &LlmEngineSpec) -> Result<(), SpecError> {
-        let wrong = |message| {
-            Err(SpecError::OutOfRange {
-                field: "lora_adapters",
-                message,
-            })
-        };
+        let wrong = |message| Err(SpecError::out_of_range("lora_adapters", message));
         for (index, adapter) in spec.adapters.iter().enumerate() {
             let name = &adapter.name;
             if name.is_empty() || name.contains(':') {

@@ -42,7 +42,7 @@ impl DraftSpec {
     }
 
     pub(super) fn validate(&self, main: &LlmEngineSpec) -> Result<(), SpecError> {
-        let wrong = |field, message| Err(SpecError::OutOfRange { field, message });
+        let wrong = |field, message| Err(SpecError::out_of_range(field, message));
         for (field, value, least) in [
             (
                 "draft_max_num_batched_tokens",

@@ -59,10 +59,7 @@ impl EmbeddingSpec {
     /// # Errors
     /// [`SpecError::OutOfRange`] with the first field that is wrong.
     pub fn validate(&self) -> Result<(), SpecError> {
-        let refused = |field, message: &str| {
-            let message = message.to_owned();
-            Err(SpecError::OutOfRange { field, message })
-        };
+        let refused = |field, message: &str| Err(SpecError::out_of_range(field, message));
         if self.max_num_batched_tokens == 0 {
             return refused("max_num_batched_tokens", "must be at least 1, not 0");
         }

@@ -121,17 +121,16 @@ impl PluginConfig {
         self.check_cpus()?;
         self.check_gpus(device)?;
         if self.prompt_lookup && self.mtp {
-            return Err(SpecError::OutOfRange {
-                field: "mtp",
-                message: "sets the source of drafts, and so does `prompt_lookup`: set only one"
-                    .to_owned(),
-            });
+            return Err(SpecError::out_of_range(
+                "mtp",
+                "sets the source of drafts, and so does `prompt_lookup`: set only one",
+            ));
         }
         if self.kv_type_v.is_quantized() && self.flash_attention == FlashAttention::Off {
-            return Err(SpecError::OutOfRange {
-                field: "kv_type_v",
-                message: format!("`{}` needs flash attention, which is off", self.kv_type_v),
-            });
+            return Err(SpecError::out_of_range(
+                "kv_type_v",
+                format!("`{}` needs flash attention, which is off", self.kv_type_v),
+            ));
         }
         Ok(())
     }
@@ -156,7 +155,7 @@ impl PluginConfig {
                 } else {
                     format!("must be from {least} to {most}, not {value}")
                 };
-                return Err(SpecError::OutOfRange { field, message });
+                return Err(SpecError::out_of_range(field, message));
             }
         }
         let positive = [
@@ -169,33 +168,30 @@ impl PluginConfig {
         for (field, value) in positive {
             if let Some(value) = value.filter(|value| value.get() <= 0.0) {
                 let message = format!("must be above 0, not {}", value.get());
-                return Err(SpecError::OutOfRange { field, message });
+                return Err(SpecError::out_of_range(field, message));
             }
         }
         if let Some(factor) = self.yarn_ext_factor
             && !(0.0..=1.0).contains(&factor.get())
         {
-            return Err(SpecError::OutOfRange {
-                field: "yarn_ext_factor",
-                message: format!("must be from 0 to 1, not {}", factor.get()),
-            });
+            return Err(SpecError::out_of_range(
+                "yarn_ext_factor",
+                format!("must be from 0 to 1, not {}", factor.get()),
+            ));
         }
         Ok(())
     }
 
     fn check_cpus(&self) -> Result<(), SpecError> {
-        let wrong = |field, message: String| Err(SpecError::OutOfRange { field, message });
+        let wrong = |message| Err(SpecError::out_of_range("cpu_affinity", message));
         let Some(cpus) = &self.cpu_affinity else {
             return Ok(());
         };
         if cpus.is_empty() {
-            return wrong("cpu_affinity", "must name at least one CPU".to_owned());
+            return wrong("must name at least one CPU".to_owned());
         }
         match cpus.iter().find(|cpu| **cpu >= MAX_THREADS) {
-            Some(cpu) => wrong(
-                "cpu_affinity",
-                format!("must name CPUs below {MAX_THREADS}, not {cpu}"),
-            ),
+            Some(cpu) => wrong(format!("must name CPUs below {MAX_THREADS}, not {cpu}")),
             None => Ok(()),
         }
     }
@@ -218,10 +214,7 @@ impl PluginConfig {
     }
 
     fn check_gpus(&self, device: Device) -> Result<(), SpecError> {
-        let wrong = |field, message: &str| {
-            let message = message.to_owned();
-            Err(SpecError::OutOfRange { field, message })
-        };
+        let wrong = |field, message: &str| Err(SpecError::out_of_range(field, message));
         if device == Device::Cpu
             && let Some(field) = self.for_gpus().next()
         {

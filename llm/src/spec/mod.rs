@@ -71,7 +71,7 @@ impl LlmEngineSpec {
         for (field, value, least) in least {
             if let Some(value) = value.filter(|value| *value < least) {
                 let message = format!("must be at least {least}, not {value}");
-                return Err(SpecError::OutOfRange { field, message });
+                return Err(SpecError::out_of_range(field, message));
             }
         }
         let priorities = [
@@ -93,7 +93,7 @@ impl LlmEngineSpec {
                 let message = format!(
                     "must be at {bound} 0, the default priority of a request, and not {value}"
                 );
-                return Err(SpecError::OutOfRange { field, message });
+                return Err(SpecError::out_of_range(field, message));
             }
         }
         if let Some(draft) = &self.draft {
@@ -196,14 +196,19 @@ pub enum SpecError {
     },
 }
 
+impl SpecError {
+    /// Creates the error about a field. The message continues its name.
+    pub(crate) fn out_of_range(field: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::OutOfRange { field, message }
+    }
+}
+
 impl From<SpecError> for LoadError {
     fn from(error: SpecError) -> Self {
         match error {
             SpecError::OutOfRange { field, message } => Self::Spec { field, message },
-            other => Self::Spec {
-                field: "plugin_config",
-                message: other.to_string(),
-            },
+            other => Self::spec("plugin_config", other.to_string()),
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::embed::{EmbeddingEngine, EmbeddingSpec};
 use crate::engine::LlmEngine;
+use crate::lock::lock;
 use crate::protocol::{ErrorKind, GenerationError, LoadError};
 use crate::spec::LlmEngineSpec;
 use crate::worker::{Pulse, catch};
@@ -72,11 +73,26 @@ pub struct Health {
     pub failure: Option<Arc<str>>,
 }
 
-/// Functions of an engine that its supervisor calls.
-struct Hooks<E> {
-    pulse: fn(&E) -> &Arc<Pulse>,
-    abandon: fn(&E, &GenerationError),
-    load_again: fn(&E) -> Result<E, LoadError>,
+/// An engine that can be replaced.
+pub(crate) trait Replaceable: Send + Sync + Sized + 'static {
+    /// Returns the name of its model.
+    fn model(&self) -> &str;
+
+    /// Returns the time limit of a step in milliseconds; 0 for none.
+    fn step_timeout_ms(&self) -> u32;
+
+    /// Liveness of its thread.
+    fn pulse(&self) -> &Arc<Pulse>;
+
+    /// Abandons its thread, which is dead or hangs. Waiting requests end with `why`, and later
+    /// outputs of the thread are ignored.
+    fn abandon(&self, why: &GenerationError);
+
+    /// Loads the model again, to replace this engine.
+    ///
+    /// # Errors
+    /// As at the first load. Also if the file no longer has what sessions rely on.
+    fn load_again(&self) -> Result<Self, LoadError>;
 }
 
 impl SupervisedEngine<LlmEngine> {
@@ -85,11 +101,8 @@ impl SupervisedEngine<LlmEngine> {
     /// # Errors
     /// Those of [`LlmEngine::load`].
     pub fn load(spec: LlmEngineSpec) -> Result<Self, LoadError> {
-        let limits = Limits {
-            step_timeout: bound(spec.step_timeout_ms),
-            restarts: spec.max_engine_restarts,
-        };
-        Self::over(LlmEngine::load(spec)?, limits, LlmEngine::load_again)
+        let restarts = spec.max_engine_restarts;
+        supervise(LlmEngine::load(spec)?, restarts)
     }
 
     /// Supervises an engine that cannot be loaded again: its first failure is final.
@@ -97,25 +110,7 @@ impl SupervisedEngine<LlmEngine> {
     /// # Errors
     /// [`LoadError::Thread`] if the supervisor's thread cannot be started.
     pub fn once(engine: LlmEngine) -> Result<Self, LoadError> {
-        let limits = Limits {
-            step_timeout: bound(engine.spec().step_timeout_ms),
-            restarts: 0,
-        };
-        Self::over(engine, limits, LlmEngine::load_again)
-    }
-
-    fn over(
-        engine: LlmEngine,
-        limits: Limits,
-        load_again: fn(&LlmEngine) -> Result<LlmEngine, LoadError>,
-    ) -> Result<Self, LoadError> {
-        let name = engine.info().model.clone();
-        let hooks = Hooks {
-            pulse: LlmEngine::pulse,
-            abandon: LlmEngine::abandon,
-            load_again,
-        };
-        Self::start(engine, name, limits, hooks)
+        supervise(engine, 0)
     }
 }
 
@@ -126,7 +121,7 @@ impl SupervisedEngine<EmbeddingEngine> {
     /// Those of [`EmbeddingEngine::load`].
     pub fn load(spec: EmbeddingSpec) -> Result<Self, LoadError> {
         let restarts = spec.max_engine_restarts;
-        Self::over(EmbeddingEngine::load(spec)?, restarts)
+        supervise(EmbeddingEngine::load(spec)?, restarts)
     }
 
     /// Supervises an engine that cannot be loaded again: its first failure is final.
@@ -134,56 +129,43 @@ impl SupervisedEngine<EmbeddingEngine> {
     /// # Errors
     /// [`LoadError::Thread`] if the supervisor's thread cannot be started.
     pub fn once(engine: EmbeddingEngine) -> Result<Self, LoadError> {
-        Self::over(engine, 0)
+        supervise(engine, 0)
     }
+}
 
-    fn over(engine: EmbeddingEngine, restarts: u32) -> Result<Self, LoadError> {
-        let limits = Limits {
-            step_timeout: bound(engine.spec().step_timeout_ms),
+/// Starts the supervision of an engine, which is replaced at most `restarts` times within ten
+/// minutes.
+fn supervise<E: Replaceable>(engine: E, restarts: u32) -> Result<SupervisedEngine<E>, LoadError> {
+    let timeout = engine.step_timeout_ms();
+    let (wanted, unwanted) = crossbeam_channel::bounded(0);
+    let name = engine.model().to_owned();
+    let post = Arc::new(Post {
+        _wanted: wanted,
+        engine: ArcSwap::from_pointee(engine),
+        record: Mutex::new(Record {
+            state: LlmEngineState::Running,
+            since: Instant::now(),
+            restarts: 0,
+            failure: None,
+        }),
+    });
+    let supervisor = Supervisor {
+        post: Arc::downgrade(&post),
+        unwanted,
+        name,
+        limits: Limits {
+            step_timeout: (timeout > 0).then(|| Duration::from_millis(timeout.into())),
             restarts,
-        };
-        let name = engine.info().model.clone();
-        let hooks = Hooks {
-            pulse: EmbeddingEngine::pulse,
-            abandon: EmbeddingEngine::abandon,
-            load_again: EmbeddingEngine::load_again,
-        };
-        Self::start(engine, name, limits, hooks)
-    }
+        },
+    };
+    thread::Builder::new()
+        .name("supervise".to_owned())
+        .spawn(move || supervisor.run())
+        .map_err(|source| LoadError::Thread { source })?;
+    Ok(SupervisedEngine(post))
 }
 
-/// Converts a limit in milliseconds; 0 means no limit.
-fn bound(milliseconds: u32) -> Option<Duration> {
-    (milliseconds > 0).then(|| Duration::from_millis(milliseconds.into()))
-}
-
-impl<E: Send + Sync + 'static> SupervisedEngine<E> {
-    fn start(engine: E, name: String, limits: Limits, hooks: Hooks<E>) -> Result<Self, LoadError> {
-        let (wanted, unwanted) = crossbeam_channel::bounded(0);
-        let post = Arc::new(Post {
-            _wanted: wanted,
-            engine: ArcSwap::from_pointee(engine),
-            record: Mutex::new(Record {
-                state: LlmEngineState::Running,
-                since: Instant::now(),
-                restarts: 0,
-                failure: None,
-            }),
-        });
-        let supervisor = Supervisor {
-            post: Arc::downgrade(&post),
-            unwanted,
-            name,
-            limits,
-            hooks,
-        };
-        thread::Builder::new()
-            .name("supervise".to_owned())
-            .spawn(move || supervisor.run())
-            .map_err(|source| LoadError::Thread { source })?;
-        Ok(Self(post))
-    }
-
+impl<E> SupervisedEngine<E> {
     /// Returns the engine that takes requests now, or took them last.
     pub fn current(&self) -> Arc<E> {
         self.0.engine.load_full()
@@ -191,7 +173,7 @@ impl<E: Send + Sync + 'static> SupervisedEngine<E> {
 
     /// Returns the present health. A reload that takes too long counts as failed.
     pub fn health(&self) -> Health {
-        let record = self.0.lock();
+        let record = lock(&self.0.record);
         let overdue =
             record.state == LlmEngineState::Restarting && record.since.elapsed() >= LOAD_PATIENCE;
         Health {
@@ -207,13 +189,8 @@ impl<E: Send + Sync + 'static> SupervisedEngine<E> {
 }
 
 impl<E> Post<E> {
-    fn lock(&self) -> MutexGuard<'_, Record> {
-        // No code that can panic runs under the lock.
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn becomes(&self, state: LlmEngineState, failure: &str) {
-        let mut record = self.lock();
+        let mut record = lock(&self.record);
         record.state = state;
         record.since = Instant::now();
         record.failure = Some(failure.into());
@@ -222,7 +199,7 @@ impl<E> Post<E> {
     fn replace(&self, engine: E) {
         let before = self.engine.swap(Arc::new(engine));
         {
-            let mut record = self.lock();
+            let mut record = lock(&self.record);
             record.state = LlmEngineState::Running;
             record.since = Instant::now();
             record.restarts += 1;
@@ -238,17 +215,16 @@ struct Supervisor<E> {
     unwanted: Receiver<Infallible>,
     name: String,
     limits: Limits,
-    hooks: Hooks<E>,
 }
 
-impl<E> Supervisor<E> {
+impl<E: Replaceable> Supervisor<E> {
     /// Supervises the engine until it is no longer in use, or cannot be replaced.
     fn run(self) {
         let mut attempts = Attempts::new(self.limits.restarts);
         let mut watch = Watch::new(self.limits.step_timeout);
         // No reference is held while waiting, so that the users drop the engine.
         while let Some(engine) = self.engine() {
-            let pulse = Arc::clone((self.hooks.pulse)(&engine));
+            let pulse = Arc::clone(engine.pulse());
             match watch.look(pulse.look(), Instant::now()) {
                 None => {
                     drop(engine);
@@ -277,11 +253,11 @@ impl<E> Supervisor<E> {
         let model = &self.name;
         tracing::error!(%model, "the engine has failed and is abandoned: {why}");
         self.becomes(LlmEngineState::Restarting, why);
-        let error = GenerationError {
-            kind: ErrorKind::Unavailable,
-            message: format!("the engine of `{model}` has failed: {why}"),
-        };
-        (self.hooks.abandon)(engine, &error);
+        let error = GenerationError::new(
+            ErrorKind::Unavailable,
+            format!("the engine of `{model}` has failed: {why}"),
+        );
+        engine.abandon(&error);
         let mut reason = why.to_owned();
         loop {
             let Some(delay) = attempts.next(Instant::now()) else {
@@ -294,7 +270,7 @@ impl<E> Supervisor<E> {
                 return false;
             }
             let started = Instant::now();
-            let loaded = catch(|| (self.hooks.load_again)(engine))
+            let loaded = catch(|| engine.load_again())
                 .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
             match loaded {
                 Ok(next) => {
@@ -342,7 +318,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 impl<E> fmt::Debug for SupervisedEngine<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SupervisedEngine")
-            .field("record", &*self.0.lock())
+            .field("record", &*lock(&self.0.record))
             .finish_non_exhaustive()
     }
 }

@@ -137,10 +137,10 @@ impl Turn<'_> {
                         "an image"
                     };
                     tracing::error!(%why, "{what} was not encoded");
-                    return Err(GenerationError {
-                        kind: ErrorKind::Internal,
-                        message: format!("{what} of the request was not encoded: {why}"),
-                    });
+                    return Err(GenerationError::new(
+                        ErrorKind::Internal,
+                        format!("{what} of the request was not encoded: {why}"),
+                    ));
                 }
             }
         }

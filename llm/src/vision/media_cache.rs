@@ -2,11 +2,12 @@
 //! request gets the image of another one.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::VisionStatus;
 use super::medium::Medium;
 use crate::backend::Bitmap;
+use crate::lock::lock;
 use crate::room::{self, Cache};
 
 /// The most recently used images and sounds, within a limit in bytes.
@@ -66,7 +67,7 @@ impl MediaCache {
 
     /// Looks up a file, and counts the query.
     pub(super) fn find(&self, file: &Key) -> Option<Arc<Medium>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         state.queries += 1;
         let used = state.queries;
         let entry = state.media.get_mut(file)?;
@@ -83,7 +84,7 @@ impl MediaCache {
         if bytes > self.limit || !room::is_ample(bytes) {
             return medium;
         }
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(entry) = state.media.get(&file) {
             return Arc::clone(&entry.medium);
         }
@@ -99,7 +100,7 @@ impl MediaCache {
     }
 
     pub(super) fn status(&self) -> VisionStatus {
-        let state = self.lock();
+        let state = lock(&self.state);
         VisionStatus {
             queries: state.queries,
             hits: state.hits,
@@ -108,16 +109,11 @@ impl MediaCache {
             kept_bytes: state.bytes,
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, CacheState> {
-        // Every change leaves the counts right, even after a panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Cache for MediaCache {
     fn shrink(&self) {
-        self.lock().evict_to(0);
+        lock(&self.state).evict_to(0);
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::backend::{Piece, PreparedTile, TileShape};
+use crate::lock::lock;
 use crate::protocol::{SubmitError, Token};
 
 /// An image or a sound in the form that a model reads: tokens, and tiles that have embeddings.
@@ -141,7 +142,7 @@ impl Tile {
     /// Computes the embeddings if they are missing. Returns true if it did.
     pub(super) fn encode(&self) -> Result<bool, String> {
         // A panic leaves the prepared tile unchanged.
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prepared = lock(&self.prepared);
         let Some(from) = &*prepared else {
             return Ok(false);
         };

@@ -4,13 +4,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rustc_hash::FxBuildHasher;
 
 use super::panics::catch;
-use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Tokens, Usage};
+use crate::lock::lock;
+use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Usage};
 
 /// The waiting receivers of an engine, by number. They change when a request begins and when it
 /// ends. No bound is needed: each entry belongs to a request that the engine's queue has counted,
@@ -36,7 +37,7 @@ impl<R> Live<R> {
     /// # Errors
     /// The reason, if the engine was abandoned.
     pub(crate) fn enter(self: &Arc<Self>, number: u64, who: R) -> Result<Seat<R>, GenerationError> {
-        let mut content = self.lock();
+        let mut content = lock(&self.0);
         if let Some(why) = &content.closed {
             return Err(why.clone());
         }
@@ -49,14 +50,9 @@ impl<R> Live<R> {
 
     /// Refuses further receivers, and returns the waiting ones.
     pub(crate) fn close(&self, why: &GenerationError) -> Vec<R> {
-        let mut content = self.lock();
+        let mut content = lock(&self.0);
         content.closed.get_or_insert_with(|| why.clone());
         content.waiting.drain().map(|(_, who)| who).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LiveState<R>> {
-        // No code that can panic runs under the lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -75,7 +71,7 @@ impl<R> Seat<R> {
 
 impl<R> Drop for Seat<R> {
     fn drop(&mut self) {
-        self.live.lock().waiting.remove(&self.number);
+        lock(&self.live.0).waiting.remove(&self.number);
     }
 }
 
@@ -103,15 +99,8 @@ impl OutputReceiver {
     pub(crate) fn fail(&self, why: &GenerationError) -> bool {
         let open = !self.ended.swap(true, Ordering::Relaxed);
         if open {
-            let output = StepOutput {
-                tokens: Tokens::new(),
-                end_token: None,
-                logprobs: Vec::new(),
-                prompt_logprobs: None,
-                finish: Some(FinishReason::Error(why.clone())),
-                usage: Usage::default(),
-                at: Instant::now(),
-            };
+            let finish = FinishReason::Error(why.clone());
+            let output = StepOutput::empty(Some(finish), Usage::default(), Instant::now());
             // A panic must not keep the others from being notified.
             if let Err(message) = catch(|| self.sink.deliver(output)) {
                 tracing::error!(%message, "a receiver of generated tokens panicked");
@@ -154,7 +143,7 @@ impl<T> Waiter<T> {
 
     /// Delivers the result. Returns false if one was delivered before.
     pub(crate) fn tell(&self, result: Result<T, GenerationError>) -> bool {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = lock(&self.0).take();
         match taken {
             Some(who) => {
                 if let Err(message) = catch(|| who(result)) {

@@ -313,8 +313,5 @@ fn take_in<S: Stepper>(stepper: &mut S, command: Command<S::Order>) {
 
 /// The error for requests to an engine that was dropped.
 pub(crate) fn stopped() -> GenerationError {
-    GenerationError {
-        kind: ErrorKind::Unavailable,
-        message: "the engine has stopped".to_owned(),
-    }
+    GenerationError::new(ErrorKind::Unavailable, "the engine has stopped")
 }

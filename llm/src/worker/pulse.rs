@@ -1,12 +1,14 @@
 //! The heartbeat of an engine's thread.
 
 use std::convert::Infallible;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use serde::Serializer;
+
+use crate::lock::lock;
 
 /// Heartbeat of a thread. Its fields are independent of each other, so all accesses are `Relaxed`.
 #[derive(Debug)]
@@ -100,10 +102,7 @@ impl Pulse {
 
     /// Notes that the thread ends.
     pub(super) fn end(&self) {
-        self.alive
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        lock(&self.alive).take();
     }
 
     /// Returns a channel that is disconnected once the thread has ended.

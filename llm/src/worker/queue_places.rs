@@ -3,10 +3,11 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
+use crate::lock::lock;
 use crate::protocol::Tenant;
 
 /// The places of a queue. `taken` enforces the bound, and changes only by atomic read-modify-write.
@@ -59,7 +60,7 @@ impl Places {
         let entered = match tenant {
             None => take(0, 1).map_err(Full::All),
             Some(tenant) => {
-                let mut tenants = self.lock_tenants();
+                let mut tenants = lock(&self.tenants);
                 let own = tenants.get(&tenant.number).copied().unwrap_or_default();
                 take(own, tenant.places)
                     .inspect(|_| *tenants.entry(tenant.number).or_default() += 1)
@@ -75,13 +76,9 @@ impl Places {
     /// Takes a place beyond all limits.
     pub(crate) fn follow(&self, tenant: Option<Tenant>) {
         if let Some(tenant) = tenant {
-            *self.lock_tenants().entry(tenant.number).or_default() += 1;
+            *lock(&self.tenants).entry(tenant.number).or_default() += 1;
         }
         self.taken.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn lock_tenants(&self) -> MutexGuard<'_, FxHashMap<u64, u32>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one of `limit` places for a request that makes its prompt.
@@ -105,7 +102,7 @@ impl Places {
     /// Frees one place of a tenant.
     pub(crate) fn leave(&self, tenant: Option<Tenant>) {
         if let Some(tenant) = tenant {
-            let mut tenants = self.lock_tenants();
+            let mut tenants = lock(&self.tenants);
             if let Some(own) = tenants.get_mut(&tenant.number) {
                 *own -= 1;
                 if *own == 0 {

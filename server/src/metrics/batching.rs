@@ -2,7 +2,10 @@
 
 use graphmill_calculators::tensor::batch::BatcherMeasurements;
 
-use super::families::{self, Family, LlmEngineLabels};
+use super::families::{
+    self, Family, LlmEngineLabels,
+    Value::{Counter, Finished, Gauge, Seconds, Sizes},
+};
 use crate::servable::Servables;
 
 /// The figures of one batcher at a scrape.
@@ -14,46 +17,50 @@ pub(super) struct Reading {
 
 impl families::Reading for Reading {
     const FAMILIES: &'static [Family<Self>] = &[
-        Family::gauge(
+        Family(
             "batching_requests_waiting",
             "Requests waiting for a batch",
-            |reading| reading.waiting as f64,
+            Gauge(|reading| reading.waiting as f64),
         ),
-        Family::counter("batching_batches", "Batches computed", |reading| {
-            reading.measured.batch_rows.count
-        }),
-        Family::counter(
+        Family(
+            "batching_batches",
+            "Batches computed",
+            Counter(|reading| reading.measured.batch_rows.count),
+        ),
+        Family(
             "batching_failed_batches",
             "Batches that failed",
-            |reading| reading.measured.failed_batches,
+            Counter(|reading| reading.measured.failed_batches),
         ),
-        Family::counter(
+        Family(
             "batching_queue_refusals",
             "Requests refused because too many waited",
-            |reading| reading.measured.refused,
+            Counter(|reading| reading.measured.refused),
         ),
-        Family::finished(
+        Family(
             "batching_finish",
             "Batched requests that ended, by reason",
-            |reading| &reading.measured.finished,
+            Finished(|reading| &reading.measured.finished),
         ),
-        Family::seconds(
+        Family(
             "batching_queue_time",
             "Time from a request's arrival to the start of its batch",
-            |reading| &reading.measured.queue_seconds,
+            Seconds(|reading| &reading.measured.queue_seconds),
         ),
-        Family::seconds(
+        Family(
             "batching_batch_duration",
             "Time to compute a batch",
-            |reading| &reading.measured.batch_seconds,
+            Seconds(|reading| &reading.measured.batch_seconds),
         ),
-        Family::sizes("batching_batch_rows", "Rows in a batch", |reading| {
-            &reading.measured.batch_rows
-        }),
-        Family::sizes(
+        Family(
+            "batching_batch_rows",
+            "Rows in a batch",
+            Sizes(|reading| &reading.measured.batch_rows),
+        ),
+        Family(
             "batching_batch_requests",
             "Requests in a batch",
-            |reading| &reading.measured.batch_requests,
+            Sizes(|reading| &reading.measured.batch_requests),
         ),
     ];
 

@@ -3,7 +3,10 @@
 use graphmill_llm::embed::{EmbeddingMeasurements, EmbeddingStatus};
 use graphmill_llm::{Health, LlmEngineState};
 
-use super::families::{self, Family, LlmEngineLabels};
+use super::families::{
+    self, Family, LlmEngineLabels,
+    Value::{Counter, Finished, Gauge, Seconds, Sizes},
+};
 use crate::servable::Servables;
 
 /// The figures of one engine at a scrape.
@@ -18,19 +21,19 @@ pub(super) struct Reading {
 impl families::Reading for Reading {
     #[rustfmt::skip]
     const FAMILIES: &'static [Family<Self>] = &[
-        Family::gauge("embedding_requests", "Requests for vectors or scores that have not ended", |it| f64::from(it.status.requests)),
-        Family::gauge("embedding_engine_stopped", "1 if the engine's thread has ended", |it| f64::from(u8::from(it.status.stopped))),
-        Family::gauge("embedding_engine_up", "1 if the engine takes requests, 0 while it is restarting or after it has failed permanently", |it| f64::from(u8::from(it.health.state == LlmEngineState::Running))),
-        Family::gauge("embedding_engine_stalled_seconds", "Seconds for which the engine has had work without a step", |it| it.status.stalled_for.as_secs_f64()),
-        Family::gauge("embedding_model_file_changed", "1 if a file of the model was changed since it was loaded", |it| f64::from(u8::from(it.file_changed))),
-        Family::counter("embedding_queue_refusals", "Requests refused because too many waited", |it| it.status.refused),
-        Family::counter("embedding_failed_steps", "Steps that failed", |it| it.status.failed_steps),
-        Family::counter("embedding_engine_restarts", "Restarts of the engine after a failure", |it| it.health.restarts),
-        Family::finished("embedding_finish", "Requests for vectors or scores that ended, by reason", |it| &it.measured.finished),
-        Family::seconds("embedding_duration", "Time from a request's submission to its vectors or scores", |it| &it.measured.request_seconds),
-        Family::seconds("embedding_step_duration", "Time to compute a step", |it| &it.measured.step_seconds),
-        Family::sizes("embedding_batch_tokens", "Tokens in a step", |it| &it.measured.step_tokens),
-        Family::sizes("embedding_batch_texts", "Texts in a step", |it| &it.measured.step_texts),
+        Family("embedding_requests", "Requests for vectors or scores that have not ended", Gauge(|it| f64::from(it.status.requests))),
+        Family("embedding_engine_stopped", "1 if the engine's thread has ended", Gauge(|it| f64::from(u8::from(it.status.stopped)))),
+        Family("embedding_engine_up", "1 if the engine takes requests, 0 while it is restarting or after it has failed permanently", Gauge(|it| f64::from(u8::from(it.health.state == LlmEngineState::Running)))),
+        Family("embedding_engine_stalled_seconds", "Seconds for which the engine has had work without a step", Gauge(|it| it.status.stalled_for.as_secs_f64())),
+        Family("embedding_model_file_changed", "1 if a file of the model was changed since it was loaded", Gauge(|it| f64::from(u8::from(it.file_changed)))),
+        Family("embedding_queue_refusals", "Requests refused because too many waited", Counter(|it| it.status.refused)),
+        Family("embedding_failed_steps", "Steps that failed", Counter(|it| it.status.failed_steps)),
+        Family("embedding_engine_restarts", "Restarts of the engine after a failure", Counter(|it| it.health.restarts)),
+        Family("embedding_finish", "Requests for vectors or scores that ended, by reason", Finished(|it| &it.measured.finished)),
+        Family("embedding_duration", "Time from a request's submission to its vectors or scores", Seconds(|it| &it.measured.request_seconds)),
+        Family("embedding_step_duration", "Time to compute a step", Seconds(|it| &it.measured.step_seconds)),
+        Family("embedding_batch_tokens", "Tokens in a step", Sizes(|it| &it.measured.step_tokens)),
+        Family("embedding_batch_texts", "Texts in a step", Sizes(|it| &it.measured.step_texts)),
     ];
 
     fn read(servables: &Servables) -> Vec<Self> {

@@ -41,79 +41,35 @@ struct FinishLabels {
 }
 
 /// A family of metrics: its name, its help, and how to read its value.
-pub(super) struct Family<R> {
-    name: &'static str,
-    help: &'static str,
-    value: Value<R>,
-}
+pub(super) struct Family<R>(
+    pub(super) &'static str,
+    pub(super) &'static str,
+    pub(super) Value<R>,
+);
 
 /// The reader of an engine's sample.
-enum Value<R> {
+pub(super) enum Value<R> {
     Gauge(fn(&R) -> f64),
     Counter(fn(&R) -> u64),
-    /// Reader of one sample for each reason.
+    /// Reader of one sample for each reason for which something has ended.
     Finished(fn(&R) -> &[(&'static str, u64)]),
-    Histogram(Option<Unit>, fn(&R) -> &Histogram),
-}
-
-impl<R> Family<R> {
-    const fn new(name: &'static str, help: &'static str, value: Value<R>) -> Self {
-        Self { name, help, value }
-    }
-
-    pub(super) const fn gauge(
-        name: &'static str,
-        help: &'static str,
-        value: fn(&R) -> f64,
-    ) -> Self {
-        Self::new(name, help, Value::Gauge(value))
-    }
-
-    pub(super) const fn counter(
-        name: &'static str,
-        help: &'static str,
-        value: fn(&R) -> u64,
-    ) -> Self {
-        Self::new(name, help, Value::Counter(value))
-    }
-
-    /// Creates a family of counters of what has ended, by reason.
-    pub(super) const fn finished(
-        name: &'static str,
-        help: &'static str,
-        value: fn(&R) -> &[(&'static str, u64)],
-    ) -> Self {
-        Self::new(name, help, Value::Finished(value))
-    }
-
-    pub(super) const fn seconds(
-        name: &'static str,
-        help: &'static str,
-        value: fn(&R) -> &Histogram,
-    ) -> Self {
-        Self::new(name, help, Value::Histogram(Some(Unit::Seconds), value))
-    }
-
-    pub(super) const fn sizes(
-        name: &'static str,
-        help: &'static str,
-        value: fn(&R) -> &Histogram,
-    ) -> Self {
-        Self::new(name, help, Value::Histogram(None, value))
-    }
+    Seconds(fn(&R) -> &Histogram),
+    Sizes(fn(&R) -> &Histogram),
 }
 
 impl<R: Reading> Family<R> {
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>, readings: &[R]) -> fmt::Result {
-        let (kind, unit) = match &self.value {
+        let Self(name, help, value) = self;
+        let (kind, unit) = match value {
             Value::Gauge(_) => (MetricType::Gauge, None),
             Value::Counter(_) | Value::Finished(_) => (MetricType::Counter, None),
-            Value::Histogram(unit, _) => (MetricType::Histogram, unit.as_ref()),
+            Value::Seconds(_) => (MetricType::Histogram, Some(&Unit::Seconds)),
+            Value::Sizes(_) => (MetricType::Histogram, None),
         };
-        let mut family = encoder.encode_descriptor(self.name, self.help, unit, kind)?;
+        let mut family = encoder.encode_descriptor(name, help, unit, kind)?;
         for reading in readings {
             let labels = reading.labels();
-            match self.value {
+            match value {
                 Value::Gauge(value) => {
                     ConstGauge::new(value(reading)).encode(family.encode_family(labels)?)?;
                 }
@@ -130,7 +86,7 @@ impl<R: Reading> Family<R> {
                         ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
                     }
                 }
-                Value::Histogram(_, value) => {
+                Value::Seconds(value) | Value::Sizes(value) => {
                     let histogram = value(reading);
                     family
                         .encode_family(labels)?

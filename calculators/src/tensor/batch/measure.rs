@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use graphmill_llm::Histogram;
-use graphmill_llm::measure::{Counter, REQUEST_SECONDS, Recorder, TOKEN_SECONDS};
+use graphmill_llm::declare_measurements;
+use graphmill_llm::measure::{REQUEST_SECONDS, TOKEN_SECONDS};
 use serde::Serialize;
 
 use super::options::{Batching, InputDescription};
@@ -57,82 +57,43 @@ impl fmt::Display for BatcherInfo {
     }
 }
 
-/// Measurements of a batcher since it was created.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BatcherMeasurements {
-    /// Seconds from a request's arrival to the start of its batch.
-    pub queue_seconds: Histogram,
-    /// Seconds that each batch took to compute.
-    pub batch_seconds: Histogram,
-    /// Rows of each batch. Its count is the number of batches.
-    pub batch_rows: Histogram,
-    /// Number of requests in each batch.
-    pub batch_requests: Histogram,
-    /// Batches that failed. After that each request is computed alone, unless the model panicked.
-    pub failed_batches: u64,
+declare_measurements! {
+    /// Measurements of a batcher since it was created.
+    pub struct BatcherMeasurements from pub(super) Recorders;
+    histograms {
+        /// Seconds from a request's arrival to the start of its batch.
+        queue_seconds: REQUEST_SECONDS,
+        /// Seconds that each batch took to compute.
+        batch_seconds: TOKEN_SECONDS,
+        /// Rows of each batch. Its count is the number of batches.
+        batch_rows: ROWS,
+        /// Number of requests in each batch.
+        batch_requests: ROWS,
+    }
+    counters {
+        /// Batches that failed. After that each request is computed alone, unless the model
+        /// panicked.
+        failed_batches,
+        /// Requests that were refused because too many waited.
+        refused,
+    }
     /// Requests that ended, by outcome: `done`, `error`, `timeout` or `cancelled`.
-    pub finished: [(&'static str, u64); 4],
-    /// Requests that were refused because too many waited.
-    pub refused: u64,
-}
-
-/// Recorders of a batcher's measurements, to which its threads write.
-#[derive(Debug)]
-pub(super) struct Recorders {
-    queue: Recorder,
-    batch: Recorder,
-    rows: Recorder,
-    requests: Recorder,
-    pub(super) failed_batches: Counter,
-    pub(super) done: Counter,
-    pub(super) failed: Counter,
-    pub(super) timed_out: Counter,
-    pub(super) cancelled: Counter,
-    pub(super) refused: Counter,
-}
-
-impl Default for Recorders {
-    fn default() -> Self {
-        Self {
-            queue: Recorder::new(REQUEST_SECONDS),
-            batch: Recorder::new(TOKEN_SECONDS),
-            rows: Recorder::new(ROWS),
-            requests: Recorder::new(ROWS),
-            failed_batches: Counter::default(),
-            done: Counter::default(),
-            failed: Counter::default(),
-            timed_out: Counter::default(),
-            cancelled: Counter::default(),
-            refused: Counter::default(),
-        }
+    finished {
+        done: "done",
+        failed: "error",
+        timed_out: "timeout",
+        cancelled: "cancelled",
     }
 }
 
 impl Recorders {
     pub(super) fn queued(&self, time: Duration) {
-        self.queue.record(time.as_secs_f64());
+        self.queue_seconds.record(time.as_secs_f64());
     }
 
     pub(super) fn batch(&self, took: Duration, rows: usize, requests: usize) {
-        self.batch.record(took.as_secs_f64());
-        self.rows.record(rows as f64);
-        self.requests.record(requests as f64);
-    }
-
-    pub(super) fn read(&self) -> BatcherMeasurements {
-        BatcherMeasurements {
-            queue_seconds: self.queue.read(),
-            batch_seconds: self.batch.read(),
-            batch_rows: self.rows.read(),
-            batch_requests: self.requests.read(),
-            failed_batches: self.failed_batches.get(),
-            finished: [
-                ("done", self.done.get()),
-                ("error", self.failed.get()),
-                ("timeout", self.timed_out.get()),
-                ("cancelled", self.cancelled.get()),
-            ],
-            refused: self.refused.get(),
-        }
+        self.batch_seconds.record(took.as_secs_f64());
+        self.batch_rows.record(rows as f64);
+        self.batch_requests.record(requests as f64);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::ffi::multiplies;
-use super::gguf::{MAX_DIMENSIONS, shown};
+use super::gguf_reader::{MAX_DIMENSIONS, shown};
 
 /// Description of a tensor in a file.
 #[derive(Debug)]

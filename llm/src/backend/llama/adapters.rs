@@ -24,17 +24,13 @@ pub(super) fn load<'a>(
     let load = |adapter: &crate::spec::AdapterSpec| {
         let path = &adapter.path;
         FileState::read(path)?;
-        let file = File::open(path).map_err(|source| LoadError::Read {
-            path: path.clone(),
-            source,
-        })?;
-        let refused = |message: String| LoadError::Spec {
-            field: "lora_adapters",
-            message: format!(
-                "has an adapter `{}` that does not fit the model (`{}`): {message}",
-                adapter.name,
-                path.display()
-            ),
+        let file = File::open(path).map_err(|source| LoadError::read(path, source))?;
+        let refused = |message: String| {
+            let (name, path) = (&adapter.name, path.display());
+            let message = format!(
+                "has an adapter `{name}` that does not fit the model (`{path}`): {message}"
+            );
+            LoadError::spec("lora_adapters", message)
         };
         let opened = path_of(&file, path);
         gguf::check_adapter(&opened, experts).map_err(|error| match error {

@@ -22,10 +22,7 @@ pub(super) fn check_main(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), 
         return Ok(());
     }
     let message = format!("it is a `{architecture}` model, which can only draft for another model");
-    Err(LoadError::Model {
-        path: spec.model.clone(),
-        message,
-    })
+    Err(LoadError::model(&spec.model, message))
 }
 
 /// Adds the buffers for the main model's hidden states to the bytes that it takes of main memory.
@@ -56,7 +53,7 @@ pub(super) fn prepare(
             "cannot be used with `{}`: {why}",
             draft_spec.model.display()
         );
-        Err(LoadError::Spec { field, message })
+        Err(LoadError::spec(field, message))
     };
     let architecture = draft.model.architecture();
     if OTHERS.contains(&architecture.as_str()) {

@@ -39,10 +39,10 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
     let available = room::available_bytes();
     let weights = model::load(&spec.weights())?;
     if weights.model.encodes_and_decodes() {
-        return Err(LoadError::Model {
-            path: spec.model.clone(),
-            message: "it has an encoder and a decoder, and cannot embed".to_owned(),
-        });
+        return Err(LoadError::model(
+            &spec.model,
+            "it has an encoder and a decoder, and cannot embed",
+        ));
     }
     let pooling = pooling(spec, &weights.model)?;
     let lengths = Lengths::new(spec, &weights.model)?;
@@ -51,10 +51,8 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
     let threads = Threads::new(&spec.plugin_config, spec.device, numa)?;
     let (context, heard) = create(spec, &weights, pooling, lengths, flash_attention, &threads)?;
     let width = context.sequence_width(&weights.model);
-    let width = width.ok_or_else(|| LoadError::Model {
-        path: spec.model.clone(),
-        message: "llama.cpp does not pool its output".to_owned(),
-    })?;
+    let width =
+        width.ok_or_else(|| LoadError::model(&spec.model, "llama.cpp does not pool its output"))?;
     let mut buffers = weights.layout.buffers.clone();
     buffers.extend(log_lines::buffers(&heard.lines));
     let info = BackendInfo {
@@ -114,28 +112,22 @@ fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
         Some(sys::LLAMA_POOLING_TYPE_RANK) => Some(Pooling::Rank),
         _ => None,
     };
-    let refused = |message: &str| {
-        Err(LoadError::Model {
-            path: spec.model.clone(),
-            message: message.to_owned(),
-        })
-    };
+    let refused = |message: &str| Err(LoadError::model(&spec.model, message));
     match (spec.task, stored) {
         (EmbeddingTask::Rank, Some(Pooling::Rank)) => Ok(Pooling::Rank),
         (EmbeddingTask::Rank, _) => refused("it has no ranking head, so it cannot rerank"),
         (EmbeddingTask::Embed(_), Some(Pooling::Rank)) => {
             refused("it ranks: its output is a score for a query and a document, not a vector")
         }
-        (EmbeddingTask::Embed(Some(Pooling::Rank)), _) => Err(LoadError::Spec {
-            field: "pooling",
-            message: "must be MEAN, CLS or LAST".to_owned(),
-        }),
+        (EmbeddingTask::Embed(Some(Pooling::Rank)), _) => {
+            Err(LoadError::spec("pooling", "must be MEAN, CLS or LAST"))
+        }
         (EmbeddingTask::Embed(Some(wanted)), _) => Ok(wanted),
         (EmbeddingTask::Embed(None), Some(stored)) => Ok(stored),
-        (EmbeddingTask::Embed(None), None) => Err(LoadError::Spec {
-            field: "pooling",
-            message: "is missing: the model's file does not name one; choose MEAN, CLS or LAST as the model's authors do".to_owned(),
-        }),
+        (EmbeddingTask::Embed(None), None) => Err(LoadError::spec(
+            "pooling",
+            "is missing: the model's file does not name one; choose MEAN, CLS or LAST as the model's authors do",
+        )),
     }
 }
 
@@ -160,12 +152,10 @@ impl Lengths {
     fn new(spec: &EmbeddingSpec, model: &Model) -> Result<Self, LoadError> {
         let trained = model.trained_context();
         if let Some(wanted) = spec.max_context.filter(|wanted| *wanted > trained) {
-            return Err(LoadError::Spec {
-                field: length_option(spec.task),
-                message: format!(
-                    "is {wanted}, and the model takes texts of {trained} tokens at most"
-                ),
-            });
+            return Err(LoadError::spec(
+                length_option(spec.task),
+                format!("is {wanted}, and the model takes texts of {trained} tokens at most"),
+            ));
         }
         let usual = trained.min(EmbeddingSpec::USUAL_CONTEXT);
         let context = spec.max_context.unwrap_or(usual);
@@ -233,16 +223,16 @@ fn check_memory(
     if loaded + step <= available {
         return Ok(());
     }
-    Err(LoadError::Memory {
-        path: spec.model.clone(),
-        message: format!(
+    Err(LoadError::memory(
+        &spec.model,
+        format!(
             "weights {} and a step of {tokens} tokens {}, and {} are available on this machine: lower {}",
             Mebibytes(loaded),
             Mebibytes(step),
             Mebibytes(available),
             length_option(spec.task)
         ),
-    })
+    ))
 }
 
 fn create<'a>(
@@ -275,10 +265,7 @@ fn create<'a>(
     params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
     params.no_perf = true;
     plan::set_rope(&mut params, knobs);
-    let refused = |message: String| LoadError::Model {
-        path: spec.model.clone(),
-        message,
-    };
+    let refused = |message: String| LoadError::model(&spec.model, message);
     let pool = ThreadPool::new(&threads.pool)
         .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
     let layout = &weights.layout;

@@ -2,33 +2,18 @@
 //! the name of their key. Values that depend on the architecture are left to llama.cpp and to the
 //! trial of the model.
 
-use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use super::adapter_tensors::{self, Tensor};
-use super::ffi::tensor_bytes;
+use super::adapter_tensors;
+use super::gguf_reader::{Header, read_header, shown};
 use crate::model::ModelKind;
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
 
 /// The bounds of llama.cpp, which ends the process beyond them.
-const MAX_LAYERS: i128 = 512;
+pub(super) const MAX_LAYERS: i128 = 512;
 const MAX_EXPERTS: i128 = 1_024;
-/// Maximum size of a text, in bytes. No model has a longer one, and it would be read into memory.
-const MAX_TEXT: u64 = 16 << 20;
-const MAX_KEY: u64 = 65_535;
-/// Maximum number of integers that are kept of a list: one for each layer.
-const KEPT: u64 = MAX_LAYERS as u64;
-/// Maximum number of dimensions of a tensor, as ggml has it.
-pub(super) const MAX_DIMENSIONS: usize = 4;
-/// Default alignment of the data of tensors, in bytes.
-const ALIGNMENT: u64 = 32;
-/// Minimum size of a metadata entry and of a tensor's description, in bytes.
-const MIN_ENTRY: u64 = 13;
-const MIN_TENSOR: u64 = 24;
 
 /// Architectures that generate by diffusion, which fills in a text in any order.
 const DIFFUSION: [&str; 4] = ["dream", "llada", "llada-moe", "rnd1"];
@@ -47,7 +32,6 @@ const ENCODERS: [&str; 10] = [
 ];
 /// The pooling type of models that score a pair of texts.
 const POOLS_A_SCORE: i128 = 4;
-const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
 /// The names of `RoPE` scalings that llama.cpp knows.
 const ROPE_SCALINGS: [&str; 4] = ["none", "linear", "yarn", "longrope"];
 /// Integer keys of an architecture, with their minimum and maximum.
@@ -94,7 +78,7 @@ pub(crate) fn is_adapter(path: &Path) -> Result<bool, LoadError> {
 pub(super) fn check_adapter(path: &Path, experts: u64) -> Result<(), LoadError> {
     read(path, |header| {
         if header.is_adapter() {
-            adapter_tensors::check(&header.1, experts)
+            adapter_tensors::check(&header.tensors, experts)
         } else {
             Ok(())
         }
@@ -118,43 +102,16 @@ pub(crate) fn file_type(path: &Path) -> Result<Option<u32>, LoadError> {
 /// # Errors
 /// Those of [`check`].
 pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
-    read(path, |header| match header.0.get(CHARSMAP) {
-        Some(Value::Bytes(bytes)) => Ok(bytes.clone()),
-        _ => Ok(Vec::new()),
-    })
+    read(path, |header| Ok(header.charsmap().to_vec()))
 }
 
 /// Reads the header of a file and passes it to `look`.
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
     let state = FileState::read(path)?;
-    let file = File::open(path).map_err(|source| LoadError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
-    let mut reader = GgufReader {
-        from: BufReader::new(file),
-        length: state.bytes(),
-        left: state.bytes(),
-    };
-    let looked = reader.header().and_then(|header| look(&header));
-    looked.map_err(|message| LoadError::Model {
-        path: path.to_owned(),
-        message,
-    })
+    let file = File::open(path).map_err(|source| LoadError::read(path, source))?;
+    let looked = read_header(file, state.bytes()).and_then(|header| look(&header));
+    looked.map_err(|message| LoadError::model(path, message))
 }
-
-/// A metadata value. Only the kinds that are checked are kept.
-#[derive(Debug)]
-enum Value {
-    Integers(Vec<i128>),
-    Text(String),
-    Bytes(Vec<u8>),
-    Other,
-}
-
-/// Metadata of a file, by key, and its tensors.
-#[derive(Debug, Default)]
-struct Header(HashMap<String, Value>, Vec<Tensor>);
 
 impl Header {
     fn check(&self) -> Result<(), String> {
@@ -213,276 +170,4 @@ impl Header {
             _ => ModelKind::Generates,
         }
     }
-
-    fn text(&self, key: &str) -> Option<&str> {
-        match self.0.get(key)? {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    fn integers(&self, key: &str) -> &[i128] {
-        match self.0.get(key) {
-            Some(Value::Integers(numbers)) => numbers,
-            _ => &[],
-        }
-    }
-}
-
-/// Shortens a text of the file for a message.
-pub(super) fn shown(text: &str) -> &str {
-    &text[..text.floor_char_boundary(100)]
-}
-
-/// Reads a file with arbitrary content, never beyond its length.
-struct GgufReader<R> {
-    from: R,
-    length: u64,
-    /// Bytes of the file that are not read yet.
-    left: u64,
-}
-
-impl<R: Read> GgufReader<R> {
-    fn header(&mut self) -> Result<Header, String> {
-        let magic: [u8; 4] = self.bytes("magic number")?;
-        if &magic != b"GGUF" {
-            return Err(format!(
-                "it is not a GGUF file: its magic number is `{}`",
-                magic.escape_ascii()
-            ));
-        }
-        let version = u32::from_le_bytes(self.bytes("version")?);
-        if !(2..=3).contains(&version) {
-            return Err(format!("its GGUF version is {version}, expected 2 or 3"));
-        }
-        let tensors = self.count("tensors", MIN_TENSOR)?;
-        let entries = self.count("entries of metadata", MIN_ENTRY)?;
-        if tensors.saturating_mul(MIN_TENSOR) > self.left {
-            return Err(format!(
-                "it announces {tensors} tensors, more than fit into it"
-            ));
-        }
-        let mut header = Header::default();
-        for _ in 0..entries {
-            let key = self.text("a key", MAX_KEY)?;
-            let value = self.value(&key)?;
-            if header.0.contains_key(&key) {
-                return Err(format!("the key `{}` occurs twice", shown(&key)));
-            }
-            header.0.insert(key, value);
-        }
-        header.1 = self.tensors(tensors, header.integers("general.alignment"))?;
-        Ok(header)
-    }
-
-    /// Reads the descriptions of tensors, and checks that the file holds their data. Tensors of
-    /// unknown types are not checked.
-    fn tensors(&mut self, count: u64, alignment: &[i128]) -> Result<Vec<Tensor>, String> {
-        let mut tensors = Vec::new();
-        let mut last = (0, String::new());
-        for _ in 0..count {
-            let name = self.text("a tensor", MAX_KEY)?;
-            let dimensions = u32::from_le_bytes(self.bytes(&name)?);
-            if dimensions as usize > MAX_DIMENSIONS {
-                return Err(format!(
-                    "the tensor `{}` has {dimensions} dimensions, expected at most {MAX_DIMENSIONS}",
-                    shown(&name)
-                ));
-            }
-            let mut shape = [1_u64; MAX_DIMENSIONS];
-            for length in &mut shape[..dimensions as usize] {
-                *length = u64::from_le_bytes(self.bytes(&name)?);
-            }
-            let elements = shape.iter().copied().fold(1, u64::saturating_mul);
-            let kind = u32::from_le_bytes(self.bytes(&name)?);
-            let offset = u64::from_le_bytes(self.bytes(&name)?);
-            let end = offset.saturating_add(tensor_bytes(kind, elements));
-            if end > last.0 {
-                last = (end, name.clone());
-            }
-            tensors.push(Tensor { name, shape, kind });
-        }
-        let alignment = match alignment {
-            [alignment] => u64::try_from(*alignment).unwrap_or(0).max(1),
-            _ => ALIGNMENT,
-        };
-        let read = self.length - self.left;
-        let data = read.next_multiple_of(alignment).min(self.length);
-        let (end, name) = last;
-        if end > self.length - data {
-            return Err(format!(
-                "it is truncated: its {} bytes end before the data of the tensor `{}`",
-                self.length,
-                shown(&name)
-            ));
-        }
-        Ok(tensors)
-    }
-
-    fn value(&mut self, key: &str) -> Result<Value, String> {
-        let kind = self.kind(key)?;
-        match kind {
-            STRING => Ok(Value::Text(self.text(key, MAX_TEXT)?)),
-            LIST => self.list(key),
-            kind => {
-                let number = self.number(kind, key)?;
-                if let Number::Real(number) = number
-                    && !number.is_finite()
-                {
-                    return Err(format!("`{}` is {number}", shown(key)));
-                }
-                Ok(match number {
-                    Number::Whole(number) => Value::Integers(vec![number]),
-                    Number::Real(_) => Value::Other,
-                })
-            }
-        }
-    }
-
-    fn list(&mut self, key: &str) -> Result<Value, String> {
-        let kind = self.kind(key)?;
-        if kind == LIST {
-            return Err(format!("`{}` is a list of lists", shown(key)));
-        }
-        let least = if kind == STRING {
-            8
-        } else {
-            width(kind).max(1)
-        };
-        let length = u64::from_le_bytes(self.bytes(key)?);
-        if length.saturating_mul(least) > self.left {
-            return Err(format!(
-                "`{}` announces {length} values, more than the file has",
-                shown(key)
-            ));
-        }
-        if kind == STRING {
-            return self.texts(key, length);
-        }
-        if key == CHARSMAP && width(kind) == 1 {
-            let mut bytes = vec![0; length as usize];
-            self.fill(&mut bytes, key)?;
-            return Ok(Value::Bytes(bytes));
-        }
-        let mut integers = Vec::new();
-        for index in 0..length {
-            match self.number(kind, key)? {
-                Number::Real(number) if number.is_nan() => {
-                    return Err(format!("`{}` has NaN at {index}", shown(key)));
-                }
-                Number::Whole(number) if index < KEPT => integers.push(number),
-                _ => {}
-            }
-        }
-        Ok(Value::Integers(integers))
-    }
-
-    fn texts(&mut self, key: &str, length: u64) -> Result<Value, String> {
-        // Two tokens with one text are one for llama.cpp, which then ends the process.
-        let are_tokens = key == "tokenizer.ggml.tokens";
-        let mut seen = HashSet::new();
-        for index in 0..length {
-            let text = self.text(key, MAX_TEXT)?;
-            let mut hash = DefaultHasher::new();
-            text.hash(&mut hash);
-            if are_tokens && !text.is_empty() && !seen.insert(hash.finish()) {
-                return Err(format!(
-                    "`{key}` has `{}` twice, the second time at {index}",
-                    shown(&text).escape_debug()
-                ));
-            }
-        }
-        Ok(Value::Other)
-    }
-
-    fn kind(&mut self, key: &str) -> Result<u32, String> {
-        let kind = u32::from_le_bytes(self.bytes(key)?);
-        if kind > DOUBLE {
-            return Err(format!("`{}` has the unknown type {kind}", shown(key)));
-        }
-        Ok(kind)
-    }
-
-    fn number(&mut self, kind: u32, key: &str) -> Result<Number, String> {
-        let mut bytes = [0; 8];
-        let width = width(kind);
-        self.fill(&mut bytes[..width as usize], key)?;
-        let whole = u64::from_le_bytes(bytes);
-        let signed = |bits: u32| i128::from((whole << (64 - bits)) as i64 >> (64 - bits));
-        Ok(match kind {
-            FLOAT => Number::Real(f32::from_bits(whole as u32).into()),
-            DOUBLE => Number::Real(f64::from_bits(whole)),
-            INT8 | INT16 | INT32 | INT64 => Number::Whole(signed(8 * width as u32)),
-            _ => Number::Whole(whole.into()),
-        })
-    }
-
-    /// Reads the number of entries that follow, each of at least `least` bytes.
-    fn count(&mut self, what: &str, least: u64) -> Result<u64, String> {
-        let count = u64::from_le_bytes(self.bytes(what)?);
-        if count.saturating_mul(least) > self.left {
-            return Err(format!(
-                "it announces {count} {what}, more than fit into it"
-            ));
-        }
-        Ok(count)
-    }
-
-    fn text(&mut self, what: &str, most: u64) -> Result<String, String> {
-        let length = u64::from_le_bytes(self.bytes(what)?);
-        if length > most.min(self.left) {
-            return Err(format!(
-                "a text of `{}` has {length} bytes, expected at most {}",
-                shown(what),
-                most.min(self.left)
-            ));
-        }
-        let mut text = vec![0; length as usize];
-        self.fill(&mut text, what)?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
-    }
-
-    fn bytes<const N: usize>(&mut self, what: &str) -> Result<[u8; N], String> {
-        let mut bytes = [0; N];
-        self.fill(&mut bytes, what)?;
-        Ok(bytes)
-    }
-
-    fn fill(&mut self, bytes: &mut [u8], what: &str) -> Result<(), String> {
-        let ends = || format!("the file ends where `{}` should be", shown(what));
-        let wanted = bytes.len() as u64;
-        self.left = self.left.checked_sub(wanted).ok_or_else(ends)?;
-        self.from.read_exact(bytes).map_err(|error| {
-            if error.kind() == io::ErrorKind::UnexpectedEof {
-                ends()
-            } else {
-                format!("cannot be read: {error}")
-            }
-        })
-    }
-}
-
-/// Type numbers of GGUF values.
-const INT8: u32 = 1;
-const INT16: u32 = 3;
-const INT32: u32 = 5;
-const FLOAT: u32 = 6;
-const STRING: u32 = 8;
-const LIST: u32 = 9;
-const INT64: u32 = 11;
-const DOUBLE: u32 = 12;
-
-/// Returns the size of a number of this type, in bytes.
-fn width(kind: u32) -> u64 {
-    match kind {
-        0 | INT8 | 7 => 1,
-        2 | INT16 => 2,
-        4 | INT32 | FLOAT => 4,
-        _ => 8,
-    }
-}
-
-enum Number {
-    Whole(i128),
-    Real(f64),
 }

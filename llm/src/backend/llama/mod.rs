@@ -27,6 +27,7 @@ mod eagle3;
 mod embed;
 mod ffi;
 mod gguf;
+mod gguf_reader;
 mod kv_state;
 mod log_lines;
 mod model;

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 use std::time::SystemTime;
 
 use llama_cpp_sys_2 as sys;
@@ -15,6 +15,7 @@ use super::cpu_kernels::{self, Kernels, PackCounts};
 use super::ffi::{self, BufferType, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
+use crate::lock::lock;
 use crate::model::LoadStage;
 use crate::model::files::ModelFiles;
 use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
@@ -57,12 +58,6 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Prevents other engines from creating a context on the model while the guard lives.
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
-        // It guards no data that a panic could leave half changed.
-        self.creating.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Describes the kernels that multiply by the weights; `None` if all products are llama.cpp's
     /// own.
     pub(super) fn kernels_info(&self) -> Option<KernelsInfo> {
@@ -122,7 +117,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
         }
     }
     let kernels = key.kernels(process.kernels)?;
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut loaded = lock(&LOADED);
     loaded.retain(|_, (model, _)| model.strong_count() > 0);
     if let Some((model, layout)) = loaded.get(&key)
         && let Some(model) = model.upgrade()
@@ -215,22 +210,12 @@ fn refused(path: &Path, complaint: Option<String>) -> LoadError {
             ": `<architecture>.classifier.output_labels` in the file must name each class of its head",
         );
     }
-    LoadError::Model {
-        path: path.to_owned(),
-        message,
-    }
-}
-
-fn unreadable(path: &Path, source: std::io::Error) -> LoadError {
-    LoadError::Read {
-        path: path.to_owned(),
-        source,
-    }
+    LoadError::model(path, message)
 }
 
 impl Key {
     fn new(spec: &LlmEngineSpec) -> Result<Self, LoadError> {
-        let wrong = |source| unreadable(&spec.model, source);
+        let wrong = |source| LoadError::read(&spec.model, source);
         // `ModelFiles` refuses pipes: opening one would block.
         let files = ModelFiles::read([spec.model.as_path()])?;
         File::open(&spec.model).map_err(wrong)?;
@@ -262,10 +247,7 @@ impl Key {
             } else {
                 "is `on`, but the kernels are off: this processor lacks their instructions, or the log gives another reason"
             };
-            return Err(LoadError::Spec {
-                field: "cpu_kernels",
-                message: message.to_owned(),
-            });
+            return Err(LoadError::spec("cpu_kernels", message));
         }
         Ok(wanted.filter(|_| !self.uses_gpus() || self.packs_beside_gpus()))
     }
@@ -306,14 +288,14 @@ impl Key {
 /// Refuses a file that is larger than the available memory, before it is read.
 fn check_room(key: &Key) -> Result<(), LoadError> {
     match room::available_bytes() {
-        Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::Memory {
-            path: key.path.clone(),
-            message: format!(
+        Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::memory(
+            &key.path,
+            format!(
                 "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
                 Mebibytes(key.bytes),
                 Mebibytes(available)
             ),
-        }),
+        )),
         _ => Ok(()),
     }
 }
@@ -363,10 +345,7 @@ fn params(key: &Key, kernels: Option<Kernels>) -> Result<ModelParams, LoadError>
 }
 
 fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, LoadError> {
-    let wrong = |message: String| LoadError::Spec {
-        field: "override_tensor",
-        message,
-    };
+    let wrong = |message: String| LoadError::spec("override_tensor", message);
     let known = ffi::buffer_types();
     let find = |pair: &TensorOverride| {
         let found = known.iter().find(|(name, _)| *name == pair.buffer);

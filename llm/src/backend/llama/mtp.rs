@@ -48,10 +48,8 @@ pub(super) fn check(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), LoadE
 }
 
 fn refused(spec: &LlmEngineSpec, why: &str) -> LoadError {
-    LoadError::Spec {
-        field: "mtp",
-        message: format!("cannot be used with `{}`: {why}", spec.model.display()),
-    }
+    let model = spec.model.display();
+    LoadError::spec("mtp", format!("cannot be used with `{model}`: {why}"))
 }
 
 /// Returns the size of a cell in the context of the MTP layers, in bytes; 0 if the spec does not

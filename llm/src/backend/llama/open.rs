@@ -99,33 +99,26 @@ fn check_going_back(
         } else {
             "cannot be used with this model: its recurrent state cannot go back to before a wrong draft"
         };
-        return Err(refused(field, message));
+        return Err(LoadError::spec(field, message));
     }
     if spec.draft.is_some() && draft.is_some_and(|draft| draft.drafts == DraftSupport::Never) {
         let message = "names a model that cannot draft: its recurrent state cannot go back to before a wrong draft";
-        return Err(refused("draft_models_path", message));
+        return Err(LoadError::spec("draft_models_path", message));
     }
     Ok(())
-}
-
-fn refused(field: &'static str, message: &str) -> LoadError {
-    LoadError::Spec {
-        field,
-        message: message.to_owned(),
-    }
 }
 
 /// Renames the options in an error to those of the draft model.
 fn rename_to_draft(error: LoadError) -> LoadError {
     match error {
-        LoadError::Spec { field, message } => LoadError::Spec {
-            field: match field {
+        LoadError::Spec { field, message } => {
+            let field = match field {
                 "device" => "draft_device",
                 "cache_size" => "draft_cache_size",
                 other => other,
-            },
-            message,
-        },
+            };
+            LoadError::Spec { field, message }
+        }
         other => other,
     }
 }

@@ -108,10 +108,8 @@ impl<'a> ContextPlan<'a> {
                 state_bytes,
             ),
         };
-        let size = memory::cache_size(&request).map_err(|message| LoadError::Memory {
-            path: spec.model.clone(),
-            message,
-        })?;
+        let size = memory::cache_size(&request)
+            .map_err(|message| LoadError::memory(&spec.model, message))?;
         let whole_contexts = size.bound == CacheLimit::Sequences;
         let unified = knobs.kv_unified.unwrap_or(!whole_contexts);
         let share = if unified {
@@ -128,10 +126,7 @@ impl<'a> ContextPlan<'a> {
                 size.bound,
                 if unified { "" } else { " for each sequence" },
             );
-            return Err(LoadError::Spec {
-                field: "cache_size",
-                message,
-            });
+            return Err(LoadError::spec("cache_size", message));
         }
         let share = share / CELL_GRAIN * CELL_GRAIN;
         let cells = if unified {
@@ -214,10 +209,7 @@ impl<'a> ContextPlan<'a> {
         spec: &LlmEngineSpec,
         weights: &'a Weights,
     ) -> Result<(Context<'a>, Heard), LoadError> {
-        let refused = |message: String| LoadError::Model {
-            path: spec.model.clone(),
-            message,
-        };
+        let refused = |message: String| LoadError::model(&spec.model, message);
         let threads = ThreadPool::new(&self.threads.pool)
             .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
         let params = self.params(spec);

@@ -66,10 +66,9 @@ static NUMA: OnceLock<Numa> = OnceLock::new();
 
 /// Returns the initialized llama.cpp. The error names `model`.
 pub(super) fn process(model: &Path) -> Result<&'static Process, LoadError> {
-    PROCESS.as_ref().map_err(|message| LoadError::Model {
-        path: model.to_owned(),
-        message: message.clone(),
-    })
+    PROCESS
+        .as_ref()
+        .map_err(|message| LoadError::model(model, message.clone()))
 }
 
 /// Sets the NUMA strategy if the process has none yet.
@@ -82,12 +81,12 @@ pub(super) fn choose_numa(wanted: Option<Numa>) -> Result<Numa, LoadError> {
         chosen
     });
     match wanted {
-        Some(wanted) if wanted != chosen => Err(LoadError::Spec {
-            field: "numa",
-            message: format!(
+        Some(wanted) if wanted != chosen => Err(LoadError::spec(
+            "numa",
+            format!(
                 "is `{wanted}`, and this process runs with `{chosen}`: the first model that is loaded decides for all"
             ),
-        }),
+        )),
         _ => Ok(chosen),
     }
 }

@@ -12,10 +12,7 @@ use crate::protocol::LoadError;
 /// Writes the quantized model to `output`, which should not exist yet.
 pub(crate) fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Result<(), LoadError> {
     process(input)?;
-    let failed = |message: String| LoadError::Model {
-        path: input.to_owned(),
-        message,
-    };
+    let failed = |message: String| LoadError::model(input, message);
     let text = |path: &Path| {
         CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(error.to_string()))
     };

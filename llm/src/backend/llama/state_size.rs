@@ -6,6 +6,7 @@ use super::ffi;
 use super::log_lines;
 use super::model::Weights;
 use super::plan::{cache_type, flash_attention_type};
+use crate::lock::lock;
 use crate::memory::CELL_GRAIN;
 use crate::spec::{Device, LlmEngineSpec};
 
@@ -42,7 +43,7 @@ pub(super) fn sequence_bytes(spec: &LlmEngineSpec, weights: &Weights) -> Option<
     params.flash_attn_type = flash_attention_type(knobs.flash_attention);
     params.offload_kqv = knobs.offload_kqv.unwrap_or(spec.device != Device::Cpu);
     params.no_perf = true;
-    let creating = weights.layout.lock();
+    let creating = lock(&weights.layout.creating);
     let (created, heard) = ffi::listen(|| ffi::can_create_context(model, &params));
     drop(creating);
     created.then(|| SequenceBytes {

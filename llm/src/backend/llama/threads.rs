@@ -32,10 +32,10 @@ impl Threads {
             cpus.iter().find(|cpu| !allowed.contains(cpu)),
             allowed.is_empty(),
         ) {
-            return Err(LoadError::Spec {
-                field: "cpu_affinity",
-                message: format!("names CPU {cpu}, but this process may only use {allowed:?}"),
-            });
+            return Err(LoadError::spec(
+                "cpu_affinity",
+                format!("names CPU {cpu}, but this process may only use {allowed:?}"),
+            ));
         }
         check_priority(knobs.thread_priority)?;
         let default = || default_threads(if cpus.is_empty() { &allowed } else { &cpus });
@@ -51,11 +51,10 @@ impl Threads {
             no_gpu && numa == Numa::Off && is_one_for_each(decode, batch, &usable)
         });
         if strict && usable.is_empty() {
-            return Err(LoadError::Spec {
-                field: "cpu_strict",
-                message: "needs `cpu_affinity`: this system does not report the CPUs of a process"
-                    .to_owned(),
-            });
+            return Err(LoadError::spec(
+                "cpu_strict",
+                "needs `cpu_affinity`: this system does not report the CPUs of a process",
+            ));
         }
         if strict {
             cpus = usable;
@@ -169,12 +168,12 @@ fn check_priority(priority: ThreadPriority) -> Result<(), LoadError> {
     {
         return Ok(());
     }
-    Err(LoadError::Spec {
-        field: "thread_priority",
-        message: format!(
+    Err(LoadError::spec(
+        "thread_priority",
+        format!(
             "`{priority}` is real-time, and this process may not use it (CAP_SYS_NICE, or a limit `rtprio`)"
         ),
-    })
+    ))
 }
 
 #[cfg(test)]

@@ -44,10 +44,7 @@ fn load_projector(
     weights: &Weights,
     available: &mut Available,
 ) -> Result<Arc<dyn Projector>, LoadError> {
-    let refused = |message: String| LoadError::Model {
-        path: vision.mmproj.clone(),
-        message,
-    };
+    let refused = |message: String| LoadError::model(&vision.mmproj, message);
     let path = CString::new(vision.mmproj.as_os_str().as_bytes())
         .map_err(|_| refused("the path has a NUL character".to_owned()))?;
     let (gpu, params) = params(spec)?;
@@ -88,14 +85,14 @@ fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
 /// Refuses a projector that is larger than the available memory.
 fn check_room(vision: &VisionSpec, bytes: u64, gpu: Option<usize>) -> Result<(), LoadError> {
     match room::available_bytes() {
-        Some(available) if gpu.is_none() && bytes > available => Err(LoadError::Memory {
-            path: vision.mmproj.clone(),
-            message: format!(
+        Some(available) if gpu.is_none() && bytes > available => Err(LoadError::memory(
+            &vision.mmproj,
+            format!(
                 "it takes {}, and {} are available on this machine",
                 Mebibytes(bytes),
                 Mebibytes(available)
             ),
-        }),
+        )),
         _ => Ok(()),
     }
 }

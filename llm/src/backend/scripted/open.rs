@@ -10,25 +10,25 @@ use crate::spec::LlmEngineSpec;
 pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
     let (mut backend, vocab) = ScriptedBackend::load(spec)?;
     if spec.vision.is_some() {
-        return Err(LoadError::Spec {
-            field: "mmproj",
-            message: "cannot be used with a script, which reads no images".to_owned(),
-        });
+        return Err(LoadError::spec(
+            "mmproj",
+            "cannot be used with a script, which reads no images",
+        ));
     }
     if spec.plugin_config.mtp {
-        return Err(LoadError::Spec {
-            field: "mtp",
-            message: format!(
+        return Err(LoadError::spec(
+            "mtp",
+            format!(
                 "cannot be used with `{}`: a script has no MTP layers",
                 spec.model.display()
             ),
-        });
+        ));
     }
     if spec.draft.as_ref().is_some_and(|draft| draft.eagle3) {
-        return Err(LoadError::Spec {
-            field: "draft_eagle3_mode",
-            message: "cannot be used with a script, which has no hidden states".to_owned(),
-        });
+        return Err(LoadError::spec(
+            "draft_eagle3_mode",
+            "cannot be used with a script, which has no hidden states",
+        ));
     }
     let mut draft = match spec.draft_spec() {
         None => None,

@@ -3,17 +3,12 @@
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use llama_cpp_sys_2 as sys;
 
 use super::Model;
-
-/// Locks a model: waits until nobody else changes it or reads its changing parts.
-pub(super) fn lock(changing: &Mutex<()>) -> MutexGuard<'_, ()> {
-    // It guards no data that a panic could leave half changed.
-    changing.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use crate::lock::lock;
 
 /// A LoRA adapter for a model, which it borrows.
 pub(crate) struct Adapter<'a> {

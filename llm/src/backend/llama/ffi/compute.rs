@@ -6,11 +6,11 @@ use std::slice;
 use llama_cpp_sys_2 as sys;
 
 use super::super::cpu_kernels;
-use super::adapter::lock;
 use super::context::Context;
 use super::hidden::{Hidden, HiddenOf, target_layers};
 use super::{MappingCheck, Model, guard};
 use crate::backend::interface::{Adapters, BatchImage, BatchToken, DecodeError};
+use crate::lock::lock;
 
 /// Maximum number of hidden states encoded at once. Each takes memory for an unused row of logits.
 const MAX_ENCODED: usize = 16;

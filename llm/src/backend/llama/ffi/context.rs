@@ -9,13 +9,13 @@ use std::{ptr, slice};
 
 use llama_cpp_sys_2 as sys;
 
-use super::adapter::lock;
 use super::batch::Batch;
 use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
 use super::{Adapter, MappingCheck, Model, ThreadPool, guard};
 use crate::backend::interface::{Adapters, SaveError};
+use crate::lock::lock;
 
 /// Returns llama.cpp's default parameters of a context.
 pub(crate) fn default_params() -> sys::llama_context_params {

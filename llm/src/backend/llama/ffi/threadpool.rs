@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use llama_cpp_sys_2 as sys;
 
+use crate::lock::lock;
 use crate::spec::ThreadPriority;
 
 /// Parameters of a thread pool.
@@ -156,7 +157,7 @@ unsafe extern "C" fn call(
     let job = unsafe { &*job.cast::<PoolJob<'_>>() };
     // Half-done work is not used: the panic continues in the calling thread.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
-        *job.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
+        *lock(&job.panic) = Some(panic);
     }
 }
 

@@ -4,13 +4,14 @@ use std::ffi::CStr;
 use std::num::NonZero;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use llama_cpp_sys_2 as sys;
 
 use super::{Model, guard, log};
 use crate::backend::interface::DecodedMedium;
 use crate::backend::interface::TileShape;
+use crate::lock::lock;
 use crate::protocol::Token;
 
 unsafe extern "C" {
@@ -73,11 +74,6 @@ impl MtmdParams {
 /// Held while a projector is measured or loaded. libmtmd turns its log off for the whole process
 /// while it measures one.
 static LOADING: Mutex<()> = Mutex::new(());
-
-fn lock(mutex: &Mutex<()>) -> MutexGuard<'_, ()> {
-    // They guard no data that a panic could leave half changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A loaded projector, with the model that it belongs to.
 pub(crate) struct Mtmd {
