@@ -2,8 +2,9 @@
 
 use std::{
     io::{self, Read as _},
+    ops::Deref,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use crate::file_stamps::FileStamps;
@@ -25,25 +26,10 @@ pub trait FileSource: Send + Sync {
     fn also_seen(&self, _seen: &FileStamps) {}
 }
 
-impl<W: FileSource + ?Sized> FileSource for Arc<W> {
-    fn resolve(&self, path: &Path) -> PathBuf {
-        (**self).resolve(path)
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        (**self).read(path)
-    }
-
-    fn find(&self, path: &Path) -> io::Result<()> {
-        (**self).find(path)
-    }
-
-    fn also_seen(&self, seen: &FileStamps) {
-        (**self).also_seen(seen);
-    }
-}
-
-impl<W: FileSource + ?Sized> FileSource for &W {
+impl<P> FileSource for P
+where
+    P: Deref<Target: FileSource> + Send + Sync,
+{
     fn resolve(&self, path: &Path) -> PathBuf {
         (**self).resolve(path)
     }

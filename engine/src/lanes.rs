@@ -1,24 +1,23 @@
-//! Executors by name, and their lanes. Graphs that share an executor, and the tenants of each
-//! graph, are served round-robin. Waiting jobs are counted and bounded.
+//! Lanes of executors. Graphs that share an executor, and the tenants of each graph, are served
+//! round-robin. Waiting jobs are counted and bounded.
 //!
 //! An executor runs jobs in order of arrival; without lanes, a busy graph or tenant would delay
 //! everybody else. Jobs are not interrupted, so no tenant may use all threads of the executor
 //! `cpu`: a tenant without a running job finds a free thread.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{HashMap, VecDeque},
     fmt,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    thread::available_parallelism,
 };
 
 use crate::{
     error::{Error, Result},
-    executor::{Executor, Job, ThreadPool},
+    executor::{Executor, Job},
 };
 
 /// Number of waiting jobs per graph at which new sessions are refused. Each job holds a request in
@@ -44,10 +43,10 @@ pub(crate) struct Junction {
 }
 
 /// Limits on the threads of an executor that one tenant can use.
-struct Share {
-    threads: usize,
+pub(crate) struct Share {
+    pub(crate) threads: usize,
     /// Maximum number of threads per tenant.
-    most: usize,
+    pub(crate) most: usize,
 }
 
 #[derive(Default)]
@@ -112,7 +111,8 @@ impl Junction {
         Self::shared(executor, None)
     }
 
-    fn shared(executor: Arc<dyn Executor>, share: Option<Share>) -> Arc<Self> {
+    /// Shares an executor, within limits if there are any.
+    pub(crate) fn shared(executor: Arc<dyn Executor>, share: Option<Share>) -> Arc<Self> {
         Arc::new(Self {
             executor,
             share,
@@ -262,69 +262,6 @@ impl fmt::Debug for Lane {
             .field("name", &self.name)
             .field("waiting", &self.waiting())
             .finish_non_exhaustive()
-    }
-}
-
-/// Executors that exist without a declaration in a graph. Each is made on first use.
-#[derive(Default)]
-pub struct Executors {
-    named: Mutex<BTreeMap<String, Arc<Junction>>>,
-}
-
-impl Executors {
-    /// Name of the executor for computations.
-    pub const CPU: &'static str = "cpu";
-
-    /// Makes a set with only the executor `cpu`.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the executor of a name, which may be `cpu`.
-    pub fn insert(&self, name: impl Into<String>, executor: Arc<dyn Executor>) {
-        self.named().insert(name.into(), Junction::new(executor));
-    }
-
-    /// Returns the executor of this name, if there is one.
-    pub fn get(&self, name: &str) -> Option<Arc<dyn Executor>> {
-        Some(Arc::clone(self.junction(name)?.executor()))
-    }
-
-    /// Makes a lane of the executor `cpu` for work that belongs to no graph.
-    pub fn cpu(&self) -> Lane {
-        self.shared_cpu().lane(Self::CPU)
-    }
-
-    /// Makes a lane for a graph on the executor of this name.
-    pub(crate) fn lane(&self, name: &str) -> Option<Lane> {
-        Some(self.junction(name)?.lane(name))
-    }
-
-    fn junction(&self, name: &str) -> Option<Arc<Junction>> {
-        if name == Self::CPU {
-            return Some(self.shared_cpu());
-        }
-        self.named().get(name).map(Arc::clone)
-    }
-
-    fn shared_cpu(&self) -> Arc<Junction> {
-        let mut named = self.named();
-        let junction = named.entry(Self::CPU.to_owned()).or_insert_with(|| {
-            let cores = available_parallelism().map_or(1, usize::from);
-            // Twice as many threads as one tenant may use: running jobs are not interrupted, and
-            // other tenants must find a free thread.
-            let share = Share {
-                threads: 2 * cores,
-                most: cores,
-            };
-            let pool = Arc::new(ThreadPool::new(Self::CPU, Some(share.threads)));
-            Junction::shared(pool, Some(share))
-        });
-        Arc::clone(junction)
-    }
-
-    fn named(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Junction>>> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Executors: the pools that the graph declares, and the place of each node.
+//! Executors: the place of each node.
 //!
 //! A node runs in its session's own task unless the graph file or its contract names an executor.
 //! The graph's default executor serves nodes whose contract names an executor: its threads replace
@@ -9,73 +9,23 @@ use std::{
     sync::Arc,
 };
 
-use graphmill_grammar::{
-    Diagnostic, OptionsMessage, Span, diag::has_errors, graph::ExecutorConfig,
-};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use graphmill_grammar::{Diagnostic, Span, diag::has_errors};
 
 use crate::{
     codes::{calculators, executors},
     contract::Run,
     executor::ThreadPool,
-    lanes::{Executors, Junction, Lane},
+    executors::Executors,
+    lanes::{Junction, Lane},
     plan::NodePlace,
-    registry::read_options,
 };
 
-use super::draft::{Draft, DraftNode, ports};
-
-/// Name of the default executor.
-const DEFAULT: &str = "";
-/// Type of the executors that this engine makes.
-const THREAD_POOL: &str = "ThreadPoolExecutor";
-/// Maximum number of threads in all pools of a graph: more than most machines have cores.
-const MAX_THREADS: i32 = 256;
-/// Maximum size of a thread's stack, in bytes.
-const MAX_STACK_BYTES: i32 = 64 << 20;
-
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-struct ThreadPoolExecutorOptions {
-    #[schemars(range(min = -1, max = MAX_THREADS))]
-    num_threads: Option<i32>,
-    #[schemars(range(min = 0, max = MAX_STACK_BYTES))]
-    stack_size: Option<i32>,
-    #[serde(rename = "nice_priority_level")]
-    _nice_priority_level: Option<i32>,
-    #[serde(rename = "require_processor_performance")]
-    _require_processor_performance: Option<Performance>,
-    thread_name_prefix: Option<String>,
-}
-
-/// Kind of processors requested for the threads; has no effect.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-enum Performance {
-    Normal,
-    Low,
-    High,
-}
-
-/// An executor of the graph.
-enum ExecutorDeclaration {
-    /// A pool whose threads start when the first node needs them.
-    Pool {
-        /// Location of the declaration, for diagnostics.
-        place: Span,
-        count: Span,
-        prefix: String,
-        threads: usize,
-        stack_size: usize,
+use super::{
+    draft::{Draft, DraftNode},
+    executor_declarations::{
+        DEFAULT, ExecutorDeclaration, declaration, declarations, is_reserved, noun, reserved,
     },
-    /// An executor that the surrounding program provides.
-    Provided,
-    /// The session's own task instead of a pool.
-    Inline,
-    /// A wrong declaration, which has been reported.
-    Wrong,
-}
+};
 
 pub(super) fn resolve(draft: &mut Draft<'_>) {
     let mut found = Vec::new();
@@ -161,28 +111,6 @@ fn lane(name: &str, pool: &ExecutorDeclaration) -> Option<Lane> {
     Some(Junction::new(Arc::new(pool)).lane(name))
 }
 
-fn noun(name: &str) -> String {
-    match name {
-        DEFAULT => "the default executor".to_owned(),
-        name => format!("executor `{name}`"),
-    }
-}
-
-fn is_reserved(name: &str) -> bool {
-    matches!(name, "default" | "gpu") || name.starts_with("__")
-}
-
-fn reserved(name: &str, place: Span) -> Diagnostic {
-    let message = format!("`{name}` is a reserved executor name");
-    Diagnostic::error(&executors::RESERVED_EXECUTOR, place, message)
-}
-
-fn declaration(name: &str) -> String {
-    format!(
-        "executor {{ name: \"{name}\" type: \"{THREAD_POOL}\" options {{ [mediapipe.ThreadPoolExecutorOptions.ext] {{ num_threads: 2 }} }} }}"
-    )
-}
-
 fn unknown(
     draft: &Draft<'_>,
     node: &DraftNode,
@@ -233,226 +161,6 @@ fn unused(
             } else {
                 diagnostic.hint(format!("name it in a node: `executor: \"{name}\"`"))
             });
-        }
-    }
-}
-
-fn declarations(
-    draft: &Draft<'_>,
-    found: &mut Vec<Diagnostic>,
-) -> HashMap<String, ExecutorDeclaration> {
-    let mut declared = HashMap::new();
-    let mut spans: HashMap<String, Span> = HashMap::new();
-    if let Some(threads) = draft.graph.num_threads.as_ref().filter(|n| n.value != 0) {
-        spans.insert(DEFAULT.to_owned(), threads.span);
-        match threads.value {
-            -1 => {}
-            1.. => {
-                let pool = ExecutorDeclaration::Pool {
-                    place: threads.span,
-                    count: threads.span,
-                    prefix: "graph".to_owned(),
-                    threads: threads.value as usize,
-                    stack_size: 0,
-                };
-                declared.insert(DEFAULT.to_owned(), pool);
-            }
-            _ => {
-                found.push(bad_threads(threads.value, threads.span));
-                declared.insert(DEFAULT.to_owned(), ExecutorDeclaration::Wrong);
-            }
-        }
-    }
-    for config in &draft.graph.executor {
-        let name = config.name.as_ref().map_or(DEFAULT, |name| name.as_str());
-        let place = config.name.as_ref().map_or(config.head, |name| name.span);
-        if is_reserved(name) {
-            found.push(reserved(name, place));
-        }
-        if let Some(first) = spans.insert(name.to_owned(), place) {
-            let message = format!("{} is declared twice", noun(name));
-            found.push(
-                Diagnostic::error(&executors::DUPLICATE_EXECUTOR, place, message)
-                    .also(first, "first declared here"),
-            );
-            continue;
-        }
-        let is_own = matches!(name, DEFAULT | Executors::CPU);
-        let is_provided = !is_own && draft.environment.executors.get(name).is_some();
-        if let Some(executor) = self::declared(config, name, is_provided, found) {
-            declared.insert(name.to_owned(), executor);
-        }
-    }
-    too_many_threads(&declared, found);
-    declared
-}
-
-/// Reports the pool that exceeds the limit of threads per graph.
-fn too_many_threads(declared: &HashMap<String, ExecutorDeclaration>, found: &mut Vec<Diagnostic>) {
-    let mut pools: Vec<_> = declared
-        .values()
-        .filter_map(ExecutorDeclaration::size)
-        .collect();
-    pools.sort_unstable_by_key(|(count, _)| *count);
-    let mut sum = 0;
-    for (count, threads) in pools {
-        sum += threads;
-        if sum > MAX_THREADS as usize {
-            let message = format!("the pools of the graph have {sum} threads");
-            let diagnostic = Diagnostic::error(&executors::BAD_THREADS, count, message);
-            found.push(diagnostic.label(format!("expected at most {MAX_THREADS} together")));
-            return;
-        }
-    }
-}
-
-impl ExecutorDeclaration {
-    /// Returns the number of a pool's threads, with its location.
-    fn size(&self) -> Option<(Span, usize)> {
-        match self {
-            Self::Pool { count, threads, .. } => Some((*count, *threads)),
-            _ => None,
-        }
-    }
-}
-
-/// Reads one declaration. Returns `None` if the default executor stays as it is.
-fn declared(
-    config: &ExecutorConfig,
-    name: &str,
-    is_provided: bool,
-    found: &mut Vec<Diagnostic>,
-) -> Option<ExecutorDeclaration> {
-    let kind = config.r#type.as_ref().map_or("", |kind| kind.as_str());
-    let place = config.r#type.as_ref().map_or(config.head, |kind| kind.span);
-    match (kind, is_provided) {
-        ("", true) => return Some(ExecutorDeclaration::Provided),
-        ("", false) if name == DEFAULT => {}
-        ("", false) => {
-            let message = format!("executor `{name}` has no `type`, and the program provides none");
-            found.push(
-                Diagnostic::error(&executors::UNKNOWN_EXECUTOR_TYPE, config.head, message)
-                    .hint(format!("declare a pool: `{}`", declaration(name))),
-            );
-            return Some(ExecutorDeclaration::Wrong);
-        }
-        (_, true) => {
-            let message = format!("executor `{name}` has a `type`, but the program provides it");
-            found.push(
-                Diagnostic::error(&executors::DUPLICATE_EXECUTOR, place, message)
-                    .hint("leave out the `type`, or give it another name"),
-            );
-            return Some(ExecutorDeclaration::Wrong);
-        }
-        (THREAD_POOL, false) => {}
-        ("ApplicationThreadExecutor", false) if name == DEFAULT => {
-            return Some(ExecutorDeclaration::Inline);
-        }
-        (_, false) => {
-            let diagnostic = Diagnostic::error(
-                &executors::UNKNOWN_EXECUTOR_TYPE,
-                place,
-                format!("unknown executor type `{kind}`"),
-            );
-            found.push(diagnostic.fix(
-                format!("use `{THREAD_POOL}`"),
-                place,
-                format!("\"{THREAD_POOL}\""),
-            ));
-            return Some(ExecutorDeclaration::Wrong);
-        }
-    }
-    let Some(options) = options(config, found) else {
-        return Some(ExecutorDeclaration::Wrong);
-    };
-    match options.num_threads {
-        // An untyped default executor leaves the choice to the engine.
-        None | Some(0 | -1) if kind.is_empty() => None,
-        None => {
-            let message = format!("{} has no number of threads", noun(name));
-            found.push(
-                Diagnostic::error(&executors::BAD_THREADS, place, message)
-                    .hint("add `options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }`"),
-            );
-            Some(ExecutorDeclaration::Wrong)
-        }
-        Some(threads) if threads < 1 => {
-            found.push(bad_threads(threads, count(config).unwrap_or(place)));
-            Some(ExecutorDeclaration::Wrong)
-        }
-        Some(threads) => Some(ExecutorDeclaration::Pool {
-            place,
-            count: count(config).unwrap_or(place),
-            prefix: options.thread_name_prefix.unwrap_or_else(|| match name {
-                DEFAULT => "graph".to_owned(),
-                name => name.to_owned(),
-            }),
-            threads: threads as usize,
-            stack_size: usize::try_from(options.stack_size.unwrap_or(0)).unwrap_or(0),
-        }),
-    }
-}
-
-/// Returns the location of an executor's number of threads.
-fn count(config: &ExecutorConfig) -> Option<Span> {
-    let messages = &config.options.as_ref()?.messages;
-    let mut bodies = messages.iter().map(|message| &message.body);
-    bodies.find_map(|body| ports::value_span(body, "num_threads"))
-}
-
-fn bad_threads(threads: i32, place: Span) -> Diagnostic {
-    let message = format!("a pool has at least one thread, not {threads}");
-    Diagnostic::error(&executors::BAD_THREADS, place, message)
-        .hint("give `num_threads` a number above 0")
-}
-
-fn options(
-    config: &ExecutorConfig,
-    found: &mut Vec<Diagnostic>,
-) -> Option<ThreadPoolExecutorOptions> {
-    let messages = config
-        .options
-        .as_ref()
-        .map_or(&[][..], |options| &options.messages);
-    let mut read = ThreadPoolExecutorOptions::default();
-    for message in messages {
-        if message.short_name() != "ThreadPoolExecutorOptions" {
-            let text = format!(
-                "an executor takes no options of type `{}`",
-                message.type_name()
-            );
-            found.push(Diagnostic::warning(
-                &calculators::NO_EFFECT,
-                message.name.span,
-                text,
-            ));
-            continue;
-        }
-        match read_options(Some(message)) {
-            Ok(options) => read = options,
-            Err(diagnostics) => {
-                found.extend(diagnostics);
-                return None;
-            }
-        }
-        without_effect(message, found);
-    }
-    Some(read)
-}
-
-/// Reports options that have no effect on a thread pool.
-fn without_effect(message: &OptionsMessage, found: &mut Vec<Diagnostic>) {
-    for field in &message.body.fields {
-        let name = field.name.as_plain().unwrap_or_default();
-        if matches!(
-            name,
-            "nice_priority_level" | "require_processor_performance"
-        ) {
-            let text = format!("`{name}` has no effect");
-            found.push(
-                Diagnostic::warning(&calculators::NO_EFFECT, field.name.span, text)
-                    .label("threads run as the operating system schedules them"),
-            );
         }
     }
 }

@@ -5,6 +5,7 @@
 mod assemble;
 mod cycles;
 mod draft;
+mod executor_declarations;
 mod executors;
 mod expand;
 mod explain;

@@ -4,8 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     error::Result,
+    executors::Executors,
     file_source::{FileSource, Files},
-    lanes::Executors,
     resource::{Amendment, Resource, ResourceCache, ResourceKey, ResourceOverride},
 };
 

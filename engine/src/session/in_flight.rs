@@ -113,7 +113,7 @@ impl Running {
                 drop(shared.send(message));
             }),
         );
-        self.nodes[node].given(slot, job);
+        self.nodes[node].away_mut().given(slot, job);
     }
 
     /// Takes a node back from its executor.
@@ -128,8 +128,9 @@ impl Running {
     /// Records an ended call in the timeline. `took` is the node's computing time, if it is known.
     fn record_away(&mut self, node: usize, slot: u16, took: Option<Duration>) {
         if let Some(recorder) = &mut self.recorder
-            && let Some((call, began)) = self.nodes[node].call_in(slot)
+            && let Some(away) = self.nodes[node].away()
         {
+            let (call, began) = away.call(slot);
             let now = Instant::now();
             let took = took.unwrap_or_else(|| now.saturating_duration_since(began));
             recorder.called(node, call, now.checked_sub(took).unwrap_or(began), took);
@@ -150,8 +151,9 @@ impl Running {
         let set = self.nodes[node].take_set(frame.plan.nodes[node].inputs.len());
         let mut emits = Emits::default();
         emits.start(free);
-        emits.call = Some(self.nodes[node].async_call(frame.shared, node as u16, slot));
-        self.nodes[node].start(slot, instance.process(set, emits));
+        let away = self.nodes[node].away_mut();
+        emits.call = Some(away.async_call(frame.shared, node as u16, slot));
+        away.start(slot, instance.process(set, emits));
         self.poll_future(frame, node, slot);
     }
 

@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -19,11 +18,10 @@ use crate::{
 };
 
 use super::{
-    away::{Away, NodeFuture, PollNode},
+    away::Away,
     guard::{Call, catch, catch_drop, guarded},
     intake::Intake,
     message,
-    shared::SessionState,
     summary::Counts,
     timer::Timer,
 };
@@ -302,45 +300,19 @@ impl NodeState {
         slot
     }
 
-    /// Returns the call in a slot and its start.
-    pub(super) fn call_in(&self, slot: u16) -> Option<(Call, Instant)> {
-        Some(self.away.as_ref()?.call(slot))
-    }
-
     /// Takes the input set for a call and replaces it with an empty one for `inputs` inputs.
     pub(super) fn take_set(&mut self, inputs: usize) -> InputSet {
         std::mem::replace(&mut self.intake.set, InputSet::new(inputs))
     }
 
-    /// Returns the handle for the future of the call in a slot.
-    pub(super) fn async_call(
-        &mut self,
-        shared: &Arc<SessionState>,
-        node: u16,
-        slot: u16,
-    ) -> Arc<PollNode> {
-        let away = self.away.get_or_insert_default();
-        away.async_call(shared, node, slot)
+    /// Returns the calls outside the session's task; `None` before the first one.
+    pub(super) fn away(&self) -> Option<&Away> {
+        self.away.as_deref()
     }
 
-    /// Stores the number of the job of the call in a slot.
-    pub(super) fn given(&mut self, slot: u16, job: u64) {
-        self.away.get_or_insert_default().given(slot, job);
-    }
-
-    /// Returns the job of the earliest call, if it is on an executor.
-    pub(super) fn job(&self) -> Option<u64> {
-        self.away.as_ref()?.job()
-    }
-
-    /// Describes the wait of the earliest pending call, if it is known.
-    pub(super) fn call_waits_for(&self) -> Option<String> {
-        self.away.as_ref()?.waits_for()
-    }
-
-    /// Starts a call of an async node in its slot.
-    pub(super) fn start(&mut self, slot: u16, future: NodeFuture) {
-        self.away.get_or_insert_default().start(slot, future);
+    /// Returns the calls outside the session's task, to add to one that has departed.
+    pub(super) fn away_mut(&mut self) -> &mut Away {
+        self.away.get_or_insert_default()
     }
 
     /// Polls the call in a slot, and counts the call once it has ended.

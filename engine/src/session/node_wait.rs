@@ -7,7 +7,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{node::Status, wait_graph::WaitGraph, why::Reason};
+use super::{away::Away, node::Status, wait_graph::WaitGraph, why::Reason};
 
 /// The reason of a wait and the node that causes it; `None` at the root of a chain.
 pub(super) struct WaitsFor {
@@ -60,12 +60,13 @@ impl WaitGraph<'_> {
             Status::Open | Status::Busy if state.is_away() => {
                 WaitsFor::root(match self.plan.nodes[node].place {
                     NodePlace::Inline => Reason::Future {
-                        what: state.call_waits_for(),
+                        what: state.away().and_then(Away::waits_for),
                     },
                     NodePlace::Executor(executor) => Reason::Executor {
                         runs: self.plan.explain.nodes[node].runs.clone(),
                         before: state
-                            .job()
+                            .away()
+                            .and_then(Away::job)
                             .and_then(|job| self.plan.executors[usize::from(executor)].before(job)),
                     },
                 })

@@ -30,6 +30,7 @@
 
 mod clock;
 mod executor;
+mod expectations;
 mod graph;
 mod harness;
 

@@ -18,6 +18,7 @@
 mod error;
 mod input;
 mod message;
+mod variant;
 
 use std::cell::RefCell;
 use std::collections::HashSet;

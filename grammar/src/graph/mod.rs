@@ -7,6 +7,7 @@
 
 mod legacy;
 mod node;
+mod numbering;
 mod options;
 mod port;
 mod settings;
@@ -87,10 +88,10 @@ impl GraphConfig {
     }
 
     fn check(&mut self, cx: &mut Lowering) {
-        port::number(&mut self.input_stream, cx);
-        port::number(&mut self.output_stream, cx);
-        port::number(&mut self.input_side_packet, cx);
-        port::number(&mut self.output_side_packet, cx);
+        numbering::number(&mut self.input_stream, cx);
+        numbering::number(&mut self.output_stream, cx);
+        numbering::number(&mut self.input_side_packet, cx);
+        numbering::number(&mut self.output_side_packet, cx);
         options::report_duplicates(&self.graph_options, cx);
     }
 }

@@ -1,7 +1,8 @@
 //! A node of a graph, with the parts that only nodes have.
 
+use super::numbering;
 use super::options::{self, Extensions, OptionsMessage};
-use super::port::{self, PortSpec, TagIndex};
+use super::port::{PortSpec, TagIndex};
 use super::settings::{InputStreamHandlerConfig, OutputStreamHandlerConfig, ProfilerConfig};
 use super::table::{Lowering, Read, message};
 use crate::ast::{Field, Value, ValueKind};
@@ -78,10 +79,10 @@ impl Node {
     }
 
     fn check(&mut self, cx: &mut Lowering) {
-        port::number(&mut self.input_stream, cx);
-        port::number(&mut self.output_stream, cx);
-        port::number(&mut self.input_side_packet, cx);
-        port::number(&mut self.output_side_packet, cx);
+        numbering::number(&mut self.input_stream, cx);
+        numbering::number(&mut self.output_stream, cx);
+        numbering::number(&mut self.input_side_packet, cx);
+        numbering::number(&mut self.output_side_packet, cx);
         options::report_duplicates(&self.node_options, cx);
         if self
             .calculator

@@ -1,5 +1,5 @@
-//! Token budget per minute. It fills up over time. Requests take the tokens that they may need, and
-//! return the unused ones.
+//! Budget per minute, of tokens or of requests. It fills up over time. Requests take the tokens that
+//! they may need, and return the unused ones.
 
 use std::{
     num::NonZeroU32,
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The token budget of a key. It holds at most the tokens of a minute. A request that sets no
+/// A budget of a key. It holds at most what a minute gives. A request that sets no
 /// maximum may overdraw it with generated tokens; the next request waits longer then.
 #[derive(Debug)]
 pub(super) struct Bucket {
@@ -19,15 +19,6 @@ pub(super) struct Bucket {
 struct Level {
     tokens: f64,
     at: Instant,
-}
-
-/// The reason why tokens cannot be taken.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Lack {
-    /// More than the budget can ever hold.
-    Never,
-    /// Not available until this time has passed.
-    For(Duration),
 }
 
 impl Bucket {
@@ -65,18 +56,16 @@ impl Bucket {
         level
     }
 
-    /// Takes tokens, if the budget has as many.
-    pub(super) fn take(&self, tokens: u64) -> Result<(), Lack> {
+    /// Takes tokens, if the budget has as many. Returns the number of remaining ones, or the time
+    /// in which the missing ones fill up. The budget never holds more than a minute gives.
+    pub(super) fn take(&self, tokens: u64) -> Result<u32, Duration> {
         let tokens = tokens as f64;
-        if tokens > self.most() {
-            return Err(Lack::Never);
-        }
         let mut level = self.level();
         if tokens > level.tokens {
-            return Err(Lack::For(self.time_of(tokens - level.tokens)));
+            return Err(self.time_of(tokens - level.tokens));
         }
         level.tokens -= tokens;
-        Ok(())
+        Ok(level.tokens as u32)
     }
 
     /// Returns unused tokens, or takes the ones that were used in addition.
@@ -103,10 +92,10 @@ mod tests {
     #[test]
     fn what_is_not_used_is_given_back() {
         let bucket = bucket(60);
-        assert_eq!(bucket.take(60), Ok(()));
-        assert!(matches!(bucket.take(10), Err(Lack::For(wait)) if wait.as_secs() >= 9));
+        assert_eq!(bucket.take(60), Ok(0));
+        assert!(bucket.take(10).is_err_and(|wait| wait.as_secs() >= 9));
         bucket.settle(60, 20);
-        assert_eq!(bucket.take(40), Ok(()));
+        assert_eq!(bucket.take(40), Ok(0));
     }
 
     #[test]
@@ -114,13 +103,13 @@ mod tests {
         let bucket = bucket(60);
         bucket.settle(0, 120);
         assert_eq!(bucket.left().0, 0);
-        assert!(matches!(bucket.take(1), Err(Lack::For(wait)) if wait.as_secs() >= 60));
+        assert!(bucket.take(1).is_err_and(|wait| wait.as_secs() >= 60));
     }
 
     #[test]
     fn there_is_never_more_than_a_minute_gives() {
         let bucket = bucket(60);
-        assert_eq!(bucket.take(61), Err(Lack::Never));
+        assert!(bucket.take(61).is_err());
         bucket.settle(100, 0);
         assert_eq!(bucket.left().0, 60);
     }

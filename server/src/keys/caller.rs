@@ -11,7 +11,7 @@ use graphmill_calculators::payload::{GenerationBounds, Quota, Tally, Terms};
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Tenant;
 
-use super::{bucket::Lack, key::Key, usage};
+use super::{key::Key, usage};
 use crate::metrics::KeyCounts;
 
 /// Name of a request's key, as an extension of its answer.
@@ -169,27 +169,21 @@ impl Caller {
             return Ok(());
         };
         let (name, most) = (self.name(), bucket.per_minute());
-        match bucket.take(tokens) {
-            Ok(()) => {
-                self.held().tokens += tokens;
-                Ok(())
-            }
-            Err(Lack::Never) => {
-                self.counts.refused(&self.key.label, "tokens");
-                let message = format!(
-                    "the prompt and `max_tokens` need {tokens} tokens, but the key `{name}` may use at most {most} per minute"
-                );
-                Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"))
-            }
-            Err(Lack::For(wait)) => {
-                self.counts.refused(&self.key.label, "tokens");
-                self.held().retry_after = Some(wait);
-                let message = format!(
-                    "the key `{name}` does not have {tokens} tokens left of its {most} per minute"
-                );
-                Err(exceeded(message))
-            }
+        let Err(wait) = bucket.take(tokens) else {
+            self.held().tokens += tokens;
+            return Ok(());
+        };
+        self.counts.refused(&self.key.label, "tokens");
+        if tokens > u64::from(most.get()) {
+            let message = format!(
+                "the prompt and `max_tokens` need {tokens} tokens, but the key `{name}` may use at most {most} per minute"
+            );
+            return Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"));
         }
+        self.held().retry_after = Some(wait);
+        let message =
+            format!("the key `{name}` does not have {tokens} tokens left of its {most} per minute");
+        Err(exceeded(message))
     }
 }
 

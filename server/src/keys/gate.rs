@@ -141,7 +141,7 @@ impl Gate {
         let limited = key.usage.requests.as_ref();
         let limited =
             limited.filter(|_| need == Permission::Infer && request.method() == Method::POST);
-        let left = match limited.map(|requests| requests.count()).transpose() {
+        let left = match limited.map(|requests| requests.take(1)).transpose() {
             Ok(left) => left,
             Err(wait) => {
                 let message = format!("the key `{name}` is over its limit of requests per minute");

@@ -6,16 +6,9 @@ use std::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
 };
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use governor::{
-    Quota, RateLimiter,
-    clock::{Clock as _, DefaultClock},
-    middleware::StateInformationMiddleware,
-    state::{InMemoryState, NotKeyed},
-};
 
 use super::{bucket::Bucket, key::Entry};
 
@@ -24,7 +17,7 @@ use super::{bucket::Bucket, key::Entry};
 pub(super) struct Usage {
     /// Number that is unique in the process. The key keeps it as long as it is in the file.
     pub(super) number: u64,
-    pub(super) requests: Option<Arc<Requests>>,
+    pub(super) requests: Option<Arc<Bucket>>,
     pub(super) tokens: Option<Arc<Bucket>>,
     /// Number of sequences of running requests.
     pub(super) sequences: Arc<AtomicU32>,
@@ -58,20 +51,17 @@ impl Usage {
     /// Creates the usage of a key. Counts in `before` continue if their limit has not changed.
     pub(super) fn new(entry: &Entry, before: Option<&Self>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let requests = entry.requests_per_minute.map(|most| {
-            let same = before.and_then(|before| before.requests.as_ref());
-            let same = same.filter(|same| same.per_minute == most);
-            same.map_or_else(|| Arc::new(Requests::new(most)), Arc::clone)
-        });
-        let tokens = entry.tokens_per_minute.map(|most| {
-            let same = before.and_then(|before| before.tokens.as_ref());
-            let same = same.filter(|same| same.per_minute() == most);
-            same.map_or_else(|| Arc::new(Bucket::new(most)), Arc::clone)
-        });
+        let bucket = |most: Option<NonZeroU32>, before: Option<&Arc<Bucket>>| {
+            let most = most?;
+            let same = before.filter(|same| same.per_minute() == most);
+            Some(same.map_or_else(|| Arc::new(Bucket::new(most)), Arc::clone))
+        };
+        let requests = before.and_then(|before| before.requests.as_ref());
+        let tokens = before.and_then(|before| before.tokens.as_ref());
         Self {
             number: before.map_or_else(|| NEXT.fetch_add(1, Relaxed), |before| before.number),
-            requests,
-            tokens,
+            requests: bucket(entry.requests_per_minute, requests),
+            tokens: bucket(entry.tokens_per_minute, tokens),
             sequences: before.map_or_else(Arc::default, |before| Arc::clone(&before.sequences)),
             queued: before.map_or_else(Arc::default, |before| Arc::clone(&before.queued)),
         }
@@ -86,7 +76,7 @@ impl Usage {
     /// Writes the remaining limits as headers. `requests` is the result of the last count.
     pub(super) fn tell(&self, requests: Option<u32>, headers: &mut HeaderMap) {
         if let (Some(limit), Some(left)) = (&self.requests, requests) {
-            let most = limit.per_minute.get();
+            let most = limit.per_minute().get();
             let missing = f64::from(most.saturating_sub(left)) / f64::from(most);
             tell(headers, "requests", most, left, missing * 60.0);
         }
@@ -108,30 +98,6 @@ fn tell(headers: &mut HeaderMap, what: &str, most: u32, left: u32, full_after: f
         let name = HeaderName::try_from(format!("x-ratelimit-{kind}-{what}"));
         if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
             headers.insert(name, value);
-        }
-    }
-}
-
-/// Limit of requests per minute.
-#[derive(Debug)]
-pub(super) struct Requests {
-    per_minute: NonZeroU32,
-    limiter: RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>,
-}
-
-impl Requests {
-    fn new(per_minute: NonZeroU32) -> Self {
-        Self {
-            per_minute,
-            limiter: RateLimiter::direct(Quota::per_minute(per_minute)).with_middleware(),
-        }
-    }
-
-    /// Counts a request. Returns the number of remaining ones, or the time until one is available.
-    pub(super) fn count(&self) -> Result<u32, Duration> {
-        match self.limiter.check() {
-            Ok(state) => Ok(state.remaining_burst_capacity()),
-            Err(not_until) => Err(not_until.wait_time_from(self.limiter.clock().now())),
         }
     }
 }
