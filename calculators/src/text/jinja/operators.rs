@@ -60,8 +60,7 @@ pub(super) fn install(environment: &mut Environment<'static>) {
         Ok::<_, Error>(Value::from(Tuple::from(pair)))
     });
     environment.add_function("__py_Neg", |value: &Value| negate(value));
-    environment.add_function("__py_iter", |value: &Value| bounded(|| loop_source(value)));
-    environment.add_function("__py_made_iter", |value: &Value| {
+    environment.add_function("__py_iter", |value: &Value| {
         held(value, &visit)?;
         bounded(|| loop_source(value))
     });
