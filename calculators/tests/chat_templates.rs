@@ -146,7 +146,7 @@ fn runaway_templates_end_with_an_error() {
         "{{ 'x' * 100000000 }}",
         "{{ (['a' * 5000000] * 10000) | sort | length }}",
         "{{ (['a' * 5000000] * 10000) | max | length }}",
-        "{{ (['a' * 9000000] * 90000) | select('lower') | list | length }}",
+        "{{ (['a' * 9000000] * 90000) | select('eq', 'b') | list | length }}",
         "{{ range(1000000) }}",
         "{% set __py_add = 1 %}",
         "{% macro __py_eq() %}{% endmacro %}",
@@ -186,18 +186,18 @@ fn a_template_that_takes_too_much_is_stopped() {
         "{{ '%*d' % (10000000000, 5) }}".to_owned(),
         "{{ '%.1000000000f' | format(0.5) }}".to_owned(),
         "{{ '{:>1000000000000}'.format('a') }}".to_owned(),
-        "{{ '\t'.expandtabs(1000000000000) }}".to_owned(),
         "{% set x = 'a' * 9999999 %}{{ (x | list) | join(x) }}".to_owned(),
         "{% set x = 'a' * 9999999 %}{{ x.join(x) }}".to_owned(),
         "{% set x = 'a\n' * 999999 %}{{ x | indent(x) }}".to_owned(),
         "{{ ([[1]] * 999999) | tojson(indent='a' * 999999) }}".to_owned(),
+        "{{ range(100000) | map(attribute='a' * 9999999) | list }}".to_owned(),
+        "{{ range(100000) | sort(attribute='a,' * 9999) }}".to_owned(),
         "{% for i in range(100000) %}{{ 'a' * 9999999 }}{% endfor %}".to_owned(),
         "{% for i in range(100000) %}{% set x = 'a' * 9999999 %}{% endfor %}".to_owned(),
         "{% set x = 'a' * 9999999 %}{% for i in range(100000) %}{% set y = 'b' in x %}{% endfor %}"
             .to_owned(),
         "{% set x = range(100000) | list %}{% for i in x %}{% set y = -1 in x %}{% endfor %}"
             .to_owned(),
-        "{{ range(100000) | unique | list | length }}".to_owned(),
         "{% set x %}{% for i in range(100000) %}{{ 'a' * 999999 }}{% endfor %}{% endset %}"
             .to_owned(),
         format!(

@@ -6,55 +6,37 @@ use std::sync::Arc;
 use minijinja::value::{Object, ObjectRepr, Value};
 use minijinja::{Error, ErrorKind, State};
 
-use super::arguments::{Arguments, is_given};
+use super::arguments::Arguments;
 use super::budget::{self, bounded};
-use super::markup;
 use super::operators::visit;
 use super::str_methods;
 use super::text;
-use super::value::{
-    Lazy, Type, as_float, as_int, dict_get, entries, error, hashable, items, list_like, pairs,
-    undefined_error,
-};
+use super::value::{Type, as_int, dict_get, entries, error, items, list_like, pairs, view};
 use crate::text::template_limits::data;
 
-type Names = &'static [(Type, &'static [&'static str])];
-
-const METHODS: Names = &[
+const METHODS: &[(Type, &[&str])] = &[
     (Type::Str, str_methods::NAMES),
-    (Type::Dict, &["copy", "get", "items", "keys", "values"]),
-    (Type::List, &["copy", "count", "index"]),
+    (Type::Dict, &["get", "items", "keys", "values"]),
+    (Type::List, &["count", "index"]),
     (Type::Tuple, &["count", "index"]),
-    (Type::Float, &["is_integer"]),
-];
-/// Methods that change their object: the sandbox hides them.
-#[rustfmt::skip]
-const FORBIDDEN: Names = &[
-    (Type::Dict, &["clear", "pop", "popitem", "setdefault", "update"]),
-    (Type::List, &["append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"]),
 ];
 
-fn has(table: Names, kind: Type, name: &str) -> bool {
-    let names = table.iter().find(|(of, _)| *of == kind);
+fn has_method(kind: Type, name: &str) -> bool {
+    let names = METHODS.iter().find(|(of, _)| *of == kind);
     names.is_some_and(|(_, names)| names.contains(&name))
 }
 
 /// Returns true if any type has a method of that name.
 pub(super) fn is_member(name: &str) -> bool {
-    let mut all = METHODS.iter().chain(FORBIDDEN);
-    all.any(|(_, names)| names.contains(&name))
+    METHODS.iter().any(|(_, names)| names.contains(&name))
 }
 
 /// Evaluates `object.name`: Python's attribute first, then the key.
 pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
-    let kind = Type::from_value(object);
-    if has(METHODS, kind, name) {
+    if has_method(Type::from_value(object), name) {
         data(object, &visit)?;
         let (object, name) = (object.clone(), name.to_owned());
         return Ok(Value::from_object(Method { object, name }));
-    }
-    if has(FORBIDDEN, kind, name) {
-        return Ok(Value::UNDEFINED);
     }
     object.get_attr(name)
 }
@@ -63,18 +45,16 @@ pub(super) fn attribute(object: &Value, name: &str) -> Result<Value, Error> {
 pub(super) fn item(object: &Value, key: &Value) -> Result<Value, Error> {
     let found = match (Type::from_value(object), key.as_str()) {
         (Type::Undefined, _) => {
-            return Err(undefined_error(format!(
+            return Err(error(format!(
                 "item {} of an undefined value",
                 text::repr(key)
             )));
         }
-        (Type::Dict, None) if hashable(key).is_err() => Value::UNDEFINED,
         (Type::Str | Type::List | Type::Tuple, None) if as_int(key).is_none() => Value::UNDEFINED,
         _ => object.get_item(key)?,
     };
-    match (found.as_str(), key.as_str()) {
-        (Some(text), _) if markup::is_markup(object) => Ok(markup::markup(text)),
-        (None, Some(name)) if found.is_undefined() && is_member(name) => attribute(object, name),
+    match key.as_str() {
+        Some(name) if found.is_undefined() && is_member(name) => attribute(object, name),
         _ => Ok(found),
     }
 }
@@ -85,8 +65,7 @@ pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result<Value, Error>
         None if !value.is_none() => Err(error("slice indices must be integers or None")),
         bound => Ok(bound),
     };
-    let elements: Vec<Value> = match Type::from_value(object) {
-        Type::Undefined => return Err(undefined_error("slice of an undefined value")),
+    let elements = match Type::from_value(object) {
         Type::Str | Type::List | Type::Tuple => items(object),
         other => return Err(error(format!("'{other}' object is not subscriptable"))),
     };
@@ -98,16 +77,14 @@ pub(super) fn slice(object: &Value, bounds: [&Value; 3]) -> Result<Value, Error>
     let len = elements.len() as i128;
     let (lowest, highest) = if by > 0 { (0, len) } else { (-1, len - 1) };
     let place = |at: i128| if at < 0 { at.saturating_add(len) } else { at }.clamp(lowest, highest);
-    let mut at = from.map_or(if by > 0 { lowest } else { highest }, place);
-    let last = to.map_or(if by > 0 { highest } else { lowest }, place);
-    let mut taken = Vec::new();
-    while if by > 0 { at < last } else { at > last } {
-        taken.push(elements[at as usize].clone());
-        at = at.saturating_add(by);
-    }
+    let first = from.map_or(if by > 0 { lowest } else { highest }, place);
+    let end = to.map_or(if by > 0 { highest } else { lowest }, place);
+    let places = std::iter::successors(Some(first), |at| Some(at.saturating_add(by)));
+    let places = places.take_while(|at| if by > 0 { *at < end } else { *at > end });
+    let taken: Vec<Value> = places.map(|at| elements[at as usize].clone()).collect();
     if object.as_str().is_some() {
         let text: String = taken.iter().filter_map(Value::as_str).collect();
-        return Ok(markup::like(object, text));
+        return Ok(Value::from(text));
     }
     Ok(list_like(object, taken))
 }
@@ -121,18 +98,8 @@ pub(super) fn call_method(
 ) -> Result<Value, Error> {
     budget::search(object);
     let kind = Type::from_value(object);
-    if has(METHODS, kind, name) {
+    if has_method(kind, name) {
         return bounded(|| method(state, object, name, Arguments::new(arguments.to_vec())));
-    }
-    if kind == Type::Undefined {
-        return Err(undefined_error(format!(
-            "method `{name}` of an undefined value"
-        )));
-    }
-    if has(FORBIDDEN, kind, name) {
-        return Err(error(format!(
-            "method '{name}' of '{kind}' object is unsafe"
-        )));
     }
     // minijinja then looks for a dict's item of that name.
     let message = format!("'{kind}' object has no method '{name}'");
@@ -146,46 +113,32 @@ fn method(
     arguments: Arguments,
 ) -> Result<Value, Error> {
     match (Type::from_value(object), name) {
-        (Type::Str, _) if markup::is_markup(object) => markup::call(state, object, name, arguments),
         (Type::Str, _) => str_methods::call(state, object, name, arguments),
         (Type::Dict, "get") => {
             let [key, default] = arguments.bind(name, 1, ["key", "default"])?;
-            let found = dict_get(object, hashable(&key)?);
-            let default = Some(default).filter(is_given);
+            let found = dict_get(object, &key.unwrap_or_default());
             Ok(found.or(default).unwrap_or_else(|| Value::from(())))
         }
-        (Type::Dict, "items" | "keys" | "values") => {
+        (Type::Dict, _) => {
             let [] = arguments.bind(name, 0, [])?;
             let (keys, values) = pairs(object).into_iter().unzip();
-            let (view, items) = match name {
-                "items" => ("dict_items", entries(object)),
-                "keys" => ("dict_keys", keys),
-                _ => ("dict_values", values),
-            };
-            let view = Some(view);
-            Ok(Value::from_object(Lazy { view, items }))
+            Ok(view(match name {
+                "items" => entries(object),
+                "keys" => keys,
+                _ => values,
+            }))
         }
-        (_, "copy") => {
-            let [] = arguments.bind(name, 0, [])?;
-            Ok(object.clone())
-        }
-        (_, "count" | "index") => {
+        _ => {
             let [wanted] = arguments.bind(name, 1, ["value"])?;
             budget::weigh(object)?;
-            let items = items(object);
+            let (wanted, items) = (wanted.unwrap_or_default(), items(object));
             if name == "count" {
-                return Ok(Value::from(
-                    items.iter().filter(|item| **item == wanted).count(),
-                ));
+                let count = items.iter().filter(|item| **item == wanted).count();
+                return Ok(Value::from(count));
             }
             let missing = || error(format!("{} is not in list", text::repr(&wanted)));
             let found = items.iter().position(|item| *item == wanted);
             found.map(Value::from).ok_or_else(missing)
-        }
-        _ => {
-            let [] = arguments.bind(name, 0, [])?;
-            let is_integer = as_float(object).is_some_and(|float| float.fract() == 0.0);
-            Ok(Value::from(is_integer))
         }
     }
 }

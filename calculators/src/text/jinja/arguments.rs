@@ -1,9 +1,7 @@
 //! Arguments of a call, bound to parameter names the way Python binds them.
 
-use std::sync::Arc;
-
 use minijinja::Error;
-use minijinja::value::{Kwargs, Object, ObjectRepr, Value};
+use minijinja::value::{Kwargs, Value};
 
 use super::value::{Type, as_int, error};
 
@@ -39,9 +37,11 @@ impl Arguments {
         values
     }
 
-    /// Takes the first positional argument.
-    pub(super) fn next(&mut self) -> Option<Value> {
-        (!self.positional.is_empty()).then(|| self.positional.remove(0))
+    /// Returns the number of bytes of all texts.
+    pub(super) fn text_len(&self) -> usize {
+        let keyword = self.keyword.iter().map(|(_, value)| value);
+        let texts = self.positional.iter().chain(keyword);
+        texts.filter_map(Value::as_str).map(str::len).sum()
     }
 
     /// Assigns arguments to parameters. Those after the first `required` may have none. Too many,
@@ -51,26 +51,24 @@ impl Arguments {
         function: &str,
         required: usize,
         names: [&str; N],
-    ) -> Result<[Value; N], Error> {
+    ) -> Result<[Option<Value>; N], Error> {
         if self.positional.len() > N {
             return Err(error(format!(
                 "{function}() takes at most {N} arguments ({} given)",
                 self.positional.len()
             )));
         }
-        let mut bound = std::array::from_fn(|_| Value::from_object(Absent));
-        let mut given = [false; N];
+        let mut bound = std::array::from_fn(|_| None);
         let positional = names.iter().map(|name| (*name).to_owned());
         for (name, value) in positional.zip(self.positional).chain(self.keyword) {
             let place = names.iter().position(|other| *other == name);
             let refused = |what| error(format!("{function}() got {what} argument '{name}'"));
             let place = place.ok_or_else(|| refused("an unexpected keyword"))?;
-            if std::mem::replace(&mut given[place], true) {
+            if bound[place].replace(value).is_some() {
                 return Err(refused("multiple values for"));
             }
-            bound[place] = value;
         }
-        let missing = given.iter().take(required).position(|given| !given);
+        let missing = bound.iter().take(required).position(Option::is_none);
         missing.map_or(Ok(bound), |place| {
             let name = names[place];
             Err(error(format!(
@@ -80,60 +78,27 @@ impl Arguments {
     }
 }
 
-/// The value of a parameter without an argument. An undefined value is an argument.
-#[derive(Debug)]
-struct Absent;
-
-impl Object for Absent {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Plain
-    }
-
-    fn is_true(self: &Arc<Self>) -> bool {
-        false
-    }
-}
-
-/// Returns true if a parameter has an argument.
-pub(super) fn is_given(value: &Value) -> bool {
-    value.downcast_object_ref::<Absent>().is_none()
-}
-
-/// Returns the argument, or the default if it is not given.
-pub(super) fn or(value: Value, default: impl Into<Value>) -> Value {
-    if is_given(&value) {
-        return value;
-    }
-    default.into()
-}
-
-/// Returns a text argument; `None` if it is absent or Python's `None`.
-pub(super) fn text_or_none(function: &str, value: &Value) -> Result<Option<String>, Error> {
-    if !is_given(value) || value.is_none() {
-        return Ok(None);
-    }
-    text(function, value).map(Some)
-}
-
-pub(super) fn text(function: &str, value: &Value) -> Result<String, Error> {
-    let found = Type::from_value(value);
+/// Returns a text argument.
+pub(super) fn text(function: &str, value: Option<Value>) -> Result<String, Error> {
+    let value = value.unwrap_or_default();
+    let found = Type::from_value(&value);
     let wrong = || error(format!("{function}() argument must be str, not {found}"));
     value.as_str().map(str::to_owned).ok_or_else(wrong)
 }
 
-/// Returns an integer argument; `None` if it is absent or Python's `None`.
-pub(super) fn int_or_none(function: &str, value: &Value) -> Result<Option<i64>, Error> {
-    if !is_given(value) || value.is_none() {
-        return Ok(None);
-    }
-    let int = as_int(value).and_then(|int| i64::try_from(int).ok());
-    let found = Type::from_value(value);
-    let wrong = || error(format!("{function}() argument must be int, not {found}"));
-    int.map(Some).ok_or_else(wrong)
+/// Returns a text argument; `None` if it is absent or Python's `None`.
+pub(super) fn text_or_none(function: &str, value: Option<Value>) -> Result<Option<String>, Error> {
+    let given = value.filter(|value| !value.is_none());
+    given.map(|value| text(function, Some(value))).transpose()
 }
 
-/// Returns a size, which must not be negative, or the default.
-pub(super) fn size_or(function: &str, value: &Value, default: usize) -> Result<usize, Error> {
-    let size = int_or_none(function, value)?;
-    Ok(size.map_or(default, |size| usize::try_from(size).unwrap_or(0)))
+/// Returns an integer argument; `None` if it is absent or Python's `None`.
+pub(super) fn int_or_none(function: &str, value: Option<Value>) -> Result<Option<i64>, Error> {
+    let Some(value) = value.filter(|value| !value.is_none()) else {
+        return Ok(None);
+    };
+    let int = as_int(&value).and_then(|int| i64::try_from(int).ok());
+    let found = Type::from_value(&value);
+    let wrong = || error(format!("{function}() argument must be int, not {found}"));
+    int.map(Some).ok_or_else(wrong)
 }

@@ -78,6 +78,12 @@ pub(super) fn search(value: &Value) {
     spend(value.as_str().map_or(1, |text| 1 + text.len() / SEARCHED));
 }
 
+/// Counts paths with this many bytes, which are followed from each item of a list.
+pub(super) fn spend_paths(bytes: usize, list: &Value) {
+    let items = list.as_object().and_then(|_| list.len()).unwrap_or(0);
+    spend((bytes / SEARCHED).saturating_mul(items));
+}
+
 /// Counts everything in a value: the work to print it, compare it or write it as JSON.
 pub(super) fn weigh(value: &Value) -> Result<(), Error> {
     weigh_level(value, 0)

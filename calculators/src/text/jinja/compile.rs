@@ -102,15 +102,14 @@ fn interned(source: String) -> &'static str {
 /// Returns the template in minijinja's form. Every line keeps its number.
 ///
 /// `{% generation %}` marks the assistant's text for training. It becomes `{% with %}`, which has
-/// the same scope as in transformers. An operator after a constant gets a filter without effect
-/// before it. Otherwise minijinja would compute it at compile time, with its own rules and without
-/// counting the work.
+/// the same scope as in transformers. An operator that makes text or lists gets a filter without
+/// effect after a constant. Otherwise minijinja would compute it at compile time, without counting
+/// the work.
 fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateError> {
     let template = template.replace("\r\n", "\n").replace('\r', "\n");
     let mut out = String::with_capacity(template.len());
     let mut copied = 0;
     let mut previous = None;
-    let mut in_targets = false;
     // Invalid text fails later, where it is parsed.
     for (token, span) in tokenize(&template, false, syntax.clone()).map_while(Result::ok) {
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
@@ -121,12 +120,7 @@ fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateErr
                 let message = format!("`{{% {tag} %}}` is not available in chat templates");
                 return Err(syntax_error(span.start_line.into(), message));
             }
-            (Some(Token::BlockStart), Token::Ident("for")) => {
-                in_targets = true;
-                None
-            }
-            (_, Token::Ident("in")) if std::mem::take(&mut in_targets) => None,
-            (Some(before), operator) if may_be_computed(before, operator) => {
+            (Some(before), Token::Plus | Token::Mul | Token::Tilde) if may_end_constant(before) => {
                 Some(("|__py_value ", start))
             }
             _ => None,
@@ -142,35 +136,19 @@ fn prepared(template: &str, syntax: &SyntaxConfig) -> Result<String, TemplateErr
     Ok(out)
 }
 
-/// Returns true if minijinja may compute an operator at compile time, because a constant can end
-/// before it.
-fn may_be_computed(before: &Token<'_>, operator: &Token<'_>) -> bool {
-    use Token::{BraceClose, BracketClose, Float, Ident, Int, Int128, ParenClose, Str, String};
-    use Token::{Gt, Gte, Lt, Lte, Mul, Plus, Tilde};
-    let is_end = match before {
-        Str(_) | String(_) | Int(_) | Int128(_) | Float(_) => true,
-        Ident(name) => matches!(*name, "true" | "True" | "false" | "False" | "none" | "None"),
-        other => matches!(other, ParenClose | BracketClose | BraceClose),
-    };
-    let differs = matches!(
-        operator,
-        Plus | Mul | Tilde | Lt | Lte | Gt | Gte | Ident("in" | "not")
-    );
-    is_end && differs
+/// Returns true if a constant, whose operators minijinja computes at compile time, can end here.
+fn may_end_constant(token: &Token<'_>) -> bool {
+    use Token::{BraceClose, BracketClose, Float, Int, Int128, ParenClose, Str, String};
+    matches!(
+        token,
+        Str(_) | String(_) | Int(_) | Int128(_) | Float(_) | ParenClose | BracketClose | BraceClose
+    )
 }
 
 /// Replaces operators by calls.
 fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateError> {
-    let old: Vec<&Instruction<'a>> = (0..).map_while(|at| code.get(at)).collect();
-    let targets: BTreeSet<u32> = old.iter().filter_map(|it| target(it)).collect();
-    let new = (0..).zip(&old).map(|(at, instruction)| {
-        // Setting an attribute looks up the namespace, not the value.
-        let needs_none = !matches!(instruction, Instruction::SetAttr(_))
-            && is_checked(&old[..at as usize], at, &targets);
-        let check = checked(instruction).filter(|_| !needs_none);
-        check.unwrap_or_else(|| replacement(instruction))
-    });
-    let new: Vec<Vec<Instruction<'a>>> = new.collect();
+    let old = (0..).map_while(|at| code.get(at));
+    let new: Vec<Vec<Instruction<'a>>> = old.map(replacement).collect();
     let mut places = vec![0];
     for instructions in &new {
         places.push(places[places.len() - 1] + instructions.len() as u32);
@@ -202,53 +180,8 @@ fn replaced<'a>(code: &Instructions<'a>) -> Result<Instructions<'a>, TemplateErr
     Ok(out)
 }
 
-/// Returns the target of a jump.
-fn target(instruction: &Instruction<'_>) -> Option<u32> {
-    match instruction {
-        Instruction::Iterate(target)
-        | Instruction::Jump(target)
-        | Instruction::JumpIfFalse(target)
-        | Instruction::JumpIfFalseOrPop(target)
-        | Instruction::JumpIfTrueOrPop(target)
-        | Instruction::BuildMacro(_, target, _) => Some(*target),
-        _ => None,
-    }
-}
-
 fn call(name: &'static str, arguments: u16) -> Instruction<'static> {
     Instruction::CallFunction(name, Some(arguments))
-}
-
-/// Returns true if the value that an instruction takes was already checked: it is part of a
-/// variable's value or of a loop's, or it is text.
-fn is_checked(before: &[&Instruction<'_>], mut at: u32, targets: &BTreeSet<u32>) -> bool {
-    for (place, instruction) in before.iter().enumerate().rev() {
-        // The value can be another one at the target of a jump.
-        if targets.contains(&at) {
-            return false;
-        }
-        at = place as u32;
-        match instruction {
-            Instruction::GetAttr(_) => {}
-            Instruction::Lookup(_) | Instruction::Iterate(_) | Instruction::EndCapture => {
-                return true;
-            }
-            _ => return false,
-        }
-    }
-    false
-}
-
-/// Adds a check before a variable gets a value, and before a loop.
-fn checked<'a>(instruction: &Instruction<'a>) -> Option<Vec<Instruction<'a>>> {
-    use Instruction::{PushLoop, SetAttr, StoreLocal, Swap};
-    match instruction {
-        StoreLocal(_) => Some(vec![call("__py_held", 1), instruction.clone()]),
-        // The value is below the namespace on the stack.
-        SetAttr(_) => Some(vec![Swap, call("__py_data", 1), Swap, instruction.clone()]),
-        PushLoop(_) => Some(vec![call("__py_made_iter", 1), instruction.clone()]),
-        _ => None,
-    }
 }
 
 fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
@@ -275,14 +208,24 @@ fn replacement<'a>(instruction: &Instruction<'a>) -> Vec<Instruction<'a>> {
                 Instruction::Emit,
             ]
         }
-        Instruction::PushLoop(_) => vec![call("__py_iter", 1), instruction.clone()],
-        Instruction::FastRecurse | Instruction::CallFunction("loop", Some(1)) => {
-            vec![call("__py_made_iter", 1), instruction.clone()]
+        // Values are checked before a loop, and before a variable gets them.
+        Instruction::PushLoop(_)
+        | Instruction::FastRecurse
+        | Instruction::CallFunction("loop", Some(1)) => {
+            vec![call("__py_iter", 1), instruction.clone()]
         }
+        Instruction::StoreLocal(_) => vec![call("__py_held", 1), instruction.clone()],
+        // The value is below the namespace on the stack.
+        Instruction::SetAttr(_) => vec![
+            Instruction::Swap,
+            call("__py_data", 1),
+            Instruction::Swap,
+            instruction.clone(),
+        ],
         _ => {
             let name = format!("{RESERVED}{instruction:?}");
-            let operator = OPERATORS.iter().find(|(of, _)| *of == name);
-            vec![operator.map_or_else(|| instruction.clone(), |(name, _)| call(name, 2))]
+            let operator = OPERATORS.iter().find(|(of, ..)| *of == name);
+            vec![operator.map_or_else(|| instruction.clone(), |(name, ..)| call(name, 2))]
         }
     }
 }

@@ -4,14 +4,14 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use chrono::NaiveDateTime;
-use minijinja::value::{DynObject, Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::value::{DynObject, Rest, Value, ValueOrKwargs};
 use minijinja::{Environment, Error};
 
-use super::budget::{self, bounded};
+use super::budget::bounded;
 use super::json;
-use super::operators::{OPERATORS, apply, remainder, visit};
+use super::operators::visit;
 use super::text::weighed;
-use super::value::{Type, as_float, error, is_iterable, items};
+use super::value::{Type, error, is_iterable, items};
 use crate::text::template_limits::data;
 
 /// The source of the local time for `strftime_now`.
@@ -65,30 +65,7 @@ fn range(from: i32, to: Option<i32>, step: Option<i32>) -> Result<Value, Error> 
     bounded(|| Ok(Value::from(items(&range))))
 }
 
-/// Functions of the tests that are operators, and the tests' names.
-const OPERATORS_AS_TESTS: &[(&str, &[&str])] = &[
-    ("__py_Eq", &["eq", "==", "equalto"]),
-    ("__py_Ne", &["ne", "!="]),
-    ("__py_Lt", &["lt", "<", "lessthan"]),
-    ("__py_Lte", &["le", "<="]),
-    ("__py_Gt", &["gt", ">", "greaterthan"]),
-    ("__py_Gte", &["ge", ">="]),
-    ("__py_In", &["in"]),
-];
-
 fn install_tests(environment: &mut Environment<'static>) {
-    for &(of, operator) in OPERATORS {
-        let names = OPERATORS_AS_TESTS.iter().find(|(other, _)| *other == of);
-        for name in names.map_or(&[][..], |(_, names)| names) {
-            environment.add_test(*name, move |a: &Value, b: &Value| apply(operator, a, b));
-        }
-    }
-    environment.add_test("divisibleby", |a: &Value, b: &Value| is_rest(a, b, 0));
-    environment.add_test("even", |value: &Value| is_rest(value, &Value::from(2), 0));
-    environment.add_test("odd", |value: &Value| is_rest(value, &Value::from(2), 1));
-    environment.add_test("lower", |value: &Value| is_all(value, char::is_lowercase));
-    environment.add_test("upper", |value: &Value| is_all(value, char::is_uppercase));
-    environment.add_test("callable", |value: &Value| value.kind() == ValueKind::Plain);
     environment.add_test("iterable", |value: &Value| {
         is_iterable(Type::from_value(value))
     });
@@ -98,22 +75,15 @@ fn install_tests(environment: &mut Environment<'static>) {
     environment.add_test("sequence", |value: &Value| {
         is_iterable(Type::from_value(value)) && Type::from_value(value) != Type::Iterable
     });
-    for name in ["endingwith", "int", "safe", "startingwith"] {
+    for name in [
+        "endingwith",
+        "escaped",
+        "int",
+        "lower",
+        "safe",
+        "startingwith",
+        "upper",
+    ] {
         environment.remove_test(name);
     }
-}
-
-/// Returns true if all characters of a text are of a kind.
-fn is_all(value: &Value, is_kind: impl Fn(char) -> bool) -> Result<bool, Error> {
-    bounded(|| {
-        budget::search(value);
-        budget::check()?;
-        Ok(value.as_str().is_some_and(|text| text.chars().all(is_kind)))
-    })
-}
-
-fn is_rest(value: &Value, divisor: &Value, rest: i32) -> Result<bool, Error> {
-    let found = remainder(value, divisor)?;
-    let number = as_float(&found).ok_or_else(|| error("only a number has a rest"));
-    number.map(|_| found == Value::from(rest))
 }

@@ -2,21 +2,18 @@
 //!
 //! Chat templates are written for Python's jinja2 as transformers sets it up. minijinja parses,
 //! compiles and runs them, and its scopes, loops, macros, white space, fuel and most of its
-//! filters, tests and methods are used as they are. Of the 816 constructs in
-//! `tests/jinja2/cases.json`, minijinja 3.0.5 with `pycompat` answers 569 as Python does; of 364
-//! renderings of public templates, 315. Each part of this folder is here for something that it
-//! lacks:
+//! filters, tests and methods are used as they are. Each part of this folder is here for something
+//! that it and its `pycompat` lack, and that public templates need:
 //!
 //! | part | what minijinja and `pycompat` lack |
 //! |---|---|
 //! | `compile` | A hook for operators, subscripts and loops. A way not to compute constants at compile time. `{% generation %}`. Line ends of Windows |
 //! | `operators` | `+` on markup. `%` on text. An error for `1 < "a"`, `1 in "a"` and a loop over `none`. `-true` |
-//! | `access` | `dict.items` that is a method before it is a key. Slices of tuples and markup, and an error for slices of `none`. `copy`, `index`, `is_integer`. An error for keys that cannot be hashed, and for methods that change an object |
-//! | `str_methods` | 15 methods of `str`. Keyword arguments, `start` and `end`. Python's line ends and `title`. Errors of `join`, `split` and `startswith` |
-//! | `markup` | Escaping in `+`, `%`, `format`, `join` and `replace`. Methods and subscripts that keep the mark |
-//! | `filters`, `sequences` | `center`, `forceescape`, `from_json`, `truncate`, `wordcount`. Arguments of `tojson`, `default`, `replace`, `indent`, `dictsort`. Defaults of `int` and `float`. Generators of `map` and `select`, and false values as their input. An error for `none` and for sorting different types |
-//! | `functions` | `raise_exception`, `strftime_now`. Ranges with an index. Tests that fail where operators fail. `iterable` and `sequence` |
-//! | `text` | Floats such as `1e+16`, characters that cannot be printed, `Undefined`, `Markup(..)` and `dict_items(..)` in lists |
+//! | `access` | `dict.items` that is a method before it is a key. Slices of tuples, and an error for slices of `none`. `index` |
+//! | `str_methods` | `index`, `partition`, `removeprefix`, `rsplit`. Keyword arguments of `replace` and `split`. Errors of `join` and `split` |
+//! | `filters` | `from_json`. Arguments of `tojson`, `default`, `replace`, `indent`. Defaults of `int` and `float`. Generators of `map` and `select`, and false values as their input. An error for `none` |
+//! | `functions` | `raise_exception`, `strftime_now`. Ranges with an index. `iterable` and `sequence` |
+//! | `text` | Floats such as `1e+16`, characters that cannot be printed |
 //! | `json` | `json.dumps`: what minijinja writes is escaped for HTML |
 //! | `value` | Generators and views of a dict, which are no lists. Names of types for messages |
 //! | `arguments` | Python's binding of positional and keyword arguments |
@@ -30,9 +27,7 @@ mod error;
 mod filters;
 mod functions;
 mod json;
-mod markup;
 mod operators;
-mod sequences;
 mod str_methods;
 mod text;
 mod value;

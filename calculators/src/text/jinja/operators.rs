@@ -10,11 +10,10 @@ use minijinja::{Environment, Error};
 use super::access;
 use super::arguments::Arguments;
 use super::budget::{self, bounded};
-use super::markup::{self, is_markup};
-use super::text::{self, str};
+use super::text::weighed;
 use super::value::{
     Type, as_float, as_int, compare, contains, equal, error, from_int, is_iterable, items, iterate,
-    list_like, undefined_error,
+    list_like,
 };
 use crate::text::template_limits::{data, held};
 
@@ -23,45 +22,49 @@ const MAX_REPEATED_LEN: usize = 10_000_000;
 
 type Operator = fn(&Value, &Value) -> Result<Value, Error>;
 
-/// Operators by the names that replaced instructions use. Templates cannot use these names.
+/// Operators, with the names that replaced instructions use, and the names of tests that are the
+/// same. Templates cannot use the former.
 #[rustfmt::skip]
-pub(super) const OPERATORS: &[(&str, Operator)] = &[
-    ("__py_Add", add),
-    ("__py_Mul", multiply),
-    ("__py_Rem", remainder),
-    ("__py_StringConcat", concat),
-    ("__py_Eq", |a, b| equal(a, b).map(Value::from)),
-    ("__py_Ne", |a, b| equal(a, b).map(|equal| Value::from(!equal))),
-    ("__py_Lt", |a, b| ordered(a, b, "<", &[Ordering::Less])),
-    ("__py_Lte", |a, b| ordered(a, b, "<=", &[Ordering::Less, Ordering::Equal])),
-    ("__py_Gt", |a, b| ordered(a, b, ">", &[Ordering::Greater])),
-    ("__py_Gte", |a, b| ordered(a, b, ">=", &[Ordering::Greater, Ordering::Equal])),
-    ("__py_In", |a, b| contains(b, a).map(Value::from)),
-    ("__py_NotIn", |a, b| contains(b, a).map(|found| Value::from(!found))),
-    ("__py_GetItem", access::item),
-    ("__py_attr", |object, name| access::attribute(object, name.as_str().unwrap_or_default())),
+pub(super) const OPERATORS: &[(&str, &[&str], Operator)] = &[
+    ("__py_Add", &[], add),
+    ("__py_Mul", &[], multiply),
+    ("__py_Rem", &[], remainder),
+    ("__py_StringConcat", &[], concat),
+    ("__py_Eq", &["eq", "==", "equalto"], |a, b| equal(a, b).map(Value::from)),
+    ("__py_Ne", &["ne", "!="], |a, b| equal(a, b).map(|equal| Value::from(!equal))),
+    ("__py_Lt", &["lt", "<", "lessthan"], |a, b| ordered(a, b, "<", &[Ordering::Less])),
+    ("__py_Lte", &["le", "<="], |a, b| ordered(a, b, "<=", &[Ordering::Less, Ordering::Equal])),
+    ("__py_Gt", &["gt", ">", "greaterthan"], |a, b| ordered(a, b, ">", &[Ordering::Greater])),
+    ("__py_Gte", &["ge", ">="], |a, b| ordered(a, b, ">=", &[Ordering::Greater, Ordering::Equal])),
+    ("__py_In", &["in"], |a, b| contains(b, a).map(Value::from)),
+    ("__py_NotIn", &[], |a, b| contains(b, a).map(|found| Value::from(!found))),
+    ("__py_GetItem", &[], access::item),
+    ("__py_attr", &[], |object, name| access::attribute(object, name.as_str().unwrap_or_default())),
 ];
 
 /// Applies one of [`OPERATORS`], within the budget.
-pub(super) fn apply(operator: Operator, a: &Value, b: &Value) -> Result<Value, Error> {
+fn apply(operator: Operator, a: &Value, b: &Value) -> Result<Value, Error> {
     [a, b].into_iter().for_each(budget::search);
     bounded(|| operator(a, b))
 }
 
 pub(super) fn install(environment: &mut Environment<'static>) {
-    for &(name, operator) in OPERATORS {
-        environment.add_function(name, move |a: &Value, b: &Value| apply(operator, a, b));
+    for &(name, tests, operator) in OPERATORS {
+        let applied = move |a: &Value, b: &Value| apply(operator, a, b);
+        environment.add_function(name, applied);
+        for test in tests {
+            environment.add_test(*test, applied);
+        }
     }
     environment.add_function("__py_chained", |a: &Value, b: &Value, name: &str| {
-        let is_meant = |(of, _): &&(&str, _)| of.strip_prefix("__py_") == Some(name);
+        let is_meant = |(of, ..): &&(&str, _, _)| of.strip_prefix("__py_") == Some(name);
         let found = OPERATORS.iter().find(is_meant);
-        let (_, operator) = found.ok_or_else(|| error("unknown comparison"))?;
+        let (.., operator) = found.ok_or_else(|| error("unknown comparison"))?;
         let pair = [apply(*operator, a, b)?, b.clone()];
         Ok::<_, Error>(Value::from(Tuple::from(pair)))
     });
     environment.add_function("__py_Neg", |value: &Value| negate(value));
-    environment.add_function("__py_iter", |value: &Value| bounded(|| loop_source(value)));
-    environment.add_function("__py_made_iter", |value: &Value| {
+    environment.add_function("__py_iter", |value: &Value| {
         held(value, &visit)?;
         bounded(|| loop_source(value))
     });
@@ -102,7 +105,7 @@ fn ordered(a: &Value, b: &Value, sign: &str, orders: &[Ordering]) -> Result<Valu
 fn unsupported(operator: &str, a: &Value, b: &Value) -> Error {
     match (Type::from_value(a), Type::from_value(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
-            undefined_error(format!("an undefined value is used with `{operator}`"))
+            error(format!("an undefined value is used with `{operator}`"))
         }
         (left, right) => error(format!(
             "unsupported operand type(s) for {operator}: '{left}' and '{right}'"
@@ -127,12 +130,11 @@ fn numbers(
     }
 }
 
-pub(super) fn add(a: &Value, b: &Value) -> Result<Value, Error> {
+fn add(a: &Value, b: &Value) -> Result<Value, Error> {
     match (Type::from_value(a), Type::from_value(b)) {
-        (Type::Str, Type::Str) if is_markup(a) || is_markup(b) => {
-            let parts = [markup::escape(a), markup::escape(b)];
-            budget::take(parts[0].len() + parts[1].len())?;
-            Ok(markup::markup(parts.concat()))
+        (Type::Str, Type::Str) if a.is_safe() || b.is_safe() => {
+            let text = concat(&escaped(a)?, &escaped(b)?)?;
+            Ok(Value::from_safe_string(text.to_string()))
         }
         (Type::Str, Type::Str) => concat(a, b),
         (Type::List, Type::List) | (Type::Tuple, Type::Tuple) => {
@@ -165,32 +167,31 @@ fn repeat(value: &Value, times: &Value) -> Result<Value, Error> {
         .filter(|len| *len <= MAX_REPEATED_LEN);
     budget::take(repeated.ok_or_else(|| error("the repeated value is too large"))? * size)?;
     if let Some(text) = value.as_str() {
-        return Ok(markup::like(value, text.repeat(times)));
+        return Ok(Value::from(text.repeat(times)));
     }
     let items = std::iter::repeat_n(items(value), times).flatten();
     Ok(list_like(value, items.collect()))
 }
 
-pub(super) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
+fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
     if let Some(pattern) = a.as_str() {
         let values = if b.is_tuple() {
             items(b)
         } else {
             vec![b.clone()]
         };
-        return formatted(FormatStyle::Printf, a, pattern, Arguments::new(values));
+        return formatted(FormatStyle::Printf, pattern, Arguments::new(values));
     }
     // The remainder has the sign of the divisor.
-    let ints = |a: i128, b: i128| match b {
-        0.. => a.checked_rem_euclid(b),
-        _ => a
-            .checked_neg()?
-            .checked_rem_euclid(b.checked_neg()?)
-            .map(|rest| -rest),
+    let ints = |a: i128, b: i128| {
+        let rest = a.checked_rem(b)?;
+        let differs = rest != 0 && (rest < 0) != (b < 0);
+        Some(if differs { rest + b } else { rest })
     };
-    let floats = |a: f64, b: f64| match b {
-        0.0.. => a.rem_euclid(b),
-        _ => -(-a).rem_euclid(-b),
+    let floats = |a: f64, b: f64| {
+        let rest = a % b;
+        let differs = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+        if differs { rest + b } else { rest }
     };
     if as_float(a).is_some() && as_float(b) == Some(0.0) {
         return Err(error("division by zero"));
@@ -198,21 +199,18 @@ pub(super) fn remainder(a: &Value, b: &Value) -> Result<Value, Error> {
     numbers("%", (a, b), ints, floats)
 }
 
-/// Fills in a format string, which may be markup. minijinja does it; values that it would print
-/// differently are converted to text before.
+/// Fills in a format string. minijinja does it; values that it would print differently are converted
+/// to text before.
 pub(super) fn formatted(
     style: FormatStyle,
-    like: &Value,
     pattern: &str,
     arguments: Arguments,
 ) -> Result<Value, Error> {
     let printable = |value: &Value| {
         budget::weigh(value)?;
         Ok(match Type::from_value(value) {
-            Type::Int | Type::Float => value.clone(),
-            _ if is_markup(like) => markup::format_argument(value),
-            Type::Str | Type::Dict => value.clone(),
-            _ => Value::from(str(value)),
+            Type::Int | Type::Float | Type::Str | Type::Dict => value.clone(),
+            _ => Value::from(weighed(value)?),
         })
     };
     let values = arguments.positional.iter().map(printable);
@@ -233,7 +231,22 @@ pub(super) fn formatted(
     }
     let text = format(style, pattern, &values)?;
     budget::take(text.len())?;
-    Ok(markup::like(like, text))
+    Ok(Value::from(text))
+}
+
+/// Returns markup of a value, in which HTML's special characters are entities. Markup stays
+/// unchanged.
+pub(super) fn escaped(value: &Value) -> Result<Value, Error> {
+    if value.is_safe() {
+        return Ok(value.clone());
+    }
+    let mut text = weighed(value)?.into_owned();
+    let entities = ["&amp;", "&lt;", "&gt;", "&#34;", "&#39;"];
+    for (c, entity) in ['&', '<', '>', '"', '\''].into_iter().zip(entities) {
+        text = text.replace(c, entity);
+        budget::take(text.len())?;
+    }
+    Ok(Value::from_safe_string(text))
 }
 
 fn negate(value: &Value) -> Result<Value, Error> {
@@ -253,7 +266,7 @@ fn negate(value: &Value) -> Result<Value, Error> {
 
 /// Evaluates `a ~ b`.
 fn concat(a: &Value, b: &Value) -> Result<Value, Error> {
-    let parts = [text::weighed(a)?, text::weighed(b)?];
+    let parts = [weighed(a)?, weighed(b)?];
     budget::take(parts[0].len() + parts[1].len())?;
     Ok(Value::from(parts.concat()))
 }

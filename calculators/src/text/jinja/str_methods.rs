@@ -1,24 +1,22 @@
-//! Methods of `str` that minijinja's `pycompat` lacks, or that it has without all of Python's
-//! arguments.
+//! Methods of `str` that minijinja's `pycompat` lacks, that it has without Python's keyword
+//! arguments or errors, or whose result can be much larger than the text.
 
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{Tuple, Value};
 use minijinja::{Error, State};
 use minijinja_contrib::pycompat::unknown_method_callback;
 
-use super::arguments::{Arguments, int_or_none, size_or, text, text_or_none};
+use super::arguments::{Arguments, int_or_none, text, text_or_none};
 use super::budget;
 use super::operators::formatted;
-use super::value::{Type, error, items, iterate};
+use super::value::{Type, error, iterate};
 
 /// Names of all methods. They tell `"text".upper` from an attribute that does not exist.
 #[rustfmt::skip]
 pub(super) const NAMES: &[&str] = &[
-    "capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format", "index", "isalnum",
-    "isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric", "isspace",
-    "isupper", "join", "ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace",
-    "rfind", "rindex", "rjust", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip",
-    "swapcase", "title", "upper", "zfill",
+    "capitalize", "count", "endswith", "find", "format", "index", "isalnum", "isalpha", "isascii", "isdigit", "islower",
+    "isnumeric", "isspace", "isupper", "join", "lower", "lstrip", "partition", "removeprefix", "removesuffix",
+    "replace", "rfind", "rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "title", "upper",
 ];
 
 /// Calls `subject.name(arguments)`; `name` is one of [`NAMES`].
@@ -29,24 +27,22 @@ pub(super) fn call(
     arguments: Arguments,
 ) -> Result<Value, Error> {
     let subject = object.as_str().unwrap_or_default();
+    let mut native = |name: &str, arguments: Vec<Value>| {
+        unknown_method_callback(state, &Value::from(subject), name, &arguments)
+    };
     let made = match name {
-        "format" => {
-            let plain = Value::from(subject);
-            let like = if object.is_safe() { object } else { &plain };
-            return formatted(FormatStyle::StrFormat, like, subject, arguments);
+        "format" => return formatted(FormatStyle::StrFormat, subject, arguments),
+        "join" => {
+            let [parts] = arguments.bind(name, 1, ["iterable"])?;
+            return join(subject, &iterate(&parts.unwrap_or_default())?);
         }
-        "casefold" | "title" | "swapcase" => {
-            let [] = arguments.bind(name, 0, [])?;
-            Value::from(match name {
-                "casefold" => subject.to_lowercase(),
-                "title" => title(subject),
-                _ => subject.chars().map(swap_case).collect(),
-            })
-        }
-        "isdecimal" => unknown_method_callback(state, object, "isdigit", &arguments.into_values())?,
+        "index" => match native("find", arguments.into_values())? {
+            found if found == Value::from(-1) => return Err(error("substring not found")),
+            found => found,
+        },
         "removeprefix" | "removesuffix" => {
             let [part] = arguments.bind(name, 1, ["part"])?;
-            let part = text(name, &part)?;
+            let part = text(name, part)?;
             let rest = match name {
                 "removeprefix" => subject.strip_prefix(&*part),
                 _ => subject.strip_suffix(&*part),
@@ -55,264 +51,65 @@ pub(super) fn call(
         }
         "replace" => {
             let [old, new, count] = arguments.bind(name, 2, ["old", "new", "count"])?;
-            let (old, new) = (text(name, &old)?, text(name, &new)?);
-            let most = int_or_none(name, &count)?.and_then(|count| usize::try_from(count).ok());
+            let (old, new) = (text(name, old)?, text(name, new)?);
+            let most = int_or_none(name, count)?.and_then(|count| usize::try_from(count).ok());
             let most = most.unwrap_or(usize::MAX);
             let found = subject.matches(&old).take(most).count();
             budget::take(
-                found
-                    .saturating_mul(new.len())
-                    .saturating_add(subject.len()),
+                subject
+                    .len()
+                    .saturating_add(found.saturating_mul(new.len())),
             )?;
             return Ok(Value::from(subject.replacen(&old, &new, most)));
         }
         "split" | "rsplit" => {
-            let [separator, limit] = arguments.bind(name, 0, ["sep", "maxsplit"])?;
-            let separator = text_or_none(name, &separator)?;
-            let limit = int_or_none(name, &limit)?.and_then(|limit| usize::try_from(limit).ok());
-            let limit = limit.unwrap_or(usize::MAX - 1);
-            split(subject, separator.as_deref(), limit, name == "rsplit")?
-        }
-        "splitlines" => {
-            let [keep_ends] = arguments.bind(name, 0, ["keepends"])?;
-            let lines = split_lines(subject, keep_ends.is_true());
-            lines.into_iter().collect()
+            let [mark, limit] = arguments.bind(name, 0, ["sep", "maxsplit"])?;
+            let (mark, limit) = (text_or_none(name, mark)?, int_or_none(name, limit)?);
+            let count = limit.and_then(|limit| usize::try_from(limit).ok());
+            let count = count.map_or(usize::MAX, |limit| limit.saturating_add(1));
+            match mark.as_deref() {
+                Some("") => return Err(error("empty separator")),
+                Some(mark) if name == "rsplit" => {
+                    let mut parts: Vec<&str> = subject.rsplitn(count, mark).collect();
+                    parts.reverse();
+                    parts.into_iter().collect()
+                }
+                // minijinja splits at spaces, from the left.
+                None if name == "rsplit" => return Err(error("rsplit() needs a separator")),
+                mark => native("split", vec![Value::from(mark), Value::from(limit)])?,
+            }
         }
         "partition" | "rpartition" => {
-            let [separator] = arguments.bind(name, 1, ["sep"])?;
-            let separator = text(name, &separator)?;
-            let found = match name {
-                _ if separator.is_empty() => return Err(error("empty separator")),
-                "partition" => subject.find(&separator),
-                _ => subject.rfind(&separator),
+            let [mark] = arguments.bind(name, 1, ["sep"])?;
+            let mark = text(name, mark)?;
+            let parts = match name {
+                _ if mark.is_empty() => return Err(error("empty separator")),
+                "partition" => subject.split_once(&*mark),
+                _ => subject.rsplit_once(&*mark),
             };
-            let parts = match found {
-                Some(at) => [&subject[..at], &separator, &subject[at + separator.len()..]],
+            let parts = match parts {
+                Some((before, after)) => [before, &mark, after],
                 None if name == "partition" => [subject, "", ""],
                 None => ["", "", subject],
             };
             Value::from(Tuple::from(parts.map(Value::from)))
         }
-        "join" => {
-            let [parts] = arguments.bind(name, 1, ["iterable"])?;
-            let mut joined = String::new();
-            for (index, part) in iterate(&parts)?.iter().enumerate() {
-                let Some(part) = part.as_str() else {
-                    let (what, found) = (format!("sequence item {index}"), Type::from_value(part));
-                    return Err(error(format!(
-                        "{what}: expected str instance, {found} found"
-                    )));
-                };
-                budget::take(subject.len() + part.len())?;
-                joined.push_str(if index > 0 { subject } else { "" });
-                joined.push_str(part);
-            }
-            return Ok(Value::from(joined));
-        }
-        "startswith" | "endswith" => {
-            let [part, start, end] = arguments.bind(name, 1, ["part", "start", "end"])?;
-            let range = window(name, subject, [&start, &end])?;
-            let parts = if part.is_tuple() {
-                items(&part)
-            } else {
-                vec![part]
-            };
-            let mut matches = false;
-            for part in parts {
-                let part = text(name, &part)?;
-                matches |= range.is_some_and(|(text, _)| match name {
-                    "startswith" => text.starts_with(&part),
-                    _ => text.ends_with(&part),
-                });
-            }
-            Value::from(matches)
-        }
-        "count" | "find" | "rfind" | "index" | "rindex" => {
-            let [part, start, end] = arguments.bind(name, 1, ["sub", "start", "end"])?;
-            let part = text(name, &part)?;
-            let range = window(name, subject, [&start, &end])?;
-            if name == "count" {
-                let count = range.map_or(0, |(text, _)| text.matches(&part).count());
-                return Ok(Value::from(count));
-            }
-            let found = range.and_then(|(text, skipped)| {
-                let at = match name {
-                    "rfind" | "rindex" => text.rfind(&part),
-                    _ => text.find(&part),
-                }?;
-                i64::try_from(skipped + text[..at].chars().count()).ok()
-            });
-            match found {
-                None if name.ends_with("index") => return Err(error("substring not found")),
-                found => Value::from(found.unwrap_or(-1)),
-            }
-        }
-        "center" | "ljust" | "rjust" | "zfill" => {
-            let [width, fill] = arguments.bind(name, 1, ["width", "fillchar"])?;
-            let width = size_or(name, &width, 0)?;
-            let fill = text_or_none(name, &fill)?.unwrap_or_else(|| " ".to_owned());
-            if fill.chars().count() != 1 {
-                return Err(error("the fill must be exactly one character long"));
-            }
-            let missing = width.saturating_sub(subject.chars().count());
-            if missing > 1_000_000 {
-                return Err(error("the padded text is too large"));
-            }
-            Value::from(match name {
-                "ljust" => subject.to_owned() + &fill.repeat(missing),
-                "rjust" => fill.repeat(missing) + subject,
-                "zfill" => {
-                    let digits = subject.strip_prefix(['-', '+']).unwrap_or(subject);
-                    let sign = &subject[..subject.len() - digits.len()];
-                    format!("{sign}{}{digits}", "0".repeat(missing))
-                }
-                _ => {
-                    let left = missing / 2 + (missing & width & 1);
-                    fill.repeat(left) + subject + &fill.repeat(missing - left)
-                }
-            })
-        }
-        "expandtabs" => {
-            let [size] = arguments.bind(name, 0, ["tabsize"])?;
-            let size = size_or(name, &size, 8)?;
-            let tabs = subject.matches('\t').count();
-            budget::take(subject.len().saturating_add(tabs.saturating_mul(size)))?;
-            Value::from(expand_tabs(subject, size))
-        }
-        _ => unknown_method_callback(state, object, name, &arguments.into_values())?,
+        _ => native(name, arguments.into_values())?,
     };
     budget::spend_items(made.as_object().and_then(|_| made.len()).unwrap_or(0));
     budget::take(subject.len() + made.as_str().map_or(0, str::len))?;
     Ok(made)
 }
 
-/// Evaluates `str.isspace` for one character: Unicode's white space and the four ASCII separators.
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
-}
-
-fn is_cased(c: char) -> bool {
-    c.is_lowercase() || c.is_uppercase()
-}
-
-/// Capitalizes each run of letters. Any other character ends a run, apostrophes too.
-fn title(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut inside = false;
-    for c in text.chars() {
-        if inside {
-            out.extend(c.to_lowercase());
-        } else {
-            out.extend(c.to_uppercase());
-        }
-        inside = is_cased(c);
+fn join(separator: &str, parts: &[Value]) -> Result<Value, Error> {
+    let mut joined = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        let found = Type::from_value(part);
+        let wrong = || format!("sequence item {index}: expected str instance, {found} found");
+        let part = part.as_str().ok_or_else(|| error(wrong()))?;
+        budget::take(separator.len() + part.len())?;
+        joined.push_str(if index > 0 { separator } else { "" });
+        joined.push_str(part);
     }
-    out
-}
-
-fn swap_case(c: char) -> char {
-    if c.is_uppercase() {
-        return c.to_lowercase().next().unwrap_or(c);
-    }
-    c.to_uppercase().next().unwrap_or(c)
-}
-
-/// Returns the characters from `start` to `end` as Python counts them, and the number of characters
-/// before; `None` if the range is void.
-fn window<'a>(
-    name: &str,
-    text: &'a str,
-    [start, end]: [&Value; 2],
-) -> Result<Option<(&'a str, usize)>, Error> {
-    let (start, end) = (int_or_none(name, start)?, int_or_none(name, end)?);
-    if start.is_none() && end.is_none() {
-        return Ok(Some((text, 0)));
-    }
-    let len = text.chars().count() as i64;
-    let place = |at: i64| if at < 0 { (at + len).max(0) } else { at };
-    let first = place(start.unwrap_or(0));
-    let last = place(end.unwrap_or(len)).min(len);
-    let nth = |at: i64| text.char_indices().nth(at as usize);
-    let byte = |at: i64| nth(at).map_or(text.len(), |(byte, _)| byte);
-    Ok((first <= last).then(|| (&text[byte(first)..byte(last)], first as usize)))
-}
-
-fn split(text: &str, mark: Option<&str>, limit: usize, from_right: bool) -> Result<Value, Error> {
-    let mut parts: Vec<&str> = match mark {
-        Some("") => return Err(error("empty separator")),
-        Some(mark) if from_right => text.rsplitn(limit + 1, mark).collect(),
-        Some(mark) => text.splitn(limit + 1, mark).collect(),
-        None => split_spaces(text, limit, from_right),
-    };
-    if from_right {
-        parts.reverse();
-    }
-    Ok(parts.into_iter().collect())
-}
-
-/// Splits at runs of white space, from one end. The part that the limit leaves unsplit keeps the
-/// spaces at its far end.
-fn split_spaces(text: &str, limit: usize, from_right: bool) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = text;
-    loop {
-        let (near, gap) = if from_right {
-            let near = rest.trim_end_matches(is_space);
-            (near, near.rfind(is_space))
-        } else {
-            let near = rest.trim_start_matches(is_space);
-            (near, near.find(is_space))
-        };
-        let Some(gap) = gap.filter(|_| parts.len() < limit) else {
-            parts.extend(Some(near).filter(|near| !near.is_empty()));
-            return parts;
-        };
-        let (before, after) = near.split_at(gap);
-        let (part, remainder) = if from_right {
-            (after, before)
-        } else {
-            (before, after)
-        };
-        parts.push(part.trim_start_matches(is_space));
-        rest = remainder;
-    }
-}
-
-/// Evaluates `splitlines`, with the line ends or without.
-pub(super) fn split_lines(text: &str, keep_ends: bool) -> Vec<&str> {
-    let is_break = |c: char| {
-        matches!(
-            c,
-            '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}'
-        )
-    };
-    let mut lines = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let end = rest.find(is_break).unwrap_or(rest.len());
-        let width = match &rest[end..] {
-            tail if tail.starts_with("\r\n") => 2,
-            tail => tail.chars().next().map_or(0, char::len_utf8),
-        };
-        lines.push(&rest[..if keep_ends { end + width } else { end }]);
-        rest = &rest[end + width..];
-    }
-    lines
-}
-
-fn expand_tabs(text: &str, size: usize) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut column = 0;
-    for c in text.chars() {
-        if c == '\t' {
-            let spaces = if size > 0 { size - column % size } else { 0 };
-            out.extend(std::iter::repeat_n(' ', spaces));
-            column += spaces;
-        } else {
-            out.push(c);
-            column += 1;
-            column *= usize::from(!matches!(c, '\n' | '\r'));
-        }
-    }
-    out
+    Ok(Value::from(joined))
 }

@@ -7,7 +7,7 @@ use minijinja::Error;
 use minijinja::value::Value;
 
 use super::budget;
-use super::value::{Lazy, Type, as_float, items, pairs};
+use super::value::{Type, as_float, items, pairs};
 
 /// Evaluates `str(value)` within the budget of the rendering.
 pub(super) fn weighed(value: &Value) -> Result<Cow<'_, str>, Error> {
@@ -21,14 +21,6 @@ pub(super) fn weighed(value: &Value) -> Result<Cow<'_, str>, Error> {
     })
 }
 
-/// Evaluates `str(value)` for a value that was weighed already, or is small.
-pub(super) fn str(value: &Value) -> String {
-    match Type::from_value(value) {
-        Type::Undefined => String::new(),
-        _ => value.as_str().map_or_else(|| repr(value), str::to_owned),
-    }
-}
-
 /// Evaluates `repr(value)`.
 pub(super) fn repr(value: &Value) -> String {
     let mut out = String::new();
@@ -40,12 +32,8 @@ fn write_repr(out: &mut String, value: &Value) {
     match Type::from_value(value) {
         Type::Undefined => out.push_str("Undefined"),
         Type::Float => out.push_str(&float(as_float(value).unwrap_or(f64::NAN))),
-        Type::Str => {
-            out.push_str(if value.is_safe() { "Markup(" } else { "" });
-            write_quoted(out, value.as_str().unwrap_or_default());
-            out.push_str(if value.is_safe() { ")" } else { "" });
-        }
-        Type::List => write_items(out, "[", &items(value), "]"),
+        Type::Str => write_quoted(out, value.as_str().unwrap_or_default()),
+        Type::List | Type::Iterable => write_items(out, "[", &items(value), "]"),
         Type::Tuple if value.len() == Some(1) => write_items(out, "(", &items(value), ",)"),
         Type::Tuple => write_items(out, "(", &items(value), ")"),
         Type::Dict => {
@@ -58,16 +46,6 @@ fn write_repr(out: &mut String, value: &Value) {
             }
             out.push('}');
         }
-        Type::Iterable => match value.downcast_object_ref::<Lazy>() {
-            Some(Lazy {
-                view: Some(view),
-                items,
-            }) => {
-                out.push_str(view);
-                write_items(out, "([", items, "])");
-            }
-            _ => out.push_str("<generator object>"),
-        },
         Type::None | Type::Bool | Type::Int | Type::Object => {
             // Writing to a string cannot fail.
             let _ = write!(out, "{value}");

@@ -74,17 +74,12 @@ pub(super) fn error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.into())
 }
 
-/// Creates an error such as jinja2's `UndefinedError`.
-pub(super) fn undefined_error(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::UndefinedError, message.into())
-}
-
 /// A result of filters and `dict.items()`: it can be iterated, and has no index.
 #[derive(Debug)]
 pub(super) struct Lazy {
-    /// Name of a dict's view; `None` for a generator, which is always true and has no length.
-    pub(super) view: Option<&'static str>,
-    pub(super) items: Vec<Value>,
+    /// A generator is always true and has no length. Other results are views of a dict.
+    is_generator: bool,
+    items: Vec<Value>,
 }
 
 impl Object for Lazy {
@@ -101,18 +96,32 @@ impl Object for Lazy {
     }
 
     fn is_true(self: &Arc<Self>) -> bool {
-        self.view.is_none() || !self.items.is_empty()
+        self.is_generator || !self.items.is_empty()
     }
 }
 
+/// Creates a generator.
 pub(super) fn generator(items: Vec<Value>) -> Value {
-    Value::from_object(Lazy { view: None, items })
+    let is_generator = true;
+    Value::from_object(Lazy {
+        is_generator,
+        items,
+    })
+}
+
+/// Creates a view of a dict.
+pub(super) fn view(items: Vec<Value>) -> Value {
+    let is_generator = false;
+    Value::from_object(Lazy {
+        is_generator,
+        items,
+    })
 }
 
 pub(super) fn is_generator(value: &Value) -> bool {
     value
         .downcast_object_ref::<Lazy>()
-        .is_some_and(|lazy| lazy.view.is_none())
+        .is_some_and(|lazy| lazy.is_generator)
 }
 
 pub(super) fn as_int(value: &Value) -> Option<i128> {
@@ -150,7 +159,7 @@ pub(super) fn compare(a: &Value, b: &Value, operator: &str) -> Result<Option<Ord
     match (Type::from_value(a), Type::from_value(b)) {
         (Type::Undefined, _) | (_, Type::Undefined) => {
             let message = format!("an undefined value is used with `{operator}`");
-            Err(undefined_error(message))
+            Err(error(message))
         }
         (Type::Str, Type::Str) => Ok(Some(a.as_str().cmp(&b.as_str()))),
         (left, right) if left.is_number() && right.is_number() => {
@@ -185,7 +194,7 @@ pub(super) fn contains(container: &Value, needle: &Value) -> Result<bool, Error>
         (Type::Str, other) => Err(error(format!(
             "'in <string>' requires string as left operand, not {other}"
         ))),
-        (Type::Dict, _) => Ok(dict_get(container, hashable(needle)?).is_some()),
+        (Type::Dict, _) => Ok(dict_get(container, needle).is_some()),
         (Type::List | Type::Tuple | Type::Iterable, _) => {
             if needle.as_object().is_some() {
                 budget::weigh(container)?;
@@ -199,14 +208,6 @@ pub(super) fn contains(container: &Value, needle: &Value) -> Result<bool, Error>
 /// Returns the value under a key of a `dict`, as Python compares keys.
 pub(super) fn dict_get(dict: &Value, key: &Value) -> Option<Value> {
     dict.as_object()?.get_value(key)
-}
-
-/// Refuses a key that Python cannot hash.
-pub(super) fn hashable(key: &Value) -> Result<&Value, Error> {
-    match Type::from_value(key) {
-        kind @ (Type::List | Type::Dict) => Err(error(format!("unhashable type: '{kind}'"))),
-        _ => Ok(key),
-    }
 }
 
 /// Returns true for types that Python can iterate. An undefined value has no items.
