@@ -42,6 +42,7 @@
 pub mod backend;
 mod cache;
 mod constrain;
+mod debug;
 pub mod embed;
 mod engine;
 mod load;

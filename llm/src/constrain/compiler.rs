@@ -1,7 +1,6 @@
 //! Compilation of constraints for a model's vocabulary, with a cache of the latest ones.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ use super::productive::Dead;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
 use super::{expressions, grammar, productive};
+use crate::debug::show_fields;
 use crate::lock::lock;
 use crate::model::vocab::Vocab;
 use crate::protocol::Tenant;
@@ -86,11 +86,7 @@ impl CompiledConstraint {
     }
 }
 
-impl fmt::Debug for CompiledConstraint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompiledConstraint").finish_non_exhaustive()
-    }
-}
+show_fields!(CompiledConstraint {});
 
 /// Reason why a constraint is invalid or too complex.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

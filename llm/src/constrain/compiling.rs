@@ -4,13 +4,13 @@
 //! number is abandoned.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::compiler::{CompileError, CompiledConstraint};
+use crate::debug::show_fields;
 use crate::lock::lock;
 use crate::protocol::Tenant;
 
@@ -294,11 +294,7 @@ impl Compiling {
     }
 }
 
-impl fmt::Debug for Compiling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Compiling").finish_non_exhaustive()
-    }
-}
+show_fields!(Compiling {});
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,9 @@
 //! A limit on the length of a model's reasoning.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::constrain::ReasoningMarks;
+use crate::debug::show_fields;
 use crate::model::vocab::{TokenizeError, Vocab};
 use crate::protocol::Token;
 
@@ -42,14 +42,7 @@ impl ReasoningLimit {
     }
 }
 
-impl fmt::Debug for ReasoningLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReasoningLimit")
-            .field("marks", &self.marks)
-            .field("tokens", &self.tokens)
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(ReasoningLimit { marks, tokens });
 
 /// State of the reasoning of one sequence.
 pub(crate) struct Reasoning {

@@ -6,6 +6,7 @@ use llguidance::Matcher;
 use llguidance::toktrie::TokenizerEnv;
 
 use super::vocabulary::Vocabulary;
+use crate::debug::show_fields;
 
 /// A text under a constraint, up to some point.
 #[derive(Clone)]
@@ -41,8 +42,4 @@ impl ConstrainedText {
     }
 }
 
-impl std::fmt::Debug for ConstrainedText {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConstrainedText").finish_non_exhaustive()
-    }
-}
+show_fields!(ConstrainedText {});

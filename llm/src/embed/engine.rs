@@ -1,7 +1,6 @@
 //! The embedding engine's interface to the rest of the program: load, submit, status. The work
 //! happens on its thread, in `step`.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use super::step::{Core, EmbedJob};
 use crate::backend::interface::{
     EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
 };
+use crate::debug::show_fields;
 use crate::load;
 use crate::model::files::ModelFiles;
 use crate::model::progress;
@@ -346,14 +346,7 @@ impl Drop for EmbeddingEngine {
     }
 }
 
-impl fmt::Debug for EmbeddingEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EmbeddingEngine")
-            .field("spec", &self.spec)
-            .field("capacity", &self.capacity)
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(EmbeddingEngine { spec, capacity });
 
 /// A request in an engine. Dropping it cancels the request, if it has not ended.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::{fmt, io, num::NonZero, thread};
+use std::{io, num::NonZero, thread};
 
 use super::delivery::{self, Outbox};
 use super::order::{Order, SavedPrefixes, Waiting};
@@ -12,6 +12,7 @@ use super::step::Core;
 use super::token_masks;
 use crate::backend::{Backend, Capacity, LoadedBackends, Reuse, Serve};
 use crate::constrain::LazyCompiler;
+use crate::debug::show_fields;
 use crate::load;
 use crate::measure::Measurements;
 use crate::model::files::ModelFiles;
@@ -307,11 +308,4 @@ impl Drop for LlmEngine {
     }
 }
 
-impl fmt::Debug for LlmEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlmEngine")
-            .field("spec", &self.spec)
-            .field("capacity", &self.capacity)
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(LlmEngine { spec, capacity });

@@ -2,7 +2,6 @@
 //! another thread notifies them.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -10,6 +9,7 @@ use std::time::Instant;
 use rustc_hash::FxBuildHasher;
 
 use super::panics::catch;
+use crate::debug::show_fields;
 use crate::lock::lock;
 use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Usage};
 
@@ -75,11 +75,7 @@ impl<R> Drop for Seat<R> {
     }
 }
 
-impl<R> fmt::Debug for Live<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").finish_non_exhaustive()
-    }
-}
+show_fields!(Live<R> {});
 
 /// A sink that ends once. Outputs of an abandoned engine after the end are dropped.
 pub(crate) struct OutputReceiver {
@@ -124,11 +120,7 @@ impl StepSink for OutputReceiver {
     }
 }
 
-impl fmt::Debug for OutputReceiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputReceiver").finish_non_exhaustive()
-    }
-}
+show_fields!(OutputReceiver {});
 
 /// The receiver of one result or error.
 type Once<T> = Box<dyn FnOnce(Result<T, GenerationError>) + Send>;
@@ -156,8 +148,4 @@ impl<T> Waiter<T> {
     }
 }
 
-impl<T> fmt::Debug for Waiter<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiter").finish_non_exhaustive()
-    }
-}
+show_fields!(Waiter<T> {});

@@ -1,7 +1,6 @@
 //! Places of an engine's queue. They are counted, so that the queue is bounded, and can be reserved
 //! before the work that leads to a submission.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -37,6 +36,7 @@ pub(crate) enum Full {
 
 /// A place in an engine's queue. Dropping it frees the place, unless it was handed on to a
 /// sequence.
+#[derive(Debug)]
 pub struct QueuePlace {
     places: Arc<Places>,
     tenant: Option<Tenant>,
@@ -178,11 +178,5 @@ impl Drop for QueuePlace {
             self.places.preparing.fetch_sub(1, Ordering::Relaxed);
             self.places.leave(self.tenant);
         }
-    }
-}
-
-impl fmt::Debug for QueuePlace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueuePlace").finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! The vocabulary of a GGUF file. It reads immutable data, so sessions can tokenize concurrently.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::ffi::Model;
 use super::tokenize::Tokenizer;
+use crate::debug::show_fields;
 use crate::model::vocab::{GapMarks, TOOL_TEMPLATE, TokenizeError, Vocab};
 use crate::protocol::Token;
 
@@ -140,11 +140,4 @@ impl Vocab for LlamaVocabulary {
     }
 }
 
-impl fmt::Debug for LlamaVocabulary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlamaVocabulary")
-            .field("name", &self.name)
-            .field("n_vocab", &self.n_vocab)
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(LlamaVocabulary { name, n_vocab });
