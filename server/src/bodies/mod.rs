@@ -11,6 +11,7 @@
 //! Nothing waits for memory, because two half-read bodies would wait for each other.
 
 mod encoding;
+mod lease;
 
 use std::{
     collections::HashMap,
@@ -24,16 +25,16 @@ use axum::{
 };
 use bytes::Bytes;
 use graphmill_engine::{Executors, Lane};
-use graphmill_llm::room::Claim;
 use http_body_util::BodyExt as _;
 
 use crate::{
-    beside::{beside, claim},
+    beside::beside,
     errors::{Cause, Failure},
     keys::Caller,
     owner::Owner,
 };
 use encoding::Encoding;
+pub(crate) use lease::{Lease, UntilRead};
 
 /// The memory budget of all bodies.
 #[derive(Debug)]
@@ -198,12 +199,7 @@ impl Share {
 
     /// Returns an empty lease, for a body that has not begun to arrive.
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
-        Lease {
-            share: Arc::clone(self),
-            bytes: 0,
-            claimed_to: SMALL_BYTES,
-            claim: None,
-        }
+        Lease::new(Arc::clone(self))
     }
 
     /// Reads a body to its end. `headers` are the headers of its request.
@@ -237,9 +233,9 @@ impl Share {
     /// Decompresses a body. The result has the size limit of a body.
     async fn decode(self: &Arc<Self>, bytes: Bytes, encoding: Encoding) -> Result<Bytes, Failure> {
         let mut lease = self.lease();
+        let most = self.bodies.each;
         // A few bytes can take long to decompress.
         let decode = move || {
-            let most = lease.share.bodies.each;
             let mut decoded = encoding.decode(&bytes, |plain, more| {
                 lease.take(more.len())?;
                 lease.append(plain, more, most);
@@ -283,138 +279,6 @@ impl Share {
             rest.into()
         });
         Ok(lease.keeps(bytes))
-    }
-}
-
-/// Bytes of the budget, released on drop.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    share: Arc<Share>,
-    bytes: usize,
-    /// Size that a large body may reach before more memory is claimed.
-    claimed_to: usize,
-    claim: Option<Claim>,
-}
-
-impl Lease {
-    /// Claims memory before the buffer of a large body doubles. The announced length is not
-    /// claimed, as the client may send less.
-    fn claim(&mut self, bytes: usize) -> Result<(), Failure> {
-        if bytes <= self.claimed_to {
-            return Ok(());
-        }
-        // The memory of the last claim is in use by now.
-        self.claim = None;
-        self.claim = Some(claim(2 * bytes as u64)?);
-        self.claimed_to = 2 * bytes;
-        Ok(())
-    }
-
-    /// Adds bytes to the lease, or refuses them.
-    pub(crate) fn take(&mut self, more: usize) -> Result<(), Failure> {
-        let bytes = self.bytes + more;
-        self.check(bytes)?;
-        let bodies = Arc::clone(&self.share.bodies);
-        let room = if bytes <= SMALL_BYTES {
-            bodies.all
-        } else {
-            (bodies.all - bodies.all / 4).max(bodies.each)
-        };
-        self.claim(bytes)?;
-        bodies.take(self.share.key.as_ref(), more, room)?;
-        *self.share.lock() += more;
-        self.bytes = bytes;
-        Ok(())
-    }
-
-    /// Appends leased bytes to a buffer whose final size is at most `most`. The buffer of a large
-    /// body grows only as far as memory was claimed.
-    fn append(&self, buffer: &mut Vec<u8>, bytes: &[u8], most: usize) {
-        let needed = buffer.len() + bytes.len();
-        if needed > buffer.capacity() {
-            let room = if needed <= SMALL_BYTES {
-                2 * buffer.capacity()
-            } else {
-                self.claimed_to
-            };
-            buffer.reserve_exact(room.min(most).max(needed) - buffer.len());
-        }
-        buffer.extend_from_slice(bytes);
-    }
-
-    /// Attaches the lease to received bytes: it is released when nothing refers to them.
-    pub(crate) fn keeps(self, mut bytes: Bytes) -> Bytes {
-        self.keeps_all([&mut bytes]);
-        bytes
-    }
-
-    /// Attaches the lease to several parts of received bytes: it is released when nothing refers to
-    /// any of them.
-    pub(crate) fn keeps_all<'a>(
-        mut self,
-        parts: impl IntoIterator<Item = &'a mut Bytes>,
-    ) -> Arc<Share> {
-        self.claim = None;
-        let (share, lease) = (Arc::clone(&self.share), Arc::new(self));
-        for part in parts {
-            *part = Bytes::from_owner(BudgetedBytes {
-                bytes: std::mem::take(part),
-                _lease: Arc::clone(&lease),
-            });
-        }
-        share
-    }
-
-    /// Releases all but `bytes` bytes.
-    pub(crate) fn shrink(&mut self, bytes: usize) {
-        let more = self.bytes.saturating_sub(bytes);
-        self.bytes -= more;
-        self.share.give_back(more);
-    }
-
-    /// Returns this lease, and leaves an empty one of the same caller in its place.
-    pub(crate) fn next(&mut self) -> Self {
-        let Share {
-            bodies, key, owner, ..
-        } = &*self.share;
-        let share = bodies.share_of(key.clone(), owner.clone());
-        std::mem::replace(self, share.lease())
-    }
-
-    /// Refuses a body whose announced size is above the limit.
-    pub(crate) fn check(&self, announced: usize) -> Result<(), Failure> {
-        if announced > self.share.bodies.each {
-            return Err(self.share.bodies.too_long());
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.share.give_back(self.bytes);
-    }
-}
-
-/// Marks a request as read on drop.
-#[derive(Debug)]
-pub(crate) struct UntilRead(pub(crate) Arc<Share>);
-
-impl Drop for UntilRead {
-    fn drop(&mut self) {
-        self.0.is_read();
-    }
-}
-
-/// A received body with its lease.
-struct BudgetedBytes {
-    bytes: Bytes,
-    _lease: Arc<Lease>,
-}
-
-impl AsRef<[u8]> for BudgetedBytes {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

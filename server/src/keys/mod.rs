@@ -6,6 +6,7 @@
 
 mod bucket;
 mod caller;
+mod entry;
 mod file;
 mod gate;
 mod jwt;
@@ -22,7 +23,7 @@ use arc_swap::ArcSwap;
 use graphmill_engine::FileStamps;
 
 pub(crate) use caller::{Caller, Label, Settlement};
-pub(crate) use file::check_name;
+pub(crate) use entry::check_name;
 pub(crate) use gate::{Gate, Permission, has_key, layer};
 use jwt::Tokens;
 pub(crate) use jwt::watch as watch_issuer;

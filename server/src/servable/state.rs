@@ -15,12 +15,12 @@ use tokio::sync::watch;
 
 use super::{
     load::GraphSources,
+    state_name::{LastFailure, State, StateName},
     usage::{InUse, Usage},
 };
 use crate::{
     config::{GenerateForm, GraphEntry, Serving},
     errors::{Cause, Failure},
-    tensors::{self, CacheUse, ResponseCache},
 };
 
 /// Notifies waiting requests of each change of a graph's state or of the list.
@@ -58,64 +58,6 @@ pub(crate) struct Servable {
     pub(super) usage: Arc<Usage>,
     /// Number of requests that wait for it.
     pub(super) waiting: AtomicUsize,
-}
-
-/// The state of a graph.
-enum State {
-    /// Not loaded yet; the load has not started.
-    Listed,
-    Loading,
-    Available(Available),
-    /// Takes no requests; running ones end.
-    Unloading,
-    /// Not in memory, with the reason. A request loads it again.
-    Unloaded(Arc<str>),
-    Failed(LastFailure),
-    /// Waits for a missing file, with the reason. It is loaded once the file exists.
-    Waiting(Arc<str>),
-}
-
-/// The data of an available graph.
-#[derive(Clone)]
-struct Available {
-    plan: Arc<Plan>,
-    /// Time since when it is available, in seconds since 1970.
-    since: u64,
-}
-
-/// A failed load, with its time.
-struct LastFailure {
-    /// Reason in one line, for the status.
-    reason: Arc<str>,
-    /// True if memory was short, which may change until the next attempt.
-    for_memory: bool,
-    at: Instant,
-}
-
-/// The name of a [`State`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StateName {
-    Listed,
-    Loading,
-    Available,
-    Unloading,
-    Unloaded,
-    Failed,
-    Waiting,
-}
-
-impl StateName {
-    /// Returns the name in the status: a state of `OpenVINO` Model Server, or an additional one.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Listed => "START",
-            Self::Loading => "LOADING",
-            Self::Available => "AVAILABLE",
-            Self::Unloading => "UNLOADING",
-            Self::Unloaded | Self::Failed => "END",
-            Self::Waiting => "WAITING",
-        }
-    }
 }
 
 impl Servable {
@@ -299,59 +241,31 @@ impl Servable {
     }
 
     pub(crate) fn state_name(&self) -> StateName {
-        match &**self.state.load() {
-            State::Listed => StateName::Listed,
-            State::Loading => StateName::Loading,
-            State::Available(_) => StateName::Available,
-            State::Unloading => StateName::Unloading,
-            State::Unloaded(_) => StateName::Unloaded,
-            State::Failed(_) => StateName::Failed,
-            State::Waiting(_) => StateName::Waiting,
-        }
+        self.state.load().name()
     }
 
     /// Returns the reason why the graph is not in memory, if known.
     pub(crate) fn failure(&self) -> Option<Arc<str>> {
-        match &**self.state.load() {
-            State::Failed(failed) => Some(Arc::clone(&failed.reason)),
-            State::Waiting(reason) | State::Unloaded(reason) => Some(Arc::clone(reason)),
-            _ => None,
-        }
+        self.state.load().reason().map(Arc::clone)
     }
 
     /// Returns the time since when it answers, in seconds since 1970; `None` if it does not.
     pub(crate) fn available_since(&self) -> Option<u64> {
         match &**self.state.load() {
-            State::Available(available) => Some(available.since),
+            State::Available(_, since) => Some(*since),
             _ => None,
         }
     }
 
     /// Returns the plan for opening a session, or the failure of a request for the graph.
     pub(crate) fn plan(&self) -> Result<Arc<Plan>, Failure> {
-        self.available().map(|available| available.plan)
-    }
-
-    /// Returns the plan with a guard. The graph stays in memory as long as the guard exists.
-    pub(super) fn take_up(&self) -> Result<(Arc<Plan>, InUse), Failure> {
-        let _changing = lock(&self.changing);
-        let plan = self.plan()?;
-        Ok((plan, self.usage.begin()))
-    }
-
-    /// Returns the resources of this kind that its nodes share; none if it is not available.
-    pub(super) fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
-        self.plan().map_or(Vec::new(), |plan| plan.resources())
-    }
-
-    fn available(&self) -> Result<Available, Failure> {
         let name = &self.id;
         let loading = |message| {
             let failure = Failure::new(Cause::Loading, message);
             Err(failure.after(self.time_left()))
         };
         match &**self.state.load() {
-            State::Available(available) => Ok(available.clone()),
+            State::Available(plan, _) => Ok(Arc::clone(plan)),
             State::Listed | State::Unloaded(_) if self.loads_on_demand() => loading(format!(
                 "the graph `{name}` is not loaded: a request for it loads it, and so does `POST /models/load`"
             )),
@@ -381,6 +295,18 @@ impl Servable {
         }
     }
 
+    /// Returns the plan with a guard. The graph stays in memory as long as the guard exists.
+    pub(super) fn take_up(&self) -> Result<(Arc<Plan>, InUse), Failure> {
+        let _changing = lock(&self.changing);
+        let plan = self.plan()?;
+        Ok((plan, self.usage.begin()))
+    }
+
+    /// Returns the resources of this kind that its nodes share; none if it is not available.
+    pub(super) fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
+        self.plan().map_or(Vec::new(), |plan| plan.resources())
+    }
+
     pub(super) fn becomes_available(&self, plan: Arc<Plan>) {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -389,7 +315,7 @@ impl Servable {
         self.sleeps.store(false, Relaxed);
         self.kept_out.store(false, Relaxed);
         self.usage.touch();
-        self.becomes(State::Available(Available { plan, since }));
+        self.becomes(State::Available(plan, since));
     }
 
     pub(super) fn becomes_waiting(&self, reason: &str) {
@@ -443,40 +369,6 @@ impl Servable {
         }
         self.becomes(State::Unloading);
         Some(plan)
-    }
-
-    /// Returns true if it is unused.
-    pub(super) fn is_unused(&self) -> bool {
-        !self.usage.is_used() && self.open_sessions() == 0
-    }
-
-    /// Returns the number of requests that wait for it.
-    pub(crate) fn requests_waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
-    }
-
-    /// Returns the number of jobs of its requests that wait for an executor.
-    pub(crate) fn jobs_waiting(&self) -> usize {
-        self.available()
-            .map_or(0, |available| available.plan.jobs_waiting())
-    }
-
-    /// Returns the number of requests refused because too many jobs waited.
-    pub(crate) fn sessions_refused(&self) -> u64 {
-        self.available()
-            .map_or(0, |available| available.plan.sessions_refused())
-    }
-
-    /// Returns the usage of its response cache; `None` if it has none.
-    pub(crate) fn response_cache(&self) -> Option<CacheUse> {
-        let available = self.available().ok()?;
-        tensors::response_cache(&available.plan).map(ResponseCache::usage)
-    }
-
-    /// Returns the number of requests that the graph is processing.
-    pub(crate) fn open_sessions(&self) -> usize {
-        self.available()
-            .map_or(0, |available| available.plan.open_sessions())
     }
 }
 

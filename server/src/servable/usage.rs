@@ -1,9 +1,12 @@
-//! Last use of a graph, for unloading when idle.
+//! Use of a graph: its last one, for unloading when idle, and the present one in numbers.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
+
+use super::Servable;
+use crate::tensors::{self, CacheUse, ResponseCache};
 
 /// The users of a graph, and the time of its last use.
 #[derive(Debug)]
@@ -83,6 +86,39 @@ impl Drop for InUse {
         let mut uses = self.0.lock();
         uses.now -= 1;
         uses.last = Instant::now();
+    }
+}
+
+impl Servable {
+    /// Returns true if it is unused.
+    pub(super) fn is_unused(&self) -> bool {
+        !self.usage.is_used() && self.open_sessions() == 0
+    }
+
+    /// Returns the number of requests that wait for it.
+    pub(crate) fn requests_waiting(&self) -> usize {
+        self.waiting.load(Relaxed)
+    }
+
+    /// Returns the number of jobs of its requests that wait for an executor.
+    pub(crate) fn jobs_waiting(&self) -> usize {
+        self.plan().map_or(0, |plan| plan.jobs_waiting())
+    }
+
+    /// Returns the number of requests refused because too many jobs waited.
+    pub(crate) fn sessions_refused(&self) -> u64 {
+        self.plan().map_or(0, |plan| plan.sessions_refused())
+    }
+
+    /// Returns the usage of its response cache; `None` if it has none.
+    pub(crate) fn response_cache(&self) -> Option<CacheUse> {
+        let plan = self.plan().ok()?;
+        tensors::response_cache(&plan).map(ResponseCache::usage)
+    }
+
+    /// Returns the number of requests that the graph is processing.
+    pub(crate) fn open_sessions(&self) -> usize {
+        self.plan().map_or(0, |plan| plan.open_sessions())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sources: the configuration, graph or model that a path on the command line stands for. A model
 //! is served on a built-in graph that suits it.
 
+mod files;
 mod graph;
 mod knobs;
 mod models;
@@ -19,9 +20,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use graphmill_engine::read_text;
-use graphmill_llm::{BackendKind, ModelKind, is_first_part, kind_of};
+use graphmill_llm::{ModelKind, kind_of};
 
+use files::{
+    GRAPH_FILE, OTHER_WEIGHTS, files_in, graph_in, has_ending, is_onnx, lists_graphs, models_in,
+};
+
+pub(super) use files::is_model;
 pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
 pub(super) use ready::{PendingModel, text as text_of_wanted};
@@ -39,8 +44,6 @@ const CONFIG_FILE: &str = "config.json";
 /// Files that can be served, for messages.
 const SERVED: &str = "a model (`.gguf`, `.onnx`), a graph (`.pbtxt`), a `config.json`, an archive \
                       (`.gmar`), a `config.properties`";
-/// Default name of a graph file.
-const GRAPH_FILE: &str = "graph.pbtxt";
 
 /// The thing to serve, as a path or a name on the command line means it.
 #[derive(Debug, PartialEq, Eq)]
@@ -204,75 +207,6 @@ fn explain_triton(file: &Path) -> String {
          --model_name {name}` serves it",
         file.display()
     )
-}
-
-/// Returns the graph file of a folder.
-fn graph_in(folder: &Path) -> Option<PathBuf> {
-    let versions = [folder.join(GRAPH_FILE), folder.join("1").join(GRAPH_FILE)];
-    versions.into_iter().find(|file| file.is_file())
-}
-
-/// Returns true if a file is the configuration of a server, not of a model.
-fn lists_graphs(file: &Path) -> bool {
-    read_text(file).is_ok_and(|text| text.contains("_config_list\""))
-}
-
-/// Returns true if a file is a model, by its name.
-pub(super) fn is_model(path: &Path) -> bool {
-    let is_gguf = path
-        .extension()
-        .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_gguf || is_onnx(path) || BackendKind::for_model(path) == BackendKind::Scripted
-}
-
-fn is_onnx(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
-}
-
-/// File extensions of weights that other servers load.
-const OTHER_WEIGHTS: [&str; 4] = ["safetensors", "pt", "pth", "xml"];
-
-/// File extensions to serve from a folder, in order of precedence.
-const ENDINGS: [&str; 3] = ["gguf", "onnx", archive::ENDING];
-
-/// Prefix of the file names of projectors. A projector belongs to the models in its folder.
-const PROJECTOR: &str = "mmproj";
-
-/// Returns the precedence of a file's extension; lower is better.
-fn rank(file: &Path) -> Option<usize> {
-    ENDINGS.iter().position(|it| has_ending(file, &[it]))
-}
-
-/// Returns the models of a folder, or its archives if it has no models. Projectors and later parts
-/// of split models are left out.
-fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut models = files_in(folder, |path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        is_first_part(path) && !name.starts_with(PROJECTOR) && rank(path).is_some()
-    })?;
-    let first = models.iter().filter_map(|path| rank(path)).min();
-    models.retain(|path| rank(path) == first);
-    Ok(models)
-}
-
-fn has_ending(path: &Path, endings: &[&str]) -> bool {
-    let ending = path.extension().unwrap_or_default();
-    endings.iter().any(|it| ending.eq_ignore_ascii_case(it))
-}
-
-/// Returns the files of a folder that `is_wanted` selects, sorted.
-fn files_in(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, String> {
-    let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if is_wanted(&path) && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 /// Returns the configuration of a single graph file. The graph is named by `name`, by the file

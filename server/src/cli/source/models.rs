@@ -10,8 +10,10 @@ use std::{
 use graphmill_llm::{ModelKind, is_adapter, kind_of};
 
 use super::{
-    ModelFlags, OF_MODEL, PROJECTOR, archive, entry_of, graph::text_with, graph_in, is_model,
-    is_onnx, one_graph, triton,
+    ModelFlags, OF_MODEL, archive, entry_of,
+    files::{PROJECTOR, graph_in, is_onnx},
+    graph::text_with,
+    is_model, one_graph, triton,
 };
 use crate::{
     config::{self, Config, GraphEntry, Serving},

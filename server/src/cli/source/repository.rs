@@ -9,7 +9,11 @@ use std::{
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
 
-use super::{ModelFlags, Source, graph_in, one_graph, one_model, rank, triton};
+use super::{
+    ModelFlags, Source,
+    files::{graph_in, rank},
+    one_graph, one_model, triton,
+};
 use crate::{
     config::{self, Config, ModelReader},
     observe::log::shown,

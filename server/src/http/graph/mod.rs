@@ -30,11 +30,13 @@ use serde_json::Value;
 
 mod adapters;
 pub(super) mod body;
+mod choice;
 mod residence;
 pub(super) mod routes;
 mod stream;
 
 use body::ParsedBody;
+use choice::choose_graph;
 use residence::Residence;
 use stream::Events;
 
@@ -168,54 +170,6 @@ pub(crate) async fn invocation(
     head.target = Some(Target { dialect, purpose });
     let name = choose_graph(&app, &head, &mut body, true)?;
     answer(&app, &name, head, body).await
-}
-
-/// Names that clients of servers with a single model send by default: `huggingface_hub` and
-/// `text-generation`.
-const NO_NAMES: [&str; 2] = ["dummy", "tgi"];
-
-/// Returns the name of the graph for a request, which is usually the one in the body. A default
-/// graph is inserted into the body and returned in these cases: the server allows it, and the name
-/// is missing or unknown; the name is one of [`NO_NAMES`]; or the name is missing, and the path or
-/// the dialect needs none.
-fn choose_graph(
-    app: &App,
-    head: &Head,
-    body: &mut ParsedBody,
-    needs_no_model: bool,
-) -> Result<String, Failure> {
-    let servables = app.servables();
-    let sees = |graph: &str| head.who.sees(graph, None);
-    let purpose = head.target.and_then(|target| target.purpose);
-    if purpose.is_some_and(Purpose::needs_no_model)
-        && !body.json.has("model")
-        && let Some(only) = servables.unnamed(sees)
-    {
-        return Ok(only.name().to_owned());
-    }
-    let says_none = body.model().is_ok_and(|name| NO_NAMES.contains(&name));
-    let is_named = body.json.has("model");
-    let may_be_any = |target: &Target| {
-        let needs_none = needs_no_model || target.dialect.needs_no_model();
-        app.options.any_model || says_none || needs_none && !is_named
-    };
-    let default = head.target.filter(may_be_any);
-    let Some(target) = default else {
-        return body.model().map(str::to_owned);
-    };
-    let is_served = |name: &str| {
-        let sees = |graph: &str, adapter: Option<&str>| head.who.sees(graph, adapter);
-        servables.find(name, &Choice::Newest, sees).is_ok()
-    };
-    match body.model() {
-        Ok(name) if is_served(name) => return Ok(name.to_owned()),
-        Err(failure) if failure.code() == Some("invalid_type") => return Err(failure),
-        Ok(_) | Err(_) => {}
-    }
-    let preferred = app.options.default_model.as_deref();
-    let graph = servables.default_for(target.dialect.endpoint(), preferred, sees)?;
-    body.insert("model", graph.graph().into());
-    Ok(graph.graph().to_owned())
 }
 
 /// Answers a request at a path that names the graph, and perhaps its version.
