@@ -4,23 +4,25 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    thread::available_parallelism,
 };
 
 pub mod gguf;
-mod mix;
 mod shapes;
-mod superblocks;
 mod vocab;
-mod weights;
 
-use mix::Role;
-
-pub use mix::Quantization;
 pub use shapes::{SHAPES, Shape};
-pub use weights::Type;
+
+use graphmill_llm::weights::{self, Quantizing, TYPES};
 
 use crate::load::{random::Random, words::WORDS};
 use gguf::{Metadata, Tensor, Value};
+
+/// ggml's numbers of the types that are written: 32-bit floats, and their upper halves.
+const F32: u32 = 0;
+const BF16: u32 = 30;
+/// What `general.file_type` says of a file of the latter.
+const BF16_FILE: u32 = 32;
 
 /// The deviation of logits: high enough that a few tokens stand out.
 const LOGIT_DEVIATION: f32 = 3.0;
@@ -40,8 +42,8 @@ const LOOP_TOKENS: usize = 64;
 pub struct Recipe {
     /// Its shape.
     pub shape: Shape,
-    /// The types of its matrices.
-    pub quantization: Quantization,
+    /// The types of its matrices, by a name in [`TYPES`].
+    pub kind: &'static str,
     /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as
     /// much as otherwise.
     pub loops: bool,
@@ -52,7 +54,7 @@ pub struct Recipe {
 impl Recipe {
     /// The name of the model's file.
     pub fn file_name(&self) -> String {
-        let kind = self.quantization.name();
+        let kind = self.kind.to_lowercase();
         let loops = if self.loops { "-loops" } else { "" };
         format!("{}-{kind}{loops}-{}.gguf", self.shape.name, self.seed)
     }
@@ -68,10 +70,20 @@ impl Recipe {
         if path.exists() {
             return Ok(path);
         }
+        let number = TYPES.iter().find(|(name, _)| *name == self.kind);
+        let (_, number) = number.ok_or_else(|| io::Error::other("there is no such type"))?;
         fs::create_dir_all(folder)?;
+        let exact = path.with_extension("exact");
+        self.write(&exact, vocabulary)?;
         // Under its own name only when it is complete.
         let unfinished = path.with_extension("unfinished");
-        self.write(&unfinished, vocabulary)?;
+        let quantizing = Quantizing {
+            number: *number,
+            threads: available_parallelism()?.get() as u32,
+            again: false,
+        };
+        weights::quantize(&exact, &unfinished, &quantizing).map_err(io::Error::other)?;
+        fs::remove_file(exact)?;
         fs::rename(&unfinished, &path)?;
         Ok(path)
     }
@@ -102,10 +114,7 @@ impl Recipe {
                 Value::Text(shape.architecture.to_owned()),
             ),
             ("general.name", Value::Text(name)),
-            (
-                "general.file_type",
-                Value::U32(self.quantization.file_type()),
-            ),
+            ("general.file_type", Value::U32(BF16_FILE)),
             ("general.quantization_version", Value::U32(2)),
         ];
         let own = [
@@ -144,32 +153,25 @@ impl Recipe {
         let query = u64::from(shape.heads * shape.head_width);
         let key = u64::from(shape.kv_heads * shape.head_width);
         let rows = shape.vocabulary as u64;
-        let kind =
-            |role: Role, columns: u64| self.quantization.matrix_type(role, columns, shape.layers);
-        let matrix = |name: String, role: Role, from: u64, to: u64, gain: f32| TensorPlan {
+        let matrix = |name: String, from: u64, to: u64, gain: f32| TensorPlan {
             name,
             shape: vec![from, to],
-            kind: kind(role, from),
+            kind: BF16,
             fill: Fill::Random(gain / (from as f32).sqrt()),
         };
         let vector = |name: String, length: u64, fill: Fill| TensorPlan {
             name,
             shape: vec![length],
-            kind: Type::F32,
+            kind: F32,
             fill,
         };
-        let embedding = |name: &str, role: Role| TensorPlan {
+        let embedding = |name: &str| TensorPlan {
             name: name.to_owned(),
             shape: vec![width, rows],
-            kind: kind(role, width),
+            kind: BF16,
             fill: Fill::Embedding(LOGIT_DEVIATION / (width as f32).sqrt()),
         };
-        let role = if shape.own_output {
-            Role::Embedding
-        } else {
-            Role::Output
-        };
-        let mut tensors = vec![embedding("token_embd.weight", role)];
+        let mut tensors = vec![embedding("token_embd.weight")];
         for layer in 0..shape.layers {
             let name = |part: &str| format!("blk.{layer}.{part}");
             // Without attention the next token follows from the last one alone, so the text soon
@@ -178,34 +180,22 @@ impl Recipe {
             tensors.push(vector(name("attn_norm.weight"), width, Fill::Ones));
             if shape.has_attention(layer) {
                 tensors.extend([
-                    matrix(name("attn_q.weight"), Role::Other, width, query, 1.0),
-                    matrix(name("attn_k.weight"), Role::Other, width, key, 1.0),
-                    matrix(
-                        name("attn_v.weight"),
-                        Role::Sensitive(layer),
-                        width,
-                        key,
-                        1.0,
-                    ),
-                    matrix(
-                        name("attn_output.weight"),
-                        Role::Other,
-                        query,
-                        width,
-                        attention,
-                    ),
+                    matrix(name("attn_q.weight"), width, query, 1.0),
+                    matrix(name("attn_k.weight"), width, key, 1.0),
+                    matrix(name("attn_v.weight"), width, key, 1.0),
+                    matrix(name("attn_output.weight"), query, width, attention),
                 ]);
             } else {
                 let (from, to) = ("shortconv.in_proj.weight", "shortconv.out_proj.weight");
                 tensors.extend([
-                    matrix(name(from), Role::Other, width, 3 * width, 1.0),
+                    matrix(name(from), width, 3 * width, 1.0),
                     TensorPlan {
                         name: name("shortconv.conv.weight"),
                         shape: vec![u64::from(CONVOLVED), width],
-                        kind: Type::F32,
+                        kind: F32,
                         fill: Fill::Random(1.0),
                     },
-                    matrix(name(to), Role::Other, width, width, attention),
+                    matrix(name(to), width, width, attention),
                 ]);
             }
             if shape.attention_layers.is_some() && shape.has_attention(layer) {
@@ -217,19 +207,18 @@ impl Recipe {
             }
             tensors.push(vector(name("ffn_norm.weight"), width, Fill::Ones));
             let networks = [
-                ("gate", Role::Other, width, feed_forward, 1.0),
-                ("up", Role::Other, width, feed_forward, 1.0),
-                ("down", Role::Sensitive(layer), feed_forward, width, 2.0),
+                ("gate", width, feed_forward, 1.0),
+                ("up", width, feed_forward, 1.0),
+                ("down", feed_forward, width, 2.0),
             ];
-            tensors.extend(networks.map(|(part, role, from, to, gain)| {
-                let one = matrix(name(&format!("ffn_{part}.weight")), role, from, to, gain);
+            tensors.extend(networks.map(|(part, from, to, gain)| {
+                let one = matrix(name(&format!("ffn_{part}.weight")), from, to, gain);
                 if shape.experts == 0 {
                     return one;
                 }
                 TensorPlan {
                     name: name(&format!("ffn_{part}_exps.weight")),
                     shape: vec![from, to, u64::from(shape.experts)],
-                    kind: self.quantization.expert_type(one.kind),
                     ..one
                 }
             }));
@@ -237,7 +226,7 @@ impl Recipe {
                 tensors.push(TensorPlan {
                     name: name("ffn_gate_inp.weight"),
                     shape: vec![width, u64::from(shape.experts)],
-                    kind: Type::F32,
+                    kind: F32,
                     fill: Fill::Random(1.0 / (width as f32).sqrt()),
                 });
             }
@@ -257,7 +246,7 @@ impl Recipe {
         };
         tensors.push(vector(last.to_owned(), width, Fill::Ones));
         if shape.own_output {
-            tensors.push(embedding("output.weight", Role::Output));
+            tensors.push(embedding("output.weight"));
         }
         tensors
     }
@@ -267,22 +256,26 @@ impl Recipe {
     fn fill(&self, planned: &TensorPlan, silent: usize, out: &mut dyn io::Write) -> io::Result<()> {
         let mut random = Random::named(self.seed, &planned.name);
         let count: u64 = planned.shape.iter().product();
+        let mut numbers = |count: u64, deviation: Option<f32>| {
+            (0..count).try_for_each(|_| {
+                let number = deviation.map_or(1.0, |deviation| deviation * random.weight());
+                // The upper half of a 32-bit float is a 16-bit one.
+                let skipped = if planned.kind == F32 { 0 } else { 2 };
+                out.write_all(&number.to_le_bytes()[skipped..])
+            })
+        };
         match planned.fill {
-            Fill::Ones => (0..count).try_for_each(|_| out.write_all(&1.0_f32.to_le_bytes())),
-            Fill::Random(deviation) => {
-                weights::write_random(out, &mut random, planned.kind, count, deviation)
-            }
+            Fill::Ones => numbers(count, None),
+            Fill::Random(deviation) => numbers(count, Some(deviation)),
             Fill::Embedding(deviation) => {
-                let row = planned.shape[0];
-                let mut rows = |count: usize, deviation| {
-                    let numbers = row * count as u64;
-                    weights::write_random(out, &mut random, planned.kind, numbers, deviation)
-                };
                 let spoken = self.shape.vocabulary - silent;
                 let loud = if self.loops {
                     spoken.min(LOOP_TOKENS)
                 } else {
                     spoken
+                };
+                let mut rows = |count: usize, deviation| {
+                    numbers(planned.shape[0] * count as u64, Some(deviation))
                 };
                 rows(silent, SILENT * deviation)?;
                 rows(loud, deviation)?;
@@ -296,7 +289,7 @@ impl Recipe {
 struct TensorPlan {
     name: String,
     shape: Vec<u64>,
-    kind: Type,
+    kind: u32,
     fill: Fill,
 }
 
@@ -316,8 +309,8 @@ impl TensorPlan {
         Tensor {
             name: self.name.clone(),
             shape: self.shape.clone(),
-            kind: self.kind.ggml(),
-            bytes: self.kind.bytes(self.shape.iter().product()),
+            kind: self.kind,
+            bytes: self.shape.iter().product::<u64>() * if self.kind == F32 { 4 } else { 2 },
         }
     }
 }

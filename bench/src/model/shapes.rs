@@ -48,6 +48,21 @@ const TINY: Shape = Shape {
     own_output: true,
 };
 
+const QWEN: Shape = Shape {
+    name: "0.5b",
+    architecture: "qwen2",
+    layers: 24,
+    width: 896,
+    feed_forward: 4864,
+    heads: 14,
+    context: 32_768,
+    rope_base: 1e6,
+    epsilon: 1e-6,
+    vocabulary: 151_936,
+    own_output: false,
+    ..TINY
+};
+
 /// The shapes there are. `0.5b` and `1.5b` are those of Qwen2.5.
 /// `hybrid` is that of LFM2 with 350 million weights: six of its layers have attention, ten a short
 /// convolution. `moe` has 64 small experts in each of twelve layers, of which eight compute a token.
@@ -72,41 +87,15 @@ pub const SHAPES: [Shape; 6] = [
         own_output: false,
         ..TINY
     },
-    Shape {
-        name: "0.5b",
-        architecture: "qwen2",
-        layers: 24,
-        width: 896,
-        feed_forward: 4864,
-        experts: 0,
-        experts_of_a_token: 0,
-        heads: 14,
-        kv_heads: 2,
-        head_width: 64,
-        context: 32_768,
-        rope_base: 1e6,
-        epsilon: 1e-6,
-        vocabulary: 151_936,
-        attention_layers: None,
-        own_output: false,
-    },
+    QWEN,
     Shape {
         name: "1.5b",
-        architecture: "qwen2",
         layers: 28,
         width: 1536,
         feed_forward: 8960,
-        experts: 0,
-        experts_of_a_token: 0,
         heads: 12,
-        kv_heads: 2,
         head_width: 128,
-        context: 32_768,
-        rope_base: 1e6,
-        epsilon: 1e-6,
-        vocabulary: 151_936,
-        attention_layers: None,
-        own_output: false,
+        ..QWEN
     },
     Shape {
         name: "hybrid",
