@@ -82,7 +82,7 @@ LOADS := --workload decode,short,shared,live-prefix,chat,arrivals
 bench: build ## measure a model of SHAPE, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
 	model=$$($(BENCH) model --shape $(SHAPE)) && \
 	$(BENCH) engine --model $$model --json target/bench-results/engine.json && \
-	$(BENCH) share --model $$model --tokens 256 --json target/bench-results/share.json && \
+	$(BENCH) share --model $$model --tokens 256 --context 4096 --node-options 'max_num_seqs: 32 max_context: 4096 cache_size: 2' --json target/bench-results/share.json && \
 	$(BENCH) $(if $(PEER_CMD),compare --peer-cmd '$(PEER_CMD)' --model,http --serve) $$model $(LOADS) --json target/bench-results/loads.json
 
 bench-engine: setup ## measure the graph engine: time, then memory
