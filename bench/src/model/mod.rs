@@ -2,21 +2,21 @@
 //! makes no sense.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     thread::available_parallelism,
 };
 
-pub mod gguf;
 mod shapes;
 mod vocab;
 
 pub use shapes::{SHAPES, Shape};
 
 use graphmill_llm::weights::{self, Quantizing, TYPES};
+use graphmill_testkit::gguf::{ALIGNMENT, Gguf, I32, LIST, Tensor, list};
 
 use crate::load::{random::Random, words::WORDS};
-use gguf::{Metadata, Tensor, Value};
 
 /// ggml's numbers of the types that are written: 32-bit floats, and their upper halves.
 const F32: u32 = 0;
@@ -89,62 +89,78 @@ impl Recipe {
     }
 
     fn write(&self, path: &Path, vocabulary: &Path) -> io::Result<()> {
-        let mut tokenizer: Metadata = gguf::metadata(vocabulary)?;
-        tokenizer.retain(|(name, _)| name.starts_with("tokenizer."));
-        tokenizer.retain(|(name, _)| name != CHAT_TEMPLATE);
-        tokenizer.push((CHAT_TEMPLATE.to_owned(), Value::Text(CHATML.to_owned())));
-        let silent = vocab::extend(&mut tokenizer, self.shape.vocabulary, &WORDS, self.seed)?;
-        let mut metadata = self.metadata();
-        metadata.append(&mut tokenizer);
+        let mut file = Gguf::parse(&fs::read(vocabulary)?)?;
+        file.keep_vocabulary();
+        file.set_text(CHAT_TEMPLATE, CHATML);
+        let silent = vocab::extend(&mut file, self.shape.vocabulary, &WORDS, self.seed)?;
+        self.describe(&mut file);
         let plan = self.tensors();
-        let tensors: Vec<Tensor> = plan.iter().map(TensorPlan::tensor).collect();
-        let mut next = plan.iter();
-        gguf::write(path, &metadata, &tensors, |_, out| {
-            next.next()
-                .map_or(Ok(()), |planned| self.fill(planned, silent, out))
-        })
+        let mut offset = 0;
+        for planned in &plan {
+            file.tensors.push(Tensor {
+                name: planned.name.clone(),
+                dimensions: planned.shape.clone(),
+                kind: planned.kind,
+                offset,
+            });
+            offset += planned.bytes().next_multiple_of(ALIGNMENT as u64);
+        }
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        out.write_all(&file.header())?;
+        for planned in &plan {
+            self.fill(planned, silent, &mut out)?;
+            let bytes = planned.bytes() as usize;
+            let missing = bytes.next_multiple_of(ALIGNMENT) - bytes;
+            out.write_all(&[0; ALIGNMENT][..missing])?;
+        }
+        out.flush()
     }
 
-    fn metadata(&self) -> Metadata {
+    /// Says in a file what the model is.
+    fn describe(&self, file: &mut Gguf) {
         let shape = &self.shape;
+        let architecture = shape.architecture;
         let name = format!("random-{}", self.file_name().trim_end_matches(".gguf"));
-        let general = [
+        file.set_text("general.architecture", architecture);
+        file.set_text("general.name", &name);
+        file.set_u32("general.file_type", BF16_FILE);
+        for (name, number, wanted) in [
+            ("context_length", shape.context, true),
+            ("embedding_length", shape.width, true),
+            ("block_count", shape.layers, true),
+            ("feed_forward_length", shape.feed_forward, true),
+            ("attention.head_count", shape.heads, true),
+            ("rope.dimension_count", shape.head_width, true),
+            ("vocab_size", shape.vocabulary as u32, true),
+            ("expert_count", shape.experts, shape.experts > 0),
             (
-                "general.architecture",
-                Value::Text(shape.architecture.to_owned()),
+                "expert_used_count",
+                shape.experts_of_a_token,
+                shape.experts > 0,
             ),
-            ("general.name", Value::Text(name)),
-            ("general.file_type", Value::U32(BF16_FILE)),
-            ("general.quantization_version", Value::U32(2)),
-        ];
-        let own = [
-            ("context_length", Value::U32(shape.context)),
-            ("embedding_length", Value::U32(shape.width)),
-            ("block_count", Value::U32(shape.layers)),
-            ("feed_forward_length", Value::U32(shape.feed_forward)),
-            ("attention.head_count", Value::U32(shape.heads)),
-            ("attention.head_count_kv", shape.kv_heads_of_layers()),
             (
-                "attention.layer_norm_rms_epsilon",
-                Value::F32(shape.epsilon),
+                "shortconv.l_cache",
+                CONVOLVED,
+                shape.attention_layers.is_some(),
             ),
-            ("rope.freq_base", Value::F32(shape.rope_base)),
-            ("rope.dimension_count", Value::U32(shape.head_width)),
-            ("vocab_size", Value::U32(shape.vocabulary as u32)),
-        ];
-        let experts = [
-            ("expert_count", Value::U32(shape.experts)),
-            ("expert_used_count", Value::U32(shape.experts_of_a_token)),
-        ];
-        let experts = experts.into_iter().filter(|_| shape.experts > 0);
-        let convolutions = [("shortconv.l_cache", Value::U32(CONVOLVED))];
-        let convolutions = convolutions
-            .into_iter()
-            .filter(|_| shape.attention_layers.is_some());
-        let own = own.into_iter().chain(experts).chain(convolutions);
-        let own = own.map(|(name, value)| (format!("{}.{name}", shape.architecture), value));
-        let general = general.map(|(name, value)| (name.to_owned(), value));
-        general.into_iter().chain(own).collect()
+        ] {
+            if wanted {
+                file.set_u32(&format!("{architecture}.{name}"), number);
+            }
+        }
+        let kv_heads = format!("{architecture}.attention.head_count_kv");
+        if shape.attention_layers.is_none() {
+            file.set_u32(&kv_heads, shape.kv_heads);
+        } else {
+            let heads = |layer| u32::from(shape.has_attention(layer)) * shape.kv_heads;
+            let heads: Vec<_> = (0..shape.layers)
+                .map(|it| heads(it).to_le_bytes())
+                .collect();
+            file.set(&kv_heads, LIST, list(I32, &heads));
+        }
+        let epsilon = format!("{architecture}.attention.layer_norm_rms_epsilon");
+        file.set_f32(&epsilon, shape.epsilon);
+        file.set_f32(&format!("{architecture}.rope.freq_base"), shape.rope_base);
     }
 
     fn tensors(&self) -> Vec<TensorPlan> {
@@ -253,7 +269,7 @@ impl Recipe {
 
     /// Writes a tensor. The first `silent` tokens are those that the model reads but does not
     /// generate.
-    fn fill(&self, planned: &TensorPlan, silent: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    fn fill(&self, planned: &TensorPlan, silent: usize, out: &mut impl Write) -> io::Result<()> {
         let mut random = Random::named(self.seed, &planned.name);
         let count: u64 = planned.shape.iter().product();
         let mut numbers = |count: u64, deviation: Option<f32>| {
@@ -305,12 +321,7 @@ enum Fill {
 }
 
 impl TensorPlan {
-    fn tensor(&self) -> Tensor {
-        Tensor {
-            name: self.name.clone(),
-            shape: self.shape.clone(),
-            kind: self.kind,
-            bytes: self.shape.iter().product::<u64>() * if self.kind == F32 { 4 } else { 2 },
-        }
+    fn bytes(&self) -> u64 {
+        self.shape.iter().product::<u64>() * if self.kind == F32 { 4 } else { 2 }
     }
 }

@@ -1,7 +1,5 @@
 //! The shapes of models.
 
-use super::gguf::Value;
-
 /// What a model is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -119,14 +117,5 @@ impl Shape {
     pub(super) fn has_attention(&self, layer: u32) -> bool {
         self.attention_layers
             .is_none_or(|layers| layers.contains(&layer))
-    }
-
-    /// The heads of keys, for each layer where they differ.
-    pub(super) fn kv_heads_of_layers(&self) -> Value {
-        if self.attention_layers.is_none() {
-            return Value::U32(self.kv_heads);
-        }
-        let heads = |layer| i32::from(self.has_attention(layer)) * self.kv_heads as i32;
-        Value::Numbers((0..self.layers).map(heads).collect())
     }
 }
