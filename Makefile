@@ -76,8 +76,14 @@ nightly: ## what takes too long for every change: new cases of property tests, a
 	PROPTEST_RNG_SEED=$$RANDOM$$RANDOM $(MAKE) test
 	$(MAKE) lint-features sanitize fuzz-models fuzz-constraints pre-tokenizers soak architectures nightly-clients
 
-bench: build ## measure models, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
-	target/release/graphmill-bench suite --json target/bench-results/suite.json $(if $(PEER_CMD),--peer-cmd '$(PEER_CMD)') $(BENCH_ARGS)
+SHAPE ?= 0.5b
+BENCH := target/release/graphmill-bench
+LOADS := --workload decode,short,shared,live-prefix,chat,arrivals
+bench: build ## measure a model of SHAPE, the batching engine and the server: minutes; PEER_CMD='llama-server -m {model} --port {port} ...' compares
+	model=$$($(BENCH) model --shape $(SHAPE)) && \
+	$(BENCH) engine --model $$model --json target/bench-results/engine.json && \
+	$(BENCH) share --model $$model --tokens 256 --context 4096 --node-options 'max_num_seqs: 32 max_context: 4096 cache_size: 2' --json target/bench-results/share.json && \
+	$(BENCH) $(if $(PEER_CMD),compare --peer-cmd '$(PEER_CMD)' --model,http --serve) $$model $(LOADS) --json target/bench-results/loads.json
 
 bench-engine: setup ## measure the graph engine: time, then memory
 	cargo bench --workspace --bench engine

@@ -23,14 +23,19 @@ const SILENCE: Duration = Duration::from_mins(2);
 /// # Errors
 ///
 /// If a request is refused or fails, or the sequences never decoded together.
-pub fn decode_rate(engine: &LlmEngine, work: Work, seed: u64) -> Result<f64, Box<dyn Error>> {
+pub(crate) fn decode_rate(
+    engine: &LlmEngine,
+    work: Work,
+    seed: u64,
+) -> Result<f64, Box<dyn Error>> {
     let chunk = engine.spec().max_num_batched_tokens;
     let times = run(engine, work, tokens(work, chunk), seed)?;
+    let times: Vec<&[f64]> = times.iter().map(Vec::as_slice).collect();
     common_rate(&times).ok_or_else(|| "the sequences did not decode at the same time".into())
 }
 
 /// Cells that a sequence of [`decode_rate`] takes, where a step has at most `chunk` tokens.
-pub fn cells(work: Work, chunk: u32) -> usize {
+pub(crate) fn cells(work: Work, chunk: u32) -> usize {
     work.prompt_tokens + tokens(work, chunk)
 }
 
@@ -46,7 +51,7 @@ fn tokens(work: Work, chunk: u32) -> usize {
 /// # Errors
 ///
 /// If the request is refused or fails.
-pub fn prefill_rate(
+pub(crate) fn prefill_rate(
     engine: &LlmEngine,
     prompt_tokens: usize,
     seed: u64,

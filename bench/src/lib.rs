@@ -1,25 +1,21 @@
-//! What the measurements share.
+//! The measurements: [`cli`] is the program `graphmill-bench`.
 //!
-//! Of the graph engine: [`graphs`], a way to [`drive`] a session by hand, [`nodes`], [`samples`], a
-//! [`report`]. Of models and the server: [`model`]s of real shapes, the [`raw`] speed of llama.cpp,
-//! [`generation`] by the engine alone, [`batching`] of tensors, [`load`] over HTTP, the [`servers`]
-//! that get it, and [`results`].
+//! For measurements of the graph engine: [`graphs`], a way to [`drive`] a session by hand, [`nodes`],
+//! [`samples`], a [`report`]. For all others: [`model`]s of real shapes.
 //!
 //! Machines are shared and noisy, and noise only adds time. So a measurement is many short samples:
 //! the fastest is the cost of the code, the median includes the noise of the machine. Figures that
 //! are compared are sampled alternately.
 
-pub mod batching;
+pub mod cli;
 pub mod drive;
-pub mod generation;
+mod generation;
 pub mod graphs;
-pub mod grpc;
-pub mod load;
+mod load;
 pub mod model;
 pub mod nodes;
-pub mod raw;
+mod raw;
 pub mod report;
-pub mod results;
+mod results;
 pub mod samples;
-pub mod servers;
-pub mod tables;
+mod servers;

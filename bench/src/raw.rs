@@ -19,7 +19,6 @@ use llama_cpp_2::{
     token::LlamaToken,
 };
 use llama_cpp_sys_2::{LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED};
-use serde::Serialize;
 
 use crate::load::random::Random;
 
@@ -31,18 +30,29 @@ const WARM_UP: usize = 2;
 
 /// How attention is computed. Which way is fastest depends on the model, the batch and the lengths,
 /// so all are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Attention {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attention {
     /// How the KV cache is laid out.
-    pub layout: Layout,
+    pub(crate) layout: Layout,
     /// Whether the fused kernel is used.
-    pub flash: bool,
+    pub(crate) flash: bool,
+}
+
+impl Attention {
+    /// What it is called in results.
+    pub(crate) fn name(self) -> &'static str {
+        match (self.layout, self.flash) {
+            (Layout::PerSequence, true) => "per sequence, flash",
+            (Layout::PerSequence, false) => "per sequence, plain",
+            (Layout::Unified, true) => "unified, flash",
+            (Layout::Unified, false) => "unified, plain",
+        }
+    }
 }
 
 /// How the KV cache is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Layout {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
     /// Unified: a sequence's attention runs over all cells that are used.
     Unified,
     /// A cache for each sequence.
@@ -50,18 +60,18 @@ pub enum Layout {
 }
 
 /// What to compute.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Work {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Work {
     /// Sequences at once.
-    pub sequences: usize,
+    pub(crate) sequences: usize,
     /// Tokens of each prompt.
-    pub prompt_tokens: usize,
+    pub(crate) prompt_tokens: usize,
     /// Tokens generated for each sequence.
-    pub tokens: usize,
+    pub(crate) tokens: usize,
 }
 
 /// A model loaded without an engine.
-pub struct Raw {
+pub(crate) struct Raw {
     /// Never dropped: that would end llama.cpp under the engines of this process.
     backend: ManuallyDrop<LlamaBackend>,
     model: LlamaModel,
@@ -78,7 +88,7 @@ impl Raw {
     /// # Errors
     ///
     /// If llama.cpp cannot load it.
-    pub fn load(
+    pub(crate) fn load(
         path: &Path,
         threads: Option<u32>,
         kernels: CpuKernels,
@@ -119,7 +129,11 @@ impl Raw {
     /// # Errors
     ///
     /// If llama.cpp cannot make the context or compute.
-    pub fn decode_rate(&self, attention: Attention, work: Work) -> Result<f64, Box<dyn Error>> {
+    pub(crate) fn decode_rate(
+        &self,
+        attention: Attention,
+        work: Work,
+    ) -> Result<f64, Box<dyn Error>> {
         let mut begun = Instant::now();
         let mut steps = 0;
         let warmed_up = Work {
@@ -141,7 +155,7 @@ impl Raw {
     /// # Errors
     ///
     /// If llama.cpp cannot make the context or compute.
-    pub fn decode(
+    pub(crate) fn decode(
         &self,
         attention: Attention,
         work: Work,
@@ -172,7 +186,7 @@ impl Raw {
     /// # Errors
     ///
     /// If llama.cpp cannot make the context or compute.
-    pub fn prefill_rate(
+    pub(crate) fn prefill_rate(
         &self,
         attention: Attention,
         prompt_tokens: usize,

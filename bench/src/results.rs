@@ -1,228 +1,195 @@
-//! What was measured, as a JSON file and as tables in Markdown.
+//! Rows of what was measured, as a table in Markdown and as a JSON file.
 
 use std::{
-    fs, io,
+    env, fs, io,
     path::Path,
     process::Command,
+    thread::available_parallelism,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use crate::{
-    load::{stats::median, summary::Summary},
-    raw::{Attention, Layout},
-};
+use crate::load::stats::median;
+
+/// The named values of one measurement, in the order of their columns. A table leaves lists out.
+pub(crate) type Row = Map<String, Value>;
 
 /// Everything that one call of the bench measured.
 #[derive(Debug, Serialize)]
-pub struct Results {
-    /// Where and when.
-    pub about: About,
-    /// llama.cpp and the engine without a server.
-    pub speeds: Vec<Speed>,
-    /// What arrives over HTTP of what llama.cpp alone can do.
-    pub shares: Vec<Share>,
-    /// Servers that were started.
-    pub starts: Vec<Start>,
-    /// Loads over HTTP, each run by itself.
-    pub runs: Vec<Run>,
-}
-
-/// Where and when something was measured.
-#[derive(Debug, Serialize)]
-pub struct About {
-    /// Seconds since 1970.
-    pub time: u64,
-    /// The processor's name.
-    pub processor: String,
-    /// Processors that this process may use.
-    pub processors: usize,
-    /// The vector and matrix instructions of the processor.
-    pub instructions: Vec<String>,
-    /// The system's kernel.
-    pub kernel: String,
-    /// The commit of the source tree, with `-dirty` when it was changed; empty outside of one.
-    pub commit: String,
-    /// The command line.
-    pub command: Vec<String>,
-}
-
-/// A speed in tokens a second.
-#[derive(Debug, Serialize)]
-pub struct Speed {
-    /// The model's file name.
-    pub model: String,
-    /// `decode` or `prefill`.
-    pub work: &'static str,
-    /// What did it.
-    pub by: By,
-    /// Sequences at once.
-    pub sequences: usize,
-    /// Tokens of each prompt.
-    pub prompt_tokens: usize,
-    /// Tokens generated for each sequence.
-    pub tokens: usize,
-    /// The rounds, in order.
-    pub rounds: Vec<f64>,
-}
-
-/// What computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum By {
-    /// `llama_decode` in a loop.
-    Llama(Attention),
-    /// The engine.
-    LlmEngine,
-}
-
-/// Tokens a second over HTTP beside those of `llama_decode` in a loop, in turns.
-#[derive(Debug, Serialize)]
-pub struct Share {
-    /// The model's file name.
-    pub model: String,
-    /// Sequences at once.
-    pub sequences: usize,
-    /// Tokens of each prompt.
-    pub prompt_tokens: usize,
-    /// Tokens generated for each sequence.
-    pub tokens: usize,
-    /// Seconds of a turn.
-    pub turn: f64,
-    /// Of our server and of the loop, in each pair of turns.
-    pub pairs: Vec<(f64, f64)>,
-}
-
-/// How a server started.
-#[derive(Debug, Serialize)]
-pub struct Start {
-    /// `graphmill` or `peer`.
-    pub server: String,
-    /// The model's file.
-    pub model: String,
-    /// From the start of the process until it was ready.
-    pub seconds: f64,
-    /// The most memory that it had by then, in MiB.
-    pub mib: Option<f64>,
-}
-
-/// One run of one load against one server.
-#[derive(Debug, Serialize)]
-pub struct Run {
-    /// `graphmill`, `peer`, or the address of a server that ran already.
-    pub server: String,
-    /// The model's name or file.
-    pub model: String,
-    /// The load's name, with what varies in it.
-    pub load: String,
-    /// The round, from 0.
-    pub round: usize,
-    /// What came out.
-    pub summary: Summary,
+pub(crate) struct Results {
+    /// Where, when and by which command line.
+    about: Value,
+    rows: Vec<Row>,
 }
 
 impl Results {
     /// Nothing measured yet.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
+        let rows = Vec::new();
         Self {
-            about: About::here(),
-            speeds: Vec::new(),
-            shares: Vec::new(),
-            starts: Vec::new(),
-            runs: Vec::new(),
+            about: about(),
+            rows,
+        }
+    }
+
+    /// Adds a row, given as an object.
+    pub(crate) fn add(&mut self, row: Value) {
+        if let Value::Object(row) = row {
+            self.rows.push(row);
         }
     }
 
     /// Writes all to a file; its folder is made.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be written.
-    pub fn save(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
         fs::write(path, serde_json::to_vec_pretty(self)?)
     }
-}
 
-impl Default for Results {
-    fn default() -> Self {
-        Self::new()
+    /// The rows as a table.
+    pub(crate) fn table(&self) -> String {
+        let mut columns: Vec<&str> = Vec::new();
+        for (name, value) in self.rows.iter().flatten() {
+            if !value.is_array() && !columns.contains(&name.as_str()) {
+                columns.push(name);
+            }
+        }
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let names = columns.iter().map(|name| name.replace('_', " "));
+        let rules = format!("|{}\n", "---|".repeat(columns.len()));
+        let rows = self.rows.iter().map(|row| {
+            let cells = columns.iter().map(|name| row.get(*name).map(cell));
+            line(cells.map(Option::unwrap_or_default).collect())
+        });
+        let head = [line(names.collect()), rules].into_iter();
+        head.chain(rows).collect()
     }
 }
 
-impl About {
-    /// This machine, now.
-    fn here() -> Self {
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let instructions = field(&cpuinfo, "flags").split_whitespace();
-        let vectors =
-            instructions.filter(|flag| flag.starts_with("avx") || flag.starts_with("amx"));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        Self {
-            time: now.map_or(0, |now| now.as_secs()),
-            processor: field(&cpuinfo, "model name").to_owned(),
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
-            instructions: vectors.map(str::to_owned).collect(),
-            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
-            commit: commit(),
-            command: std::env::args().collect(),
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => figure(number.as_f64().unwrap_or_default()),
+        other => other.to_string(),
+    }
+}
+
+/// A number with three digits that mean something.
+fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A row of the medians of the numbers of some rounds, which it lists as `rounds`. What is no number
+/// is that of the first round.
+pub(crate) fn medians(rounds: &[Row]) -> Row {
+    let mut row = rounds.first().cloned().unwrap_or_default();
+    for (name, value) in &mut row {
+        let numbers = rounds.iter().filter_map(|round| round[name].as_f64());
+        if value.is_number() {
+            *value = json!(median(numbers.collect()));
         }
     }
+    row.insert("rounds".to_owned(), json!(rounds));
+    row
 }
 
-/// The first value of a field of `/proc/cpuinfo`.
-fn field<'a>(cpuinfo: &'a str, name: &str) -> &'a str {
-    let value = |line: &'a str| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then_some(value.trim())
+/// The numbers of our rounds divided by those of theirs: the median, with the least and the most
+/// where there are several rounds.
+pub(crate) fn ratios(ours: &[Row], theirs: &[Row]) -> Row {
+    let ratio = |name: &String| {
+        let pairs = ours.iter().zip(theirs);
+        let ratios = pairs.filter_map(|(ours, theirs)| {
+            let theirs = theirs[name].as_f64().filter(|number| *number > 0.0)?;
+            Some(ours[name].as_f64()? / theirs)
+        });
+        let mut ratios: Vec<f64> = ratios.collect();
+        ratios.sort_by(f64::total_cmp);
+        match ratios.as_slice() {
+            [] => Value::Null,
+            [one] => json!(one),
+            [least, .., most] => {
+                let middle = figure(median(ratios.clone()));
+                json!(format!(
+                    "{middle} ({} to {})",
+                    figure(*least),
+                    figure(*most)
+                ))
+            }
+        }
     };
-    cpuinfo.lines().find_map(value).unwrap_or_default()
+    let names = ours.iter().take(1).flat_map(Map::keys);
+    names.map(|name| (name.clone(), ratio(name))).collect()
 }
 
-fn commit() -> String {
-    let git = Command::new("git")
+/// This machine, now.
+fn about() -> Value {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let values = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut values = values.filter(|(key, _)| key.trim() == name);
+        values.next().map_or("", |(_, value)| value.trim())
+    };
+    let flags = field("flags").split_whitespace();
+    let vectors = flags.filter(|flag| flag.starts_with("avx") || flag.starts_with("amx"));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let commit = Command::new("git")
         .args(["describe", "--always", "--dirty", "--exclude=*"])
         .output();
-    let said = git.ok().filter(|output| output.status.success());
-    said.map_or_else(String::new, |output| {
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    let commit = commit.map_or_else(|_| Vec::new(), |said| said.stdout);
+    json!({
+        "time": now.map_or(0, |now| now.as_secs()),
+        "processor": field("model name"),
+        "processors": available_parallelism().map_or(1, usize::from),
+        "instructions": vectors.collect::<Vec<_>>(),
+        "kernel": kernel.trim(),
+        "commit": String::from_utf8_lossy(&commit).trim(),
+        "command": env::args().collect::<Vec<_>>(),
     })
 }
 
-impl By {
-    /// What it is called in tables.
-    pub fn name(self) -> &'static str {
-        let Self::Llama(attention) = self else {
-            return "engine";
-        };
-        match (attention.layout, attention.flash) {
-            (Layout::PerSequence, true) => "per sequence, flash",
-            (Layout::PerSequence, false) => "per sequence, plain",
-            (Layout::Unified, true) => "unified, flash",
-            (Layout::Unified, false) => "unified, plain",
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Share {
-    /// The server's part of the loop's rate in each pair, ascending.
-    pub fn ratios(&self) -> Vec<f64> {
-        let ratio = |(server, alone): &(f64, f64)| server / alone;
-        let mut ratios: Vec<f64> = self.pairs.iter().map(ratio).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios
+    fn round(server: &str, speed: f64, answers: u32) -> Row {
+        let row = json!({"server": server, "speed": speed, "answers": answers, "cached": null});
+        row.as_object().cloned().expect("an object")
     }
-}
 
-impl Speed {
-    /// The middle of its rounds.
-    pub fn median(&self) -> f64 {
-        median(self.rounds.clone())
+    #[test]
+    fn medians_and_ratios_are_of_the_same_rounds() {
+        let ours = [1.0, 4.0, 2.0].map(|speed| round("ours", speed, 7));
+        let theirs = [2.0, 4.0, 1.0].map(|speed| round("theirs", speed, 7));
+        let row = medians(&ours);
+        assert_eq!(
+            (&row["server"], &row["speed"]),
+            (&json!("ours"), &json!(2.0))
+        );
+        assert_eq!(row["rounds"].as_array().map(Vec::len), Some(3));
+        let row = ratios(&ours, &theirs);
+        assert_eq!(row["speed"], json!("1.00 (0.50 to 2.00)"));
+        assert_eq!(row["cached"], Value::Null);
+        assert_eq!(ratios(&ours[..1], &theirs)["speed"], json!(0.5));
+    }
+
+    #[test]
+    fn tables_have_a_column_for_each_name() {
+        let mut results = Results::new();
+        results.add(json!({"load": "chat", "tokens": 3, "ttft_ms": 123.4, "rounds": []}));
+        results.add(json!({"load": "short", "errors": 0.5}));
+        assert_eq!(
+            results.table(),
+            "| load | tokens | ttft ms | errors |\n|---|---|---|---|\n\
+             | chat | 3 | 123 |  |\n| short |  |  | 0.50 |\n"
+        );
     }
 }

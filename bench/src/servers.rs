@@ -1,6 +1,7 @@
 //! The servers under load: started here or already running, and the resources of their processes.
 
 use std::{
+    env,
     fs::{self, File},
     io,
     net::TcpListener,
@@ -20,170 +21,155 @@ const READY_WITHIN: Duration = Duration::from_mins(5);
 /// in.
 const TICKS: f64 = 100.0;
 /// The name that our server knows the model by.
-pub const MODEL: &str = "bench";
+pub(crate) const MODEL: &str = "bench";
+
+/// A way to a server.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// Ours, beside this program, is started with options of its LLM node, as in a graph file.
+    Own {
+        model: PathBuf,
+        node_options: String,
+    },
+    /// Another is started by a command line in which `{model}` and `{port}` stand for what they say,
+    /// and is ready when a path answers with success.
+    Command {
+        line: String,
+        model: PathBuf,
+        ready_path: String,
+    },
+    /// It runs already; its process is known if it is on this machine.
+    Running { url: String, process: Option<u32> },
+}
 
 /// A server that can be asked.
-pub struct Server {
+pub(crate) struct Server {
     /// What it is called in results.
-    pub name: String,
-    /// Its address up to the port.
-    pub address: String,
+    pub(crate) name: String,
     /// The address that requests go below, such as `http://127.0.0.1:8000/v1`.
-    pub base_url: String,
+    pub(crate) base_url: String,
     /// How long it took from its start until it was ready, if it was started here.
-    pub ready_after: Option<Duration>,
+    pub(crate) ready_after: Option<Duration>,
     process: Option<u32>,
     child: Option<Child>,
     /// Its files, which go with it.
-    folder: Option<TempDir>,
+    _folder: Option<TempDir>,
+}
+
+impl Origin {
+    /// Starts the server, if it does not run, and waits until it is ready. Fails if it cannot be
+    /// started or ends before.
+    pub(crate) async fn open(&self, client: &Client) -> io::Result<Server> {
+        let folder = tempfile::tempdir()?;
+        match self {
+            Self::Own {
+                model,
+                node_options,
+            } => {
+                let graph = graph(&found(model)?, node_options);
+                fs::write(folder.path().join("graph.pbtxt"), graph)?;
+                let config = json!({
+                    "model_config_list": [],
+                    "mediapipe_config_list": [{"name": MODEL, "base_path": folder.path()}],
+                });
+                let config_path = folder.path().join("config.json");
+                fs::write(&config_path, config.to_string())?;
+                let mut command = Command::new(env::current_exe()?.with_file_name("graphmill"));
+                command.arg("serve").arg("--config_path").arg(config_path);
+                // It prints the address that it gets.
+                command.args(["--rest_bind_address", "127.0.0.1", "--rest_port", "0"]);
+                let ready_path = "/v2/health/ready";
+                start("graphmill", command, None, folder, ready_path, client).await
+            }
+            Self::Command {
+                line,
+                model,
+                ready_path,
+            } => {
+                // The port was free just before.
+                let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+                let line = line
+                    .replace("{model}", &found(model)?.display().to_string())
+                    .replace("{port}", &port.to_string());
+                let mut shell = Command::new("sh");
+                // `exec`: the process that is measured and ended is the server, not the shell.
+                shell.arg("-c").arg(format!("exec {line}"));
+                let address = Some(format!("http://127.0.0.1:{port}"));
+                start("peer", shell, address, folder, ready_path, client).await
+            }
+            Self::Running { url, process } => Ok(Server {
+                name: url.clone(),
+                base_url: url.trim_end_matches('/').to_owned(),
+                ready_after: None,
+                process: *process,
+                child: None,
+                _folder: None,
+            }),
+        }
+    }
+}
+
+/// Starts a server at an address, or at the one that it prints.
+async fn start(
+    name: &str,
+    mut command: Command,
+    mut address: Option<String>,
+    folder: TempDir,
+    ready_path: &str,
+    client: &Client,
+) -> io::Result<Server> {
+    let log_path = folder.path().join("log");
+    let log = File::create(&log_path)?;
+    let begun = Instant::now();
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()?;
+    let mut server = Server {
+        name: name.to_owned(),
+        base_url: String::new(),
+        ready_after: None,
+        process: Some(child.id()),
+        child: Some(child),
+        _folder: Some(folder),
+    };
+    loop {
+        let log = fs::read_to_string(&log_path).unwrap_or_default();
+        let ended = server.child.as_mut().map(Child::try_wait);
+        let ended = ended.transpose()?.flatten().is_some();
+        if ended || begun.elapsed() > READY_WITHIN {
+            let lines: Vec<&str> = log.lines().collect();
+            let last = lines[lines.len().saturating_sub(20)..].join("\n");
+            let what = if ended {
+                "ended"
+            } else {
+                "was not ready in time"
+            };
+            return Err(io::Error::other(format!("the server {what}:\n{last}")));
+        }
+        address = address.or_else(|| printed_address(&log));
+        if let Some(address) = &address {
+            let answer = client.get(format!("{address}{ready_path}")).send().await;
+            if answer.is_ok_and(|answer| answer.status().is_success()) {
+                server.base_url = format!("{address}/v1");
+                server.ready_after = Some(begun.elapsed());
+                return Ok(server);
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 impl Server {
-    /// A server that runs already; `process` is its id if it is on this machine.
-    pub fn at(base_url: &str, process: Option<u32>) -> Self {
-        let base_url = base_url.trim_end_matches('/').to_owned();
-        let scheme = base_url.find("://").map_or(0, |at| at + 3);
-        let end = base_url[scheme..]
-            .find('/')
-            .map_or(base_url.len(), |at| scheme + at);
-        Self {
-            name: base_url.clone(),
-            address: base_url[..end].to_owned(),
-            base_url,
-            ready_after: None,
-            process,
-            child: None,
-            folder: None,
-        }
-    }
-
-    /// Starts our server, `program`, with one graph for a model, and waits until it is ready.
-    /// `node_options` are further options of the LLM node, as in a graph file.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started or ends before it is ready.
-    pub async fn own(
-        program: &Path,
-        model: &Path,
-        node_options: &str,
-        client: &Client,
-    ) -> io::Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let model = found(model)?;
-        fs::write(
-            folder.path().join("graph.pbtxt"),
-            graph(&model, node_options),
-        )?;
-        let config = json!({
-            "model_config_list": [],
-            "mediapipe_config_list": [{"name": MODEL, "base_path": folder.path()}],
-        });
-        let config_path = folder.path().join("config.json");
-        fs::write(&config_path, config.to_string())?;
-        let mut command = Command::new(program);
-        command.arg("serve").arg("--config_path").arg(config_path);
-        // It prints the address that it gets.
-        command.args(["--rest_bind_address", "127.0.0.1", "--rest_port", "0"]);
-        let mut server = Self::start(command, None, folder, "/v2/health/ready", client).await?;
-        "graphmill".clone_into(&mut server.name);
-        Ok(server)
-    }
-
-    /// Starts a server by a command line in which `{model}` and `{port}` stand for what they say,
-    /// and waits until `ready_path` answers with success. The port was free just before.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be started or ends before it is ready.
-    pub async fn other(
-        command: &str,
-        model: &Path,
-        ready_path: &str,
-        client: &Client,
-    ) -> io::Result<Self> {
-        let port = free_port()?;
-        let model = found(model)?;
-        let line = command
-            .replace("{model}", &model.display().to_string())
-            .replace("{port}", &port.to_string());
-        let mut shell = Command::new("sh");
-        // `exec`: the process that is measured and ended is the server, not the shell.
-        shell.arg("-c").arg(format!("exec {line}"));
-        let mut server =
-            Self::start(shell, Some(port), tempfile::tempdir()?, ready_path, client).await?;
-        "peer".clone_into(&mut server.name);
-        Ok(server)
-    }
-
-    async fn start(
-        mut command: Command,
-        port: Option<u16>,
-        folder: TempDir,
-        ready_path: &str,
-        client: &Client,
-    ) -> io::Result<Self> {
-        let log_path = folder.path().join("log");
-        let log = File::create(&log_path)?;
-        let begun = Instant::now();
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()?;
-        let mut address = port.map(|port| format!("http://127.0.0.1:{port}"));
-        let mut server = Self::at("", Some(child.id()));
-        server.child = Some(child);
-        server.folder = Some(folder);
-        while begun.elapsed() < READY_WITHIN {
-            if server.has_ended()? {
-                let log = fs::read_to_string(&log_path).unwrap_or_default();
-                return Err(io::Error::other(format!(
-                    "the server ended:\n{}",
-                    tail(&log, 20)
-                )));
-            }
-            address = address.or_else(|| printed_address(&log_path));
-            if let Some(address) = &address {
-                let answer = client.get(format!("{address}{ready_path}")).send().await;
-                if answer.is_ok_and(|answer| answer.status().is_success()) {
-                    server.base_url = format!("{address}/v1");
-                    server.address.clone_from(address);
-                    server.ready_after = Some(begun.elapsed());
-                    return Ok(server);
-                }
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let log = fs::read_to_string(&log_path).unwrap_or_default();
-        Err(io::Error::other(format!(
-            "the server was not ready in time:\n{}",
-            tail(&log, 20)
-        )))
-    }
-
-    fn has_ended(&mut self) -> io::Result<bool> {
-        match &mut self.child {
-            Some(child) => Ok(child.try_wait()?.is_some()),
-            None => Ok(false),
-        }
-    }
-
-    /// Makes the server stand still until it is told to go on, if its process is known.
-    ///
-    /// # Errors
-    ///
-    /// If its process is not there any more.
-    pub fn pause(&self) -> io::Result<()> {
+    /// Makes the server stand still until it is told to go on, if its process is known. Fails if its
+    /// process is not there any more.
+    pub(crate) fn pause(&self) -> io::Result<()> {
         self.send(Signal::STOP)
     }
 
     /// Has the server go on.
-    ///
-    /// # Errors
-    ///
-    /// If its process is not there any more.
-    pub fn resume(&self) -> io::Result<()> {
+    pub(crate) fn resume(&self) -> io::Result<()> {
         self.send(Signal::CONT)
     }
 
@@ -194,28 +180,17 @@ impl Server {
 
     /// Processor seconds that the server has taken since its start; `None` if its process is not
     /// known.
-    pub fn processor_seconds(&self) -> Option<f64> {
+    pub(crate) fn processor_seconds(&self) -> Option<f64> {
         processor_seconds(&self.process?.to_string())
     }
 
     /// The most memory that the server has had, in MiB; `None` if its process is not known.
-    pub fn peak_mib(&self) -> Option<f64> {
+    pub(crate) fn peak_mib(&self) -> Option<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process?)).ok()?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
         let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         Some(kib / 1024.0)
-    }
-
-    /// KV cells in use now; `None` if the server has no such metric.
-    pub async fn kv_cells(&self, client: &Client) -> Option<u64> {
-        let answer = client
-            .get(format!("{}/metrics", self.address))
-            .send()
-            .await
-            .ok()?;
-        kv_cells(&answer.text().await.ok()?)
     }
 }
 
@@ -229,22 +204,10 @@ impl Drop for Server {
     }
 }
 
-/// Processor seconds that this process has taken since its start.
-pub fn own_processor_seconds() -> f64 {
-    processor_seconds("self").unwrap_or_default()
-}
-
-/// Our server's binary, beside this program.
-///
-/// # Errors
-///
-/// If this program does not know where it is.
-pub fn own_program() -> io::Result<PathBuf> {
-    Ok(std::env::current_exe()?.with_file_name("graphmill"))
-}
-
-fn processor_seconds(process: &str) -> Option<f64> {
-    ticks(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?).map(|ticks| ticks / TICKS)
+/// Processor seconds that a process has taken since its start; `self` is this one.
+pub(crate) fn processor_seconds(process: &str) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    ticks(&stat).map(|ticks| ticks / TICKS)
 }
 
 /// User and system time in the text of `/proc/PID/stat`.
@@ -256,18 +219,6 @@ fn ticks(stat: &str) -> Option<f64> {
     Some(number(11)? + number(12)?)
 }
 
-/// The sum of the metrics in Prometheus' text format that count KV cells in use.
-fn kv_cells(metrics: &str) -> Option<u64> {
-    let values = metrics.lines().filter_map(|line| {
-        let (name, value) = line.rsplit_once(' ')?;
-        let name = name.split('{').next()?;
-        let counts_cells = name.ends_with("kv_cells_used") || name.ends_with("kv_cache_tokens");
-        counts_cells.then(|| value.parse::<f64>().ok())?
-    });
-    let values: Vec<f64> = values.collect();
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() as u64)
-}
-
 /// The absolute path of a model's file.
 fn found(model: &Path) -> io::Result<PathBuf> {
     let named =
@@ -275,24 +226,11 @@ fn found(model: &Path) -> io::Result<PathBuf> {
     model.canonicalize().map_err(named)
 }
 
-/// The line of what a server has printed that is an address.
-fn printed_address(log: &Path) -> Option<String> {
-    let printed = fs::read_to_string(log).ok()?;
-    // The last line may not be complete.
-    let mut lines = printed
-        .split_inclusive('\n')
-        .filter(|line| line.ends_with('\n'));
-    let address = lines.find(|line| line.starts_with("http://"))?;
+/// The line of what a server has printed that is an address. The last line may not be complete.
+fn printed_address(log: &str) -> Option<String> {
+    let mut lines = log.split_inclusive('\n');
+    let address = lines.find(|line| line.starts_with("http://") && line.ends_with('\n'))?;
     Some(address.trim_end().to_owned())
-}
-
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
-}
-
-fn tail(text: &str, lines: usize) -> String {
-    let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
 }
 
 /// The graph of one LLM node.
@@ -327,26 +265,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_end_before_the_path() {
-        let server = Server::at("http://host:80/v1/", None);
-        assert_eq!(
-            (server.address.as_str(), server.base_url.as_str()),
-            ("http://host:80", "http://host:80/v1")
-        );
-        assert_eq!(Server::at("http://host:80", None).address, "http://host:80");
-    }
-
-    #[test]
     fn processor_time_is_read_behind_a_name_with_anything_in_it() {
         let stat = "7 (a ) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0 20 0";
         assert_eq!(ticks(stat), Some(300.0));
         assert_eq!(ticks("7 (a) S 1"), None);
-    }
-
-    #[test]
-    fn cells_are_summed_over_engines() {
-        let metrics = "# HELP x kv_cells_used\nx_kv_cells_used{model=\"a b\"} 3\nx_kv_cells_used{model=\"c\"} 4\nother 9\n";
-        assert_eq!(kv_cells(metrics), Some(7));
-        assert_eq!(kv_cells("other 9\n"), None);
     }
 }

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
-use graphmill_bench::model::gguf::{self, Tensor};
 use graphmill_kernels::Kernels;
 use graphmill_llm::embed::{EmbeddingEngine, EmbeddingRequest, EmbeddingSpec, EmbeddingTask};
 use graphmill_llm::{LoadError, PluginConfig, Token};
+use graphmill_testkit::gguf::{Gguf, Tensor};
 
 /// The shape of the repository's model of this kind, whose metadata is used.
 const WIDTH: u64 = 128;
@@ -28,15 +28,28 @@ fn model(folder: &Path) -> Option<PathBuf> {
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_embed/embed.gguf");
     assert!(path.exists(), "`{}` is missing", path.display());
-    let metadata = gguf::metadata(&path).expect("a model");
-    let mut tensors = Vec::new();
+    let mut file = Gguf::parse(&std::fs::read(path).expect("readable")).expect("a model");
+    file.tensors.clear();
+    file.data.clear();
+    let mut bits = 0x9e37_79b9_u32;
     let mut put = |name: String, shape: &[u64], kind: u32| {
-        let bytes = shape.iter().product::<u64>() * if kind == F32 { 4 } else { 2 };
-        tensors.push(Tensor {
+        let offset = file.data.len() as u64;
+        for _ in 0..shape.iter().product() {
+            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let unit = bits as f32 / u32::MAX as f32 - 0.5;
+            let number = if name.ends_with("norm.weight") {
+                1.0
+            } else {
+                0.6 * unit
+            };
+            let skipped = if kind == F32 { 0 } else { 2 };
+            file.data.extend(&number.to_le_bytes()[skipped..]);
+        }
+        file.tensors.push(Tensor {
             name,
-            shape: shape.to_vec(),
+            dimensions: shape.to_vec(),
             kind,
-            bytes,
+            offset,
         });
     };
     put("token_embd.weight".into(), &[WIDTH, VOCABULARY], BF16);
@@ -62,24 +75,8 @@ fn model(folder: &Path) -> Option<PathBuf> {
         put(format!("{norm}.weight"), &[WIDTH], F32);
         put(format!("{norm}.bias"), &[WIDTH], F32);
     }
-    let mut bits = 0x9e37_79b9_u32;
     let path = folder.join("embed.gguf");
-    gguf::write(&path, &metadata, &tensors, |tensor, out| {
-        let numbers = tensor.shape.iter().product();
-        for _ in 0..numbers {
-            bits = bits.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let unit = bits as f32 / u32::MAX as f32 - 0.5;
-            let number = if tensor.name.ends_with("norm.weight") {
-                1.0
-            } else {
-                0.6 * unit
-            };
-            let number = number.to_le_bytes();
-            out.write_all(&number[if tensor.kind == F32 { 0 } else { 2 }..])?;
-        }
-        Ok(())
-    })
-    .expect("it is written");
+    std::fs::write(&path, file.bytes()).expect("it is written");
     Some(path)
 }
 

@@ -5,6 +5,5 @@ mod asking;
 mod built;
 mod embedding;
 mod kernels;
-mod models;
 mod share;
 mod stopping;

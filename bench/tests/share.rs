@@ -51,7 +51,7 @@ fn a_server_and_llama_decode_in_turns() {
     assert!(good && said.contains("over HTTP"), "{said}");
     let results = fs::read(&json).expect("the results are written");
     let results: Value = serde_json::from_slice(&results).expect("JSON");
-    let share_of_two = &results["shares"][0];
+    let share_of_two = &results["rows"][0];
     assert_eq!(share_of_two["sequences"], 2);
     let pairs = share_of_two["pairs"].as_array().expect("pairs of turns");
     let rates = pairs

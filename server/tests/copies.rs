@@ -7,7 +7,6 @@
 //! it comes. Each limit is less than one more copy away from what was seen, and above it.
 
 #[expect(dead_code, reason = "other tests use the rest")]
-#[path = "serving/mod.rs"]
 mod serving;
 
 use std::{

@@ -10,7 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIMITS = {"README.md": 100, "docs/performance.md": 150}
 # Folders whose paths stand in the running text. Records and decisions are about the past.
-SOURCES = "grammar|engine|kernels|llm|calculators|mediapipe|server|bench|tests|docs|graphs|demos|fuzz|scripts|deploy|packaging"
+SOURCES = "grammar|engine|kernels|llm|calculators|mediapipe|server|bench|testkit|tests|docs|graphs|demos|fuzz|scripts|deploy|packaging"
 PAST = ("CHANGELOG.md", "docs/adr/", "bench/results/")
 # Programs with the verbs of `graphmill`: itself, and the example that adds a node to it.
 PROGRAMS = {"graphmill", "custom_node"}

@@ -1,12 +1,23 @@
-//! `graphmill-bench grpc`.
+//! `graphmill-bench grpc`: how many runs of a graph a second, and how long each takes.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
-use graphmill_bench::grpc::{Load, measure};
 use serde_json::json;
+use tokio::task::JoinSet;
+use tonic::{
+    Request,
+    client::Grpc,
+    codegen::http::uri::PathAndQuery,
+    transport::{Channel, Endpoint},
+};
+use tonic_prost::ProstCodec;
 
-use super::{Outcome, print};
+use super::{Outcome, rate};
+use crate::results::Results;
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
@@ -30,34 +41,97 @@ pub(super) struct Arguments {
     seconds: u64,
 }
 
-pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
+/// A tensor of a request or of an answer, as the protocol writes it.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Tensor {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    datatype: String,
+    #[prost(int64, repeated, tag = "3")]
+    shape: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct InferRequest {
+    #[prost(string, tag = "1")]
+    model_name: String,
+    #[prost(message, repeated, tag = "5")]
+    inputs: Vec<Tensor>,
+    #[prost(bytes = "vec", repeated, tag = "7")]
+    raw_input_contents: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct InferResponse {
+    #[prost(message, repeated, tag = "5")]
+    outputs: Vec<Tensor>,
+    #[prost(bytes = "vec", repeated, tag = "6")]
+    raw_output_contents: Vec<Vec<u8>>,
+}
+
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    print("| streams | runs/s | median us | p99 us |");
-    print("|---:|---:|---:|---:|");
-    let mut measured = Vec::new();
     for &streams in &arguments.streams {
-        let load = Load {
-            url: arguments.base_url.clone(),
-            graph: arguments.model.clone(),
-            input: arguments.input.clone(),
-            bytes: arguments.bytes,
-            streams,
-            time: Duration::from_secs(arguments.seconds),
-        };
-        let found = runtime.block_on(measure(&load))?;
-        let microseconds = |at| found.latencies.quantile(at) / 1e3;
-        let (rate, median, p99) = (found.rate, microseconds(0.5), microseconds(0.99));
-        print(&format!(
-            "| {streams} | {rate:.0} | {median:.0} | {p99:.0} |"
-        ));
-        measured.push(json!({
-            "streams": streams, "bytes": arguments.bytes, "runs_per_second": rate, "median_us": median, "p99_us": p99,
-        }));
+        let (latencies, time) = runtime.block_on(load(arguments, streams))?;
+        let mut row = json!({"streams": streams, "bytes": arguments.bytes});
+        for (name, value) in rate(latencies, time) {
+            row[name] = value;
+        }
+        results.add(row);
     }
-    if let Some(file) = json {
-        fs::write(file, serde_json::to_vec_pretty(&measured)?)?;
+    Ok(())
+}
+
+/// How long each request took, in nanoseconds, and all of them together. Fails with the first error
+/// that comes back.
+async fn load(arguments: &Arguments, streams: usize) -> Outcome<(Vec<f64>, Duration)> {
+    let endpoint = Endpoint::from_shared(arguments.base_url.clone())?;
+    let channel = endpoint.connect().await?;
+    let request = Arc::new(InferRequest {
+        model_name: arguments.model.clone(),
+        inputs: vec![Tensor {
+            name: arguments.input.clone(),
+            datatype: "UINT8".to_owned(),
+            shape: vec![arguments.bytes as i64],
+        }],
+        raw_input_contents: vec![vec![7; arguments.bytes]],
+    });
+    // What is made at the first request is not what is measured.
+    infer(&channel, &request).await?;
+    let begun = Instant::now();
+    let time = Duration::from_secs(arguments.seconds);
+    let mut running = JoinSet::new();
+    for _ in 0..streams {
+        let (channel, request) = (channel.clone(), Arc::clone(&request));
+        running.spawn(async move {
+            let mut latencies = Vec::new();
+            while begun.elapsed() < time {
+                let sent = Instant::now();
+                infer(&channel, &request).await?;
+                latencies.push(sent.elapsed().as_nanos() as f64);
+            }
+            Ok::<_, String>(latencies)
+        });
+    }
+    let mut latencies = Vec::new();
+    while let Some(stream) = running.join_next().await {
+        latencies.extend(stream??);
+    }
+    Ok((latencies, begun.elapsed()))
+}
+
+async fn infer(channel: &Channel, request: &InferRequest) -> Result<(), String> {
+    let mut grpc = Grpc::new(channel.clone());
+    grpc.ready().await.map_err(|error| error.to_string())?;
+    let path = PathAndQuery::from_static("/inference.GRPCInferenceService/ModelInfer");
+    let codec = ProstCodec::<InferRequest, InferResponse>::default();
+    let answer = grpc.unary(Request::new(request.clone()), path, codec).await;
+    let answer = answer.map_err(|status| status.to_string())?.into_inner();
+    if answer.raw_output_contents != request.raw_input_contents {
+        return Err("the tensor did not come back as it was sent".to_owned());
     }
     Ok(())
 }

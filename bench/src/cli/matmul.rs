@@ -1,12 +1,13 @@
 //! `graphmill-bench matmul`.
 
-use std::{fs, path::Path, thread::available_parallelism};
+use std::thread::available_parallelism;
 
 use clap::Args;
 use graphmill_llm::backend::{MeasuredMatmul, matmul_time};
 use serde_json::json;
 
-use super::{Outcome, note, print};
+use super::{Outcome, note};
+use crate::results::Results;
 
 /// Which multiplications.
 #[derive(Clone, Debug, Args)]
@@ -43,17 +44,12 @@ fn shape(text: &str) -> Result<(usize, usize), String> {
     parsed.ok_or_else(|| "expected rows x columns, as in `4864x896`".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
     let threads = match arguments.threads {
         Some(threads) => threads,
         None => available_parallelism()?.get() as u32,
     };
-    print(&format!(
-        "10^9 operations a second, {threads} threads, weights from memory\n\n\
-         | type | matrix | activations | kernels | llama.cpp | in its buffer type | ratio |\n\
-         |---|---|---:|---:|---:|---|---:|"
-    ));
-    let mut measured = Vec::new();
+    note("10^9 operations a second, weights from memory");
     for format in &arguments.types {
         for &(rows, columns) in &arguments.shapes {
             for &activations in &arguments.activations {
@@ -71,36 +67,26 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
                         continue;
                     }
                 };
-                let operations = 2e-9 * (rows * columns * activations) as f64;
-                let ours = matmul_time(&matmul, true);
-                measured.push(json!({
+                let rate = |seconds| 2e-9 * (rows * columns * activations) as f64 / seconds;
+                let (ours, ratio) = match matmul_time(&matmul, true) {
+                    Ok(ours) => (
+                        json!(rate(ours.seconds)),
+                        Some(stock.seconds / ours.seconds),
+                    ),
+                    Err(message) => (json!(message), None),
+                };
+                results.add(json!({
                     "type": matmul.format,
-                    "rows": rows,
-                    "columns": columns,
+                    "matrix": format!("{rows} x {columns}"),
                     "activations": activations,
                     "threads": threads,
-                    "kernels_seconds": ours.as_ref().ok().map(|ours| ours.seconds),
-                    "stock_seconds": stock.seconds,
-                    "stock_buffer_type": stock.buffer_type,
+                    "kernels": ours,
+                    "llama.cpp": rate(stock.seconds),
+                    "in_its_buffer_type": stock.buffer_type,
+                    "ratio": ratio,
                 }));
-                let (ours, ratio) = match ours {
-                    Ok(ours) => (
-                        format!("{:.1}", operations / ours.seconds),
-                        format!("{:.2}", stock.seconds / ours.seconds),
-                    ),
-                    Err(message) => (message, String::new()),
-                };
-                print(&format!(
-                    "| {} | {rows} x {columns} | {activations} | {ours} | {:.1} | {} | {ratio} |",
-                    matmul.format,
-                    operations / stock.seconds,
-                    stock.buffer_type
-                ));
             }
         }
-    }
-    if let Some(path) = json {
-        fs::write(path, serde_json::to_vec_pretty(&measured)?)?;
     }
     Ok(())
 }

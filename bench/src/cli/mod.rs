@@ -1,20 +1,25 @@
 //! The command line: one file a command.
 
 mod batching;
-mod compare;
+mod contest;
 mod grpc;
-mod http;
-mod http_share;
+mod loads;
 mod matmul;
 mod model;
-mod rounds;
+mod share;
 mod speed;
-mod suite;
-mod target;
 
-use std::{error::Error, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    error::Error,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::{Parser, Subcommand};
+use serde_json::{Value, json};
+
+use crate::{results::Results, samples::Samples};
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
@@ -44,35 +49,39 @@ enum Command {
     #[command(name = "engine")]
     LlmEngine(speed::LlmEngineArguments),
     /// Send loads to a server and measure what comes back.
-    Http(Box<http::Arguments>),
+    Http(Box<loads::HttpArguments>),
     /// Requests a second of a classifier in this process, with and without batching.
     Batching(batching::Arguments),
     /// Send tensors to a graph over gRPC and measure how fast they come back.
     Grpc(grpc::Arguments),
     /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
-    Share(Box<http_share::Arguments>),
+    Share(share::Arguments),
     /// Send loads to our server and to another in turn, and compare.
-    Compare(Box<compare::Arguments>),
-    /// All of these on models of its own.
-    Suite(Box<suite::Arguments>),
+    Compare(Box<loads::CompareArguments>),
 }
 
-/// Runs the command line of this process.
-pub(crate) fn main() -> ExitCode {
+/// Runs the command line of this process. What was measured is printed and saved also where the
+/// measurement fails later.
+pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let json = cli.json.as_deref();
+    let mut results = Results::new();
     let outcome = match &cli.command {
-        Command::Model(arguments) => model::run(arguments),
-        Command::Ceiling(arguments) => speed::ceiling(arguments, json),
-        Command::Matmul(arguments) => matmul::run(arguments, json),
-        Command::LlmEngine(arguments) => speed::engine(arguments, json),
-        Command::Http(arguments) => http::run(arguments, json),
-        Command::Batching(arguments) => batching::run(arguments, json),
-        Command::Grpc(arguments) => grpc::run(arguments, json),
-        Command::Share(arguments) => http_share::run(arguments, json),
-        Command::Compare(arguments) => compare::run(arguments, json),
-        Command::Suite(arguments) => suite::run(arguments, json),
+        Command::Model(arguments) => return exit(model::run(arguments)),
+        Command::Ceiling(arguments) => speed::ceiling(arguments, &mut results),
+        Command::Matmul(arguments) => matmul::run(arguments, &mut results),
+        Command::LlmEngine(arguments) => speed::engine(arguments, &mut results),
+        Command::Http(arguments) => loads::http(arguments, &mut results),
+        Command::Batching(arguments) => batching::run(arguments, &mut results),
+        Command::Grpc(arguments) => grpc::run(arguments, &mut results),
+        Command::Share(arguments) => share::run(arguments, &mut results),
+        Command::Compare(arguments) => loads::compare(arguments, &mut results),
     };
+    print(&results.table());
+    let saved = cli.json.map_or(Ok(()), |path| results.save(&path));
+    exit(outcome.and(saved.map_err(Into::into)))
+}
+
+fn exit(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -82,7 +91,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Prints a line of results.
+/// Prints results.
 #[expect(clippy::print_stdout, reason = "the results are the program's output")]
 fn print(text: &str) {
     println!("{text}");
@@ -92,4 +101,29 @@ fn print(text: &str) {
 #[expect(clippy::print_stderr, reason = "progress is not a part of the results")]
 fn note(text: &str) {
     eprintln!("{text}");
+}
+
+/// A file's name as text.
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Reads a time in seconds, which is not below zero.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// The rate of runs that took so many nanoseconds each, in so much time all together.
+fn rate(latencies: Vec<f64>, time: Duration) -> [(String, Value); 3] {
+    let runs = latencies.len() as f64;
+    let latencies = Samples::new(latencies);
+    let microseconds = |at| json!(latencies.quantile(at) / 1e3);
+    [
+        ("runs_per_second", json!(runs / time.as_secs_f64())),
+        ("median_us", microseconds(0.5)),
+        ("p99_us", microseconds(0.99)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
 }

@@ -1,21 +1,18 @@
 //! `graphmill-bench ceiling` and `graphmill-bench engine`.
 
-use std::{
-    path::{Path, PathBuf},
-    thread,
-    time::Duration,
-};
+use std::{path::PathBuf, thread, time::Duration};
 
 use clap::{Args, ValueEnum};
-use graphmill_bench::{
-    generation,
-    raw::{Attention, Layout, Raw, Work},
-    results::{By, Results, Speed},
-    tables,
-};
 use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, spec::CpuKernels};
+use serde_json::json;
 
-use super::{MOVES_IN, Outcome, note, print};
+use super::{MOVES_IN, Outcome, file_name, note};
+use crate::{
+    generation,
+    load::stats::median,
+    raw::{Attention, Layout, Raw, Work},
+    results::Results,
+};
 
 /// An engine without work for 200 ms ends its waiting threads.
 const THREADS_END: Duration = Duration::from_millis(300);
@@ -24,38 +21,38 @@ const THREADS_END: Duration = Duration::from_millis(300);
 pub(super) struct Arguments {
     /// The model, a GGUF file.
     #[arg(long, value_name = "FILE")]
-    pub(super) model: PathBuf,
+    model: PathBuf,
     /// Sequences that decode at once, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32")]
-    pub(super) sequences: Vec<usize>,
+    sequences: Vec<usize>,
     /// Tokens of each prompt.
     #[arg(long, default_value_t = 128)]
-    pub(super) prompt_tokens: usize,
+    prompt_tokens: usize,
     /// Tokens generated for each sequence.
     #[arg(long, default_value_t = 64)]
-    pub(super) tokens: usize,
+    tokens: usize,
     /// Tokens of the prompt that prefill is measured with.
     #[arg(long, default_value_t = 512)]
-    pub(super) prefill_tokens: usize,
+    prefill_tokens: usize,
     /// How often everything is measured.
     #[arg(long, default_value_t = 3)]
-    pub(super) rounds: usize,
+    rounds: usize,
     /// Whether the fused attention kernel is used by llama.cpp alone; measured with and without it
     /// unless given.
     #[arg(long, value_enum, default_value = "both")]
-    pub(super) flash_attention: Flash,
+    flash_attention: Flash,
     /// Threads of llama.cpp; one for each processor without it.
     #[arg(long)]
-    pub(super) threads: Option<u32>,
+    threads: Option<u32>,
     /// Who multiplies quantized matrices in main memory: `auto`, `on` or `off`, as in
     /// `plugin_config`.
     #[arg(long, value_parser = cpu_kernels, default_value = "auto")]
-    pub(super) cpu_kernels: CpuKernels,
+    cpu_kernels: CpuKernels,
     /// Cells that each sequence has at least, as a server with such a `max_context` gives it: the
     /// further apart cells are, the longer it takes to read them. As few as its tokens need without
     /// it.
     #[arg(long, default_value_t = 0)]
-    pub(super) context: usize,
+    context: usize,
 }
 
 fn cpu_kernels(name: &str) -> Result<CpuKernels, String> {
@@ -68,21 +65,21 @@ fn cpu_kernels(name: &str) -> Result<CpuKernels, String> {
 #[derive(Clone, Debug, Args)]
 pub(super) struct LlmEngineArguments {
     #[command(flatten)]
-    pub(super) common: Arguments,
+    common: Arguments,
     /// The engine's `plugin_config`, a JSON object.
     #[arg(long, value_name = "JSON", default_value = "")]
-    pub(super) plugin_config: String,
+    plugin_config: String,
     /// The engine's `max_num_seqs`; the most sequences of the measurements without it.
     #[arg(long)]
-    pub(super) max_num_seqs: Option<u32>,
+    max_num_seqs: Option<u32>,
     /// The engine's `max_num_batched_tokens`.
     #[arg(long)]
-    pub(super) max_num_batched_tokens: Option<u32>,
+    max_num_batched_tokens: Option<u32>,
 }
 
 /// With which kernels of attention something is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Flash {
+enum Flash {
     /// The fused one.
     On,
     /// The plain ones.
@@ -101,26 +98,20 @@ impl Flash {
     }
 }
 
-pub(super) fn ceiling(arguments: &Arguments, json: Option<&Path>) -> Outcome {
-    let mut results = Results::new();
-    results.speeds = measure(arguments, None)?;
-    finish(&results, json)
+/// Work in tokens a second, by llama.cpp alone or by the engine.
+struct Speed {
+    work: Work,
+    /// How llama.cpp attends; `None` for the engine.
+    attention: Option<Attention>,
+    rounds: Vec<f64>,
 }
 
-pub(super) fn engine(arguments: &LlmEngineArguments, json: Option<&Path>) -> Outcome {
-    let mut results = Results::new();
-    results.speeds = with_engine(arguments)?;
-    finish(&results, json)
-}
-
-fn finish(results: &Results, json: Option<&Path>) -> Outcome {
-    print(&tables::all(results));
-    json.map_or(Ok(()), |path| results.save(path))?;
-    Ok(())
+pub(super) fn ceiling(arguments: &Arguments, results: &mut Results) -> Outcome {
+    measure(arguments, None, results)
 }
 
 /// Measures llama.cpp and the engine in turn.
-pub(super) fn with_engine(arguments: &LlmEngineArguments) -> Outcome<Vec<Speed>> {
+pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> Outcome {
     let common = &arguments.common;
     let mut spec = LlmEngineSpec::new(&common.model);
     spec.plugin_config = PluginConfig::from_json(&arguments.plugin_config)?;
@@ -133,22 +124,13 @@ pub(super) fn with_engine(arguments: &LlmEngineArguments) -> Outcome<Vec<Speed>>
     if let Some(tokens) = arguments.max_num_batched_tokens {
         spec.max_num_batched_tokens = tokens;
     }
-    spec.max_context = Some(context(common, most, spec.max_num_batched_tokens));
-    measure(common, Some(&spec))
-}
-
-/// A context that the longest sequence fits into, as llama.cpp by itself gets: with a longer one,
-/// the cache may have no room for all of them, and is then unified.
-fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
-    let work = Work {
-        sequences,
-        prompt_tokens: common.prompt_tokens,
-        tokens: common.tokens,
-    };
-    let cells = generation::cells(work, chunk)
+    // A context that the longest sequence fits into, as llama.cpp by itself gets: with a longer
+    // one, the cache may have no room for all of them, and is then unified.
+    let cells = generation::cells(common.work(most), spec.max_num_batched_tokens)
         .max(common.prefill_tokens + 1)
         .max(common.context);
-    cells.next_multiple_of(256) as u32
+    spec.max_context = Some(cells.next_multiple_of(256) as u32);
+    measure(common, Some(spec), results)
 }
 
 /// Measures every point once a round, so that what the machine does meanwhile falls on all of them.
@@ -157,122 +139,103 @@ fn context(common: &Arguments, sequences: usize, chunk: u32) -> u32 {
 /// it decodes. llama.cpp by itself is loaded when the engine's threads are gone: the threads that
 /// OpenMP keeps for both would be more than the machine has processors, and OpenMP then makes them
 /// sleep at every barrier, which costs a small model most of its speed.
-fn measure(arguments: &Arguments, spec: Option<&LlmEngineSpec>) -> Outcome<Vec<Speed>> {
-    let mut speeds = points(arguments, spec.is_some());
+fn measure(arguments: &Arguments, spec: Option<LlmEngineSpec>, results: &mut Results) -> Outcome {
+    let mut points = arguments.points(spec.is_some());
     // First the engine, which initializes llama.cpp for both.
-    let engine = spec.cloned().map(LlmEngine::load).transpose()?;
+    let engine = spec.map(LlmEngine::load).transpose()?;
     if engine.is_some() {
         thread::sleep(MOVES_IN);
     }
     for round in 0..arguments.rounds {
+        note(&format!("round {round}"));
         if let Some(engine) = &engine {
             let seed = round as u64;
-            each(&mut speeds, true, round, |_, work| match work.tokens {
-                0 => generation::prefill_rate(engine, work.prompt_tokens, seed),
-                _ => generation::decode_rate(engine, work, seed),
-            })?;
+            for point in points.iter_mut().filter(|point| point.attention.is_none()) {
+                point.rounds.push(match point.work.tokens {
+                    0 => generation::prefill_rate(engine, point.work.prompt_tokens, seed)?,
+                    _ => generation::decode_rate(engine, point.work, seed)?,
+                });
+            }
             thread::sleep(THREADS_END);
         }
         // OpenMP's threads end with the thread that they work for.
         let llama = || {
-            let raw = Raw::load(
-                &arguments.model,
-                arguments.threads,
-                arguments.cpu_kernels,
-                arguments.context,
-            )
-            .map_err(|error| error.to_string())?;
-            let measured = each(&mut speeds, false, round, |by, work| {
-                match (by, work.tokens) {
-                    (By::Llama(attention), 0) => raw.prefill_rate(attention, work.prompt_tokens),
-                    (By::Llama(attention), _) => raw.decode_rate(attention, work),
-                    (By::LlmEngine, _) => Err("the engine is measured by itself".into()),
-                }
-            });
-            measured.map_err(|error| error.to_string())
+            arguments
+                .llama(&mut points)
+                .map_err(|error| error.to_string())
         };
         let measured = thread::scope(|scope| scope.spawn(llama).join());
         measured.map_err(|_| "llama.cpp panicked")??;
     }
-    Ok(speeds)
-}
-
-/// Measures the points of the engine, or those of llama.cpp.
-fn each(
-    speeds: &mut [Speed],
-    of_engine: bool,
-    round: usize,
-    rate: impl Fn(By, Work) -> Outcome<f64>,
-) -> Outcome {
-    for speed in speeds
-        .iter_mut()
-        .filter(|speed| (speed.by == By::LlmEngine) == of_engine)
-    {
-        let (work, by, sequences) = (speed.work, speed.by.name(), speed.sequences);
-        let rate = rate(
-            speed.by,
-            Work {
-                sequences,
-                prompt_tokens: speed.prompt_tokens,
-                tokens: speed.tokens,
-            },
-        )?;
-        note(&format!(
-            "round {round}: {work} by {by}, {sequences} sequences: {rate:.1} tok/s"
-        ));
-        speed.rounds.push(rate);
+    for point in &points {
+        let (work, rate) = (point.work, median(point.rounds.clone()));
+        let others = points.iter().filter(|other| other.work == work);
+        let alone = others.filter(|other| other.attention.is_some());
+        let ceiling = alone
+            .map(|other| median(other.rounds.clone()))
+            .fold(0.0, f64::max);
+        results.add(json!({
+            "model": file_name(&arguments.model),
+            "work": if work.tokens == 0 { "prefill" } else { "decode" },
+            "sequences": work.sequences,
+            "prompt_tokens": work.prompt_tokens,
+            "tokens": work.tokens,
+            "by": point.attention.map_or("engine", Attention::name),
+            "tokens_per_second": rate,
+            "of_the_fastest_alone": rate / ceiling,
+            "rounds": point.rounds,
+        }));
     }
     Ok(())
 }
 
-/// What is measured in each round, in order.
-fn points(arguments: &Arguments, engine: bool) -> Vec<Speed> {
-    let name = arguments.model.file_name().unwrap_or_default();
-    let speed = |work, by, sequences, prompt_tokens, tokens| Speed {
-        model: name.to_string_lossy().into_owned(),
-        work,
-        by,
-        sequences,
-        prompt_tokens,
-        tokens,
-        rounds: Vec::new(),
-    };
-    let ways = |layouts: &[Layout]| {
-        let mut ways = Vec::new();
-        for &layout in layouts {
-            ways.extend(
-                arguments
-                    .flash_attention
-                    .flags()
-                    .iter()
-                    .map(|&flash| By::Llama(Attention { layout, flash })),
-            );
+impl Arguments {
+    /// Decoding of so many sequences.
+    fn work(&self, sequences: usize) -> Work {
+        Work {
+            sequences,
+            prompt_tokens: self.prompt_tokens,
+            tokens: self.tokens,
         }
-        ways.extend(engine.then_some(By::LlmEngine));
-        ways
-    };
-    // One sequence alone has the same cells in both layouts.
-    let mut points = Vec::new();
-    if arguments.prefill_tokens > 0 {
-        let prefill = |by| speed("prefill", by, 1, arguments.prefill_tokens, 0);
-        points.extend(ways(&[Layout::PerSequence]).into_iter().map(prefill));
     }
-    for &sequences in &arguments.sequences {
-        let layouts = if sequences == 1 {
-            &[Layout::PerSequence][..]
-        } else {
-            &[Layout::PerSequence, Layout::Unified]
-        };
-        let decode = |by| {
-            speed(
-                "decode",
-                by,
-                sequences,
-                arguments.prompt_tokens,
-                arguments.tokens,
-            )
-        };
-        points.extend(ways(layouts).into_iter().map(decode));
+
+    /// Measures the points of llama.cpp alone.
+    fn llama(&self, points: &mut [Speed]) -> Outcome {
+        let raw = Raw::load(&self.model, self.threads, self.cpu_kernels, self.context)?;
+        for point in points {
+            if let Some(attention) = point.attention {
+                point.rounds.push(match point.work.tokens {
+                    0 => raw.prefill_rate(attention, point.work.prompt_tokens)?,
+                    _ => raw.decode_rate(attention, point.work)?,
+                });
+            }
+        }
+        Ok(())
     }
-    points
+
+    /// What is measured in each round, in order.
+    fn points(&self, engine: bool) -> Vec<Speed> {
+        let prefill = Work {
+            sequences: 1,
+            prompt_tokens: self.prefill_tokens,
+            tokens: 0,
+        };
+        let prefill = (self.prefill_tokens > 0).then_some(prefill);
+        let decode = self.sequences.iter().map(|sequences| self.work(*sequences));
+        let mut points = Vec::new();
+        for work in prefill.into_iter().chain(decode) {
+            // One sequence alone has the same cells in both layouts.
+            let layouts = &[Layout::PerSequence, Layout::Unified][..work.sequences.min(2)];
+            let ways = layouts.iter().flat_map(|&layout| {
+                let flags = self.flash_attention.flags().iter();
+                flags.map(move |&flash| Some(Attention { layout, flash }))
+            });
+            points.extend(ways.chain(engine.then_some(None)).map(|attention| Speed {
+                work,
+                attention,
+                rounds: Vec::new(),
+            }));
+        }
+        points
+    }
 }

@@ -3,200 +3,141 @@
 use std::time::Instant;
 
 use reqwest::Client;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// Where requests go and what all of them say.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub(crate) struct Target {
     /// The address up to and without `/chat/completions`.
-    pub base_url: String,
+    pub(crate) base_url: String,
     /// The model to ask for.
-    pub model: String,
-    /// Asks `completions` instead of `chat/completions`.
-    pub completions: bool,
+    pub(crate) model: String,
     /// Members that are added to each body.
-    pub extra: Map<String, Value>,
+    pub(crate) extra: Map<String, Value>,
 }
 
-/// One message of a chat.
-#[derive(Clone, Debug)]
-pub struct Message {
-    /// `system`, `user` or `assistant`.
-    pub role: &'static str,
-    /// What it says.
-    pub content: String,
-}
-
-/// Token counts, as the server says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Usage {
-    /// Tokens of the prompt.
-    #[serde(default)]
-    pub prompt_tokens: u32,
-    /// Tokens generated.
-    #[serde(default)]
-    pub completion_tokens: u32,
-    /// More about the prompt.
-    pub prompt_tokens_details: Option<PromptDetails>,
-}
-
-/// More about a prompt's tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct PromptDetails {
-    /// Tokens that the server did not have to compute.
-    pub cached_tokens: Option<u32>,
-}
-
-/// What came back.
-#[derive(Clone, Debug)]
-pub struct Reply {
+/// What came back. Times are in seconds from the beginning of the load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reply {
     /// When the request was sent.
-    pub sent: Instant,
+    pub(crate) sent: f64,
     /// When each piece of text arrived.
-    pub pieces: Vec<Instant>,
+    pub(crate) pieces: Vec<f64>,
     /// The text.
-    pub text: String,
-    /// The token counts; zeros if the server did not send them.
-    pub usage: Usage,
+    pub(crate) text: String,
+    /// Tokens of the prompt.
+    pub(crate) prompt_tokens: u64,
+    /// Tokens of the prompt that did not have to be computed; `None` if the server does not say.
+    pub(crate) cached_tokens: Option<u64>,
+    /// Tokens generated.
+    pub(crate) tokens: u64,
     /// When the answer was complete.
-    pub ended: Instant,
+    pub(crate) ended: f64,
     /// What went wrong: `HTTP 503`, `connection`, `error event`, `cut off`, `no usage`.
-    pub error: Option<String>,
+    pub(crate) error: Option<String>,
+}
+
+/// Makes a message of a chat.
+pub(crate) fn message(role: &str, content: &str) -> Value {
+    json!({"role": role, "content": content})
 }
 
 /// Asks for a completion of at most `max_tokens` tokens, greedily and past the end of the text, and
-/// calls `on_piece` for each piece of text.
-pub async fn complete(
+/// calls `on_piece` for each piece of text. The load began at `begun`.
+pub(crate) async fn complete(
     client: &Client,
     target: &Target,
-    messages: &[Message],
+    messages: &[Value],
     max_tokens: u32,
-    mut on_piece: impl FnMut(),
+    begun: Instant,
+    on_piece: impl FnMut(),
 ) -> Reply {
-    let path = if target.completions {
-        "completions"
-    } else {
-        "chat/completions"
-    };
-    let url = format!("{}/{path}", target.base_url);
-    let body = body(target, messages, max_tokens);
-    let sent = Instant::now();
     let mut reply = Reply {
-        sent,
-        pieces: Vec::with_capacity(max_tokens as usize),
-        text: String::new(),
-        usage: Usage::default(),
-        ended: sent,
-        error: None,
+        sent: begun.elapsed().as_secs_f64(),
+        ..Reply::default()
     };
-    let outcome = async {
-        let connection = |_: reqwest::Error| "connection".to_owned();
-        let mut response = client
-            .post(url)
-            .json(&body)
-            .send()
-            .await
-            .map_err(connection)?;
-        if !response.status().is_success() {
-            return Err(format!("HTTP {}", response.status().as_u16()));
-        }
-        let mut events = Events::default();
-        while let Some(bytes) = response.chunk().await.map_err(|_| "cut off".to_owned())? {
-            let now = Instant::now();
-            events.push(&bytes);
-            while let Some(event) = events.next() {
-                if event == b"[DONE]" {
-                    return Ok(());
-                }
-                if reply.take(event, now)? {
-                    on_piece();
-                }
-            }
-        }
-        Err("cut off".to_owned())
-    }
-    .await;
-    reply.ended = Instant::now();
+    let body = body(target, messages, max_tokens);
+    let outcome = receive(client, target, &body, &mut reply, begun, on_piece).await;
+    reply.ended = begun.elapsed().as_secs_f64();
     reply.error = match outcome {
         Err(error) => Some(error),
-        Ok(()) if reply.usage.completion_tokens == 0 => Some("no usage".to_owned()),
+        Ok(()) if reply.tokens == 0 => Some("no usage".to_owned()),
         Ok(()) => None,
     };
     reply
 }
 
-fn body(target: &Target, messages: &[Message], max_tokens: u32) -> Value {
-    let mut body = target.extra.clone();
-    let mut put = |name: &str, value: Value| {
-        body.entry(name).or_insert(value);
-    };
-    put("model", json!(target.model));
-    put("stream", json!(true));
-    put("stream_options", json!({"include_usage": true}));
-    put("max_tokens", json!(max_tokens));
-    put("temperature", json!(0));
-    put("ignore_eos", json!(true));
-    if target.completions {
-        let texts: Vec<&str> = messages
-            .iter()
-            .map(|message| message.content.as_str())
-            .collect();
-        put("prompt", json!(texts.join("\n")));
-    } else {
-        let messages = messages
-            .iter()
-            .map(|message| json!({"role": message.role, "content": message.content}));
-        put("messages", messages.collect());
+async fn receive(
+    client: &Client,
+    target: &Target,
+    body: &Value,
+    reply: &mut Reply,
+    begun: Instant,
+    mut on_piece: impl FnMut(),
+) -> Result<(), String> {
+    let request = client.post(format!("{}/chat/completions", target.base_url));
+    let answer = request.json(body).send().await;
+    let mut response = answer.map_err(|_| "connection".to_owned())?;
+    if !response.status().is_success() {
+        return Err(format!("HTTP {}", response.status().as_u16()));
     }
-    Value::Object(body)
+    let mut events = Events::default();
+    while let Ok(Some(bytes)) = response.chunk().await {
+        let now = begun.elapsed().as_secs_f64();
+        events.push(&bytes);
+        while let Some(event) = events.next() {
+            if event == b"[DONE]" {
+                return Ok(());
+            }
+            if reply.take(event, now)? {
+                on_piece();
+            }
+        }
+    }
+    Err("cut off".to_owned())
+}
+
+fn body(target: &Target, messages: &[Value], max_tokens: u32) -> Value {
+    let mut body = json!({
+        "model": target.model,
+        "stream": true,
+        "stream_options": {"include_usage": true},
+        "max_tokens": max_tokens,
+        "temperature": 0,
+        "ignore_eos": true,
+        "messages": messages,
+    });
+    for (name, value) in &target.extra {
+        body[name] = value.clone();
+    }
+    body
 }
 
 impl Reply {
     /// Takes an event in; true if it brought text.
-    fn take(&mut self, event: &[u8], now: Instant) -> Result<bool, String> {
-        let unreadable = |_: serde_json::Error| "unreadable event".to_owned();
-        let event: Event = serde_json::from_slice(event).map_err(unreadable)?;
-        if event.error.is_some() {
+    fn take(&mut self, event: &[u8], now: f64) -> Result<bool, String> {
+        let event: Value =
+            serde_json::from_slice(event).map_err(|_| "unreadable event".to_owned())?;
+        if !event["error"].is_null() {
             return Err("error event".to_owned());
         }
-        if let Some(usage) = event.usage {
-            self.usage = usage;
+        let usage = &event["usage"];
+        if usage.is_object() {
+            self.prompt_tokens = usage["prompt_tokens"].as_u64().unwrap_or_default();
+            self.tokens = usage["completion_tokens"].as_u64().unwrap_or_default();
+            self.cached_tokens = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
         }
         let before = self.text.len();
-        for choice in event.choices {
-            let delta = choice.delta.unwrap_or_default();
-            for text in [choice.text, delta.content, delta.reasoning_content] {
-                self.text.push_str(text.as_deref().unwrap_or_default());
+        for choice in event["choices"].as_array().into_iter().flatten() {
+            let delta = &choice["delta"];
+            for text in [&delta["content"], &delta["reasoning_content"]] {
+                self.text.push_str(text.as_str().unwrap_or_default());
             }
         }
         let brought = self.text.len() > before;
-        if brought {
-            self.pieces.push(now);
-        }
+        self.pieces.extend(brought.then_some(now));
         Ok(brought)
     }
-}
-
-/// The members of a chunk that matter here.
-#[derive(Deserialize)]
-struct Event {
-    #[serde(default)]
-    choices: Vec<Choice>,
-    usage: Option<Usage>,
-    error: Option<serde::de::IgnoredAny>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    text: Option<String>,
-    delta: Option<Delta>,
-}
-
-#[derive(Default, Deserialize)]
-struct Delta {
-    content: Option<String>,
-    reasoning_content: Option<String>,
 }
 
 /// Finds the data of server-sent events in a stream of bytes. Each event here has one line of data.
@@ -253,97 +194,62 @@ mod tests {
         }
     }
 
-    fn reply() -> Reply {
-        let now = Instant::now();
-        Reply {
-            sent: now,
-            pieces: Vec::new(),
-            text: String::new(),
-            usage: Usage::default(),
-            ended: now,
-            error: None,
-        }
-    }
-
     #[test]
     fn only_text_counts_as_a_piece() {
-        let mut reply = reply();
-        let mut take = |event: &str| reply.take(event.as_bytes(), Instant::now());
-        assert_eq!(
-            take(r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#),
-            Ok(false)
-        );
-        assert_eq!(
-            take(r#"{"choices":[{"delta":{"role":"assistant","content":null}}],"usage":null}"#),
-            Ok(false)
-        );
-        assert_eq!(
-            take(r#"{"choices":[{"delta":{"content":"a \"b\""}}]}"#),
-            Ok(true)
-        );
-        assert_eq!(
-            take(r#"{"choices":[{"delta":{"reasoning_content":"c"}}]}"#),
-            Ok(true)
-        );
-        assert_eq!(take(r#"{"choices":[{"text":"d"}]}"#), Ok(true));
-        let usage = r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":5}}}"#;
-        assert_eq!(take(usage), Ok(false));
-        assert_eq!((reply.text.as_str(), reply.pieces.len()), ("a \"b\"cd", 3));
-        let details = Some(PromptDetails {
+        let mut reply = Reply::default();
+        let mut take = |event: &str| reply.take(event.as_bytes(), 1.5);
+        for (event, brought) in [
+            (
+                r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#,
+                false,
+            ),
+            (
+                r#"{"choices":[{"delta":{"role":"assistant","content":null}}],"usage":null}"#,
+                false,
+            ),
+            (r#"{"choices":[{"delta":{"content":"a \"b\""}}]}"#, true),
+            (r#"{"choices":[{"delta":{"reasoning_content":"c"}}]}"#, true),
+            (
+                r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":5}}}"#,
+                false,
+            ),
+        ] {
+            assert_eq!(take(event), Ok(brought), "{event}");
+        }
+        let expected = Reply {
+            pieces: vec![1.5; 2],
+            text: "a \"b\"c".to_owned(),
+            prompt_tokens: 7,
             cached_tokens: Some(5),
-        });
-        assert_eq!(
-            reply.usage,
-            Usage {
-                prompt_tokens: 7,
-                completion_tokens: 3,
-                prompt_tokens_details: details
-            }
-        );
+            tokens: 3,
+            ..Reply::default()
+        };
+        assert_eq!(reply, expected);
     }
 
     #[test]
     fn an_error_event_ends_the_answer() {
-        let taken = reply().take(br#"{"error":{"message":"no"}}"#, Instant::now());
+        let take = |event: &[u8]| Reply::default().take(event, 0.0);
+        let taken = take(br#"{"error":{"message":"no"}}"#);
         assert_eq!(taken, Err("error event".to_owned()));
-        assert_eq!(
-            reply().take(b"{", Instant::now()),
-            Err("unreadable event".to_owned())
-        );
+        assert_eq!(take(b"{"), Err("unreadable event".to_owned()));
     }
 
     #[test]
     fn extra_members_replace_the_usual_ones() {
         let extra = json!({"temperature": 0.8, "num_assistant_tokens": 5});
-        let Value::Object(extra) = extra else {
-            panic!("an object")
-        };
-        let mut target = Target {
+        let target = Target {
             base_url: String::new(),
             model: "m".to_owned(),
-            completions: false,
-            extra,
+            extra: extra.as_object().cloned().expect("an object"),
         };
-        let message = Message {
-            role: "user",
-            content: "hello".to_owned(),
-        };
-        let chat = body(&target, std::slice::from_ref(&message), 9);
+        let chat = body(&target, &[message("user", "hello")], 9);
         assert_eq!(chat["temperature"], json!(0.8));
         assert_eq!(chat["num_assistant_tokens"], json!(5));
         assert_eq!(chat["max_tokens"], json!(9));
         assert_eq!(
             chat["messages"],
             json!([{"role": "user", "content": "hello"}])
-        );
-        target.completions = true;
-        let system = Message {
-            role: "system",
-            content: "be short".to_owned(),
-        };
-        assert_eq!(
-            body(&target, &[system, message], 9)["prompt"],
-            json!("be short\nhello")
         );
     }
 }

@@ -2,16 +2,16 @@
 
 /// A stream of random numbers (SplitMix64): small and fast, good enough for loads and weights.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// The stream of a seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// The stream of a seed and a name, which does not depend on what other names there are.
-    pub fn named(seed: u64, name: &str) -> Self {
+    pub(crate) fn named(seed: u64, name: &str) -> Self {
         // FNV-1a.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -20,7 +20,7 @@ impl Random {
     }
 
     /// 64 random bits.
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,24 +29,13 @@ impl Random {
     }
 
     /// A number from 0 to `end`, without `end`, which is not 0.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next_u64()) * end as u128) >> 64) as usize
-    }
-
-    /// A number from 0 to 1, without both.
-    pub fn uniform(&mut self) -> f64 {
-        ((self.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    /// A number of the normal distribution of mean 0 and deviation 1.
-    pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
     /// A number close to the normal distribution of mean 0 and deviation 1, at the cost of an
     /// addition: the sum of four uniform ones, none of which is beyond 3.47.
-    pub fn weight(&mut self) -> f32 {
+    pub(crate) fn weight(&mut self) -> f32 {
         let bits = self.next_u64();
         let sum: i32 = (0..4)
             .map(|part| ((bits >> (16 * part)) & 0xffff) as i32)
@@ -54,12 +43,6 @@ impl Random {
         // Four uniform numbers of 16 bits have a mean of 2 * 65535 and a deviation of 65536 /
         // sqrt(3).
         (sum - 131_070) as f32 * (1.732_050_8 / 65_536.0)
-    }
-
-    /// A number of the exponential distribution of mean 1: the time between two arrivals that do
-    /// not know of each other.
-    pub fn exponential(&mut self) -> f64 {
-        -self.uniform().ln()
     }
 }
 
@@ -88,9 +71,7 @@ mod tests {
                 "deviation {deviation}"
             );
         };
-        near(moments(|| random.normal()), (0.0, 1.0));
         near(moments(|| f64::from(random.weight())), (0.0, 1.0));
-        near(moments(|| random.exponential()), (1.0, 1.0));
         near(moments(|| random.below(10) as f64), (4.5, 2.872));
     }
 

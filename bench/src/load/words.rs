@@ -3,7 +3,7 @@
 use crate::load::random::Random;
 
 /// Words that most vocabularies have as one token each, with the space before them.
-pub const WORDS: [&str; 160] = [
+pub(crate) const WORDS: [&str; 160] = [
     "about", "above", "across", "after", "again", "air", "all", "also", "always", "animal",
     "answer", "any", "area", "around", "away", "back", "bank", "base", "because", "before", "best",
     "better", "between", "big", "bird", "black", "blue", "board", "boat", "body", "book", "both",
@@ -22,7 +22,7 @@ pub const WORDS: [&str; 160] = [
 ];
 
 /// So many random words.
-pub fn text(random: &mut Random, words: usize) -> String {
+pub(crate) fn text(random: &mut Random, words: usize) -> String {
     let mut text = String::with_capacity(7 * words);
     for number in 0..words {
         if number > 0 {
@@ -35,32 +35,32 @@ pub fn text(random: &mut Random, words: usize) -> String {
 
 /// How many tokens of a model a text of random words has: a constant part that the chat template
 /// adds, and a part for each word.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Measure {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measure {
     /// Tokens of a prompt without words.
-    pub constant: f64,
+    pub(crate) constant: f64,
     /// Tokens of a word.
-    pub per_word: f64,
+    pub(crate) per_word: f64,
 }
 
 impl Measure {
     /// From the tokens that two prompts had, given as (words, tokens).
-    pub fn from_two(short: (usize, u32), long: (usize, u32)) -> Self {
+    pub(crate) fn from_two(short: (usize, u64), long: (usize, u64)) -> Self {
         let words = long.0.saturating_sub(short.0).max(1) as f64;
-        let per_word = ((f64::from(long.1) - f64::from(short.1)) / words).max(0.1);
+        let per_word = ((long.1 as f64 - short.1 as f64) / words).max(0.1);
         Self {
-            constant: (f64::from(short.1) - per_word * short.0 as f64).max(0.0),
+            constant: (short.1 as f64 - per_word * short.0 as f64).max(0.0),
             per_word,
         }
     }
 
     /// Words that make about so many tokens with the constant part, at least one.
-    pub fn words(self, tokens: usize) -> usize {
+    pub(crate) fn words(self, tokens: usize) -> usize {
         self.words_inside(tokens.saturating_sub(self.constant.round() as usize))
     }
 
     /// Words that make about so many tokens by themselves, at least one.
-    pub fn words_inside(self, tokens: usize) -> usize {
+    pub(crate) fn words_inside(self, tokens: usize) -> usize {
         ((tokens as f64 / self.per_word).round() as usize).max(1)
     }
 }

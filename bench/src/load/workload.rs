@@ -1,12 +1,12 @@
 //! Workloads by name, and their sizes.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
-use serde::Serialize;
 
 /// The workloads there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Workload {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Workload {
     /// Streams that ask one short prompt after another, each prompt new.
     Short,
     /// Streams that all decode at once, a long answer each: the rate to compare with the ceiling.
@@ -17,129 +17,89 @@ pub enum Workload {
     LivePrefix,
     /// Chats that grow, turn by turn, with the replies of the server in them.
     Chat,
-    /// Long prompts that arrive while streams decode, after one that arrives alone.
+    /// Long prompts that arrive while streams decode.
     Arrivals,
-    /// Requests at random times, at shares of the rate that the server can bear.
-    Poisson,
-    /// Requests for a single token.
-    OneToken,
-    /// Requests at random times with the lengths of people's conversations.
-    Trace,
-    /// Many streams at once.
-    Many,
-    /// One stream, for text that can be guessed from what came before.
-    Repeat,
 }
 
 /// The sizes of a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Sizes {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sizes {
     /// Streams, chats or requests at once.
-    pub streams: usize,
-    /// Requests of each stream, or turns of each chat; in open loops, requests in all.
-    pub turns: usize,
+    pub(crate) streams: usize,
+    /// Requests of each stream, or turns of each chat.
+    pub(crate) turns: usize,
     /// Tokens of a prompt, without what is shared.
-    pub prompt_tokens: usize,
+    pub(crate) prompt_tokens: usize,
     /// Tokens of the shared system prompt.
-    pub shared_tokens: usize,
+    pub(crate) shared_tokens: usize,
     /// Tokens of an answer.
-    pub max_tokens: u32,
-    /// Long prompts that arrive.
-    pub arrivals: usize,
-    /// Tokens of a long prompt that arrives.
-    pub arrival_tokens: usize,
-    /// Seconds between two of them.
-    pub every: f64,
-    /// Requests a second of an open loop.
-    pub rate: f64,
+    pub(crate) max_tokens: u32,
+    /// Whether each question is sent with all that was said before.
+    pub(crate) remembers: bool,
+    /// Prompts that arrive while the streams decode.
+    pub(crate) arrivals: usize,
+    /// Tokens of such a prompt.
+    pub(crate) arrival_tokens: usize,
+    /// Pieces of text that the last stream has had when the first of them arrives.
+    pub(crate) arrival_after: usize,
+    /// The time between two of them.
+    pub(crate) every: Duration,
 }
 
 impl Workload {
     /// Its name on the command line.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// The usual sizes.
-    pub fn sizes(self) -> Sizes {
+    pub(crate) fn sizes(self) -> Sizes {
         let usual = Sizes {
             streams: 8,
-            turns: 4,
+            turns: 1,
             prompt_tokens: 128,
             shared_tokens: 0,
             max_tokens: 64,
+            remembers: false,
             arrivals: 0,
             arrival_tokens: 2048,
-            every: 0.0,
-            rate: 0.0,
+            arrival_after: 64,
+            every: Duration::from_secs(8),
+        };
+        let shared = Sizes {
+            streams: 16,
+            prompt_tokens: 32,
+            shared_tokens: 1024,
+            ..usual
         };
         match self {
-            Self::Short => usual,
+            Self::Short => Sizes { turns: 4, ..usual },
             Self::Decode => Sizes {
-                turns: 1,
                 max_tokens: 128,
                 ..usual
             },
-            Self::Shared => Sizes {
-                streams: 16,
-                turns: 1,
-                prompt_tokens: 32,
-                shared_tokens: 1024,
-                ..usual
-            },
+            Self::Shared => shared,
             Self::LivePrefix => Sizes {
                 streams: 1,
-                turns: 1,
-                prompt_tokens: 32,
-                shared_tokens: 1024,
                 max_tokens: 128,
-                ..usual
+                arrivals: 1,
+                arrival_tokens: 32,
+                arrival_after: 8,
+                ..shared
             },
             Self::Chat => Sizes {
                 streams: 4,
                 turns: 10,
                 prompt_tokens: 32,
                 max_tokens: 48,
+                remembers: true,
                 ..usual
             },
             Self::Arrivals => Sizes {
-                turns: 1,
                 prompt_tokens: 64,
                 max_tokens: 1024,
                 arrivals: 3,
-                every: 8.0,
-                ..usual
-            },
-            Self::Poisson => Sizes {
-                streams: 32,
-                turns: 96,
-                rate: 1.0,
-                ..usual
-            },
-            Self::OneToken => Sizes {
-                turns: 8,
-                max_tokens: 1,
-                ..usual
-            },
-            Self::Trace => Sizes {
-                turns: 64,
-                prompt_tokens: 96,
-                max_tokens: 96,
-                rate: 1.0,
-                ..usual
-            },
-            Self::Many => Sizes {
-                streams: 256,
-                turns: 1,
-                prompt_tokens: 64,
-                ..usual
-            },
-            Self::Repeat => Sizes {
-                streams: 1,
-                turns: 3,
-                prompt_tokens: 128,
-                max_tokens: 192,
                 ..usual
             },
         }

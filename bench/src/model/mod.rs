@@ -2,25 +2,27 @@
 //! makes no sense.
 
 use std::{
-    fs, io,
+    fs::{self, File},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
+    thread::available_parallelism,
 };
 
-pub mod gguf;
-mod mix;
 mod shapes;
-mod superblocks;
 mod vocab;
-mod weights;
 
-use mix::Role;
-
-pub use mix::Quantization;
 pub use shapes::{SHAPES, Shape};
-pub use weights::Type;
+
+use graphmill_llm::weights::{self, Quantizing, TYPES};
+use graphmill_testkit::gguf::{ALIGNMENT, Gguf, I32, LIST, Tensor, list};
 
 use crate::load::{random::Random, words::WORDS};
-use gguf::{Metadata, Tensor, Value};
+
+/// ggml's numbers of the types that are written: 32-bit floats, and their upper halves.
+const F32: u32 = 0;
+const BF16: u32 = 30;
+/// What `general.file_type` says of a file of the latter.
+const BF16_FILE: u32 = 32;
 
 /// The deviation of logits: high enough that a few tokens stand out.
 const LOGIT_DEVIATION: f32 = 3.0;
@@ -40,8 +42,8 @@ const LOOP_TOKENS: usize = 64;
 pub struct Recipe {
     /// Its shape.
     pub shape: Shape,
-    /// The types of its matrices.
-    pub quantization: Quantization,
+    /// The types of its matrices, by a name in [`TYPES`].
+    pub kind: &'static str,
     /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as
     /// much as otherwise.
     pub loops: bool,
@@ -52,7 +54,7 @@ pub struct Recipe {
 impl Recipe {
     /// The name of the model's file.
     pub fn file_name(&self) -> String {
-        let kind = self.quantization.name();
+        let kind = self.kind.to_lowercase();
         let loops = if self.loops { "-loops" } else { "" };
         format!("{}-{kind}{loops}-{}.gguf", self.shape.name, self.seed)
     }
@@ -68,74 +70,97 @@ impl Recipe {
         if path.exists() {
             return Ok(path);
         }
+        let number = TYPES.iter().find(|(name, _)| *name == self.kind);
+        let (_, number) = number.ok_or_else(|| io::Error::other("there is no such type"))?;
         fs::create_dir_all(folder)?;
+        let exact = path.with_extension("exact");
+        self.write(&exact, vocabulary)?;
         // Under its own name only when it is complete.
         let unfinished = path.with_extension("unfinished");
-        self.write(&unfinished, vocabulary)?;
+        let quantizing = Quantizing {
+            number: *number,
+            threads: available_parallelism()?.get() as u32,
+            again: false,
+        };
+        weights::quantize(&exact, &unfinished, &quantizing).map_err(io::Error::other)?;
+        fs::remove_file(exact)?;
         fs::rename(&unfinished, &path)?;
         Ok(path)
     }
 
     fn write(&self, path: &Path, vocabulary: &Path) -> io::Result<()> {
-        let mut tokenizer: Metadata = gguf::metadata(vocabulary)?;
-        tokenizer.retain(|(name, _)| name.starts_with("tokenizer."));
-        tokenizer.retain(|(name, _)| name != CHAT_TEMPLATE);
-        tokenizer.push((CHAT_TEMPLATE.to_owned(), Value::Text(CHATML.to_owned())));
-        let silent = vocab::extend(&mut tokenizer, self.shape.vocabulary, &WORDS, self.seed)?;
-        let mut metadata = self.metadata();
-        metadata.append(&mut tokenizer);
+        let mut file = Gguf::parse(&fs::read(vocabulary)?)?;
+        file.keep_vocabulary();
+        file.set_text(CHAT_TEMPLATE, CHATML);
+        let silent = vocab::extend(&mut file, self.shape.vocabulary, &WORDS, self.seed)?;
+        self.describe(&mut file);
         let plan = self.tensors();
-        let tensors: Vec<Tensor> = plan.iter().map(TensorPlan::tensor).collect();
-        let mut next = plan.iter();
-        gguf::write(path, &metadata, &tensors, |_, out| {
-            next.next()
-                .map_or(Ok(()), |planned| self.fill(planned, silent, out))
-        })
+        let mut offset = 0;
+        for planned in &plan {
+            file.tensors.push(Tensor {
+                name: planned.name.clone(),
+                dimensions: planned.shape.clone(),
+                kind: planned.kind,
+                offset,
+            });
+            offset += planned.bytes().next_multiple_of(ALIGNMENT as u64);
+        }
+        let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+        out.write_all(&file.header())?;
+        for planned in &plan {
+            self.fill(planned, silent, &mut out)?;
+            let bytes = planned.bytes() as usize;
+            let missing = bytes.next_multiple_of(ALIGNMENT) - bytes;
+            out.write_all(&[0; ALIGNMENT][..missing])?;
+        }
+        out.flush()
     }
 
-    fn metadata(&self) -> Metadata {
+    /// Says in a file what the model is.
+    fn describe(&self, file: &mut Gguf) {
         let shape = &self.shape;
+        let architecture = shape.architecture;
         let name = format!("random-{}", self.file_name().trim_end_matches(".gguf"));
-        let general = [
+        file.set_text("general.architecture", architecture);
+        file.set_text("general.name", &name);
+        file.set_u32("general.file_type", BF16_FILE);
+        for (name, number, wanted) in [
+            ("context_length", shape.context, true),
+            ("embedding_length", shape.width, true),
+            ("block_count", shape.layers, true),
+            ("feed_forward_length", shape.feed_forward, true),
+            ("attention.head_count", shape.heads, true),
+            ("rope.dimension_count", shape.head_width, true),
+            ("vocab_size", shape.vocabulary as u32, true),
+            ("expert_count", shape.experts, shape.experts > 0),
             (
-                "general.architecture",
-                Value::Text(shape.architecture.to_owned()),
+                "expert_used_count",
+                shape.experts_of_a_token,
+                shape.experts > 0,
             ),
-            ("general.name", Value::Text(name)),
             (
-                "general.file_type",
-                Value::U32(self.quantization.file_type()),
+                "shortconv.l_cache",
+                CONVOLVED,
+                shape.attention_layers.is_some(),
             ),
-            ("general.quantization_version", Value::U32(2)),
-        ];
-        let own = [
-            ("context_length", Value::U32(shape.context)),
-            ("embedding_length", Value::U32(shape.width)),
-            ("block_count", Value::U32(shape.layers)),
-            ("feed_forward_length", Value::U32(shape.feed_forward)),
-            ("attention.head_count", Value::U32(shape.heads)),
-            ("attention.head_count_kv", shape.kv_heads_of_layers()),
-            (
-                "attention.layer_norm_rms_epsilon",
-                Value::F32(shape.epsilon),
-            ),
-            ("rope.freq_base", Value::F32(shape.rope_base)),
-            ("rope.dimension_count", Value::U32(shape.head_width)),
-            ("vocab_size", Value::U32(shape.vocabulary as u32)),
-        ];
-        let experts = [
-            ("expert_count", Value::U32(shape.experts)),
-            ("expert_used_count", Value::U32(shape.experts_of_a_token)),
-        ];
-        let experts = experts.into_iter().filter(|_| shape.experts > 0);
-        let convolutions = [("shortconv.l_cache", Value::U32(CONVOLVED))];
-        let convolutions = convolutions
-            .into_iter()
-            .filter(|_| shape.attention_layers.is_some());
-        let own = own.into_iter().chain(experts).chain(convolutions);
-        let own = own.map(|(name, value)| (format!("{}.{name}", shape.architecture), value));
-        let general = general.map(|(name, value)| (name.to_owned(), value));
-        general.into_iter().chain(own).collect()
+        ] {
+            if wanted {
+                file.set_u32(&format!("{architecture}.{name}"), number);
+            }
+        }
+        let kv_heads = format!("{architecture}.attention.head_count_kv");
+        if shape.attention_layers.is_none() {
+            file.set_u32(&kv_heads, shape.kv_heads);
+        } else {
+            let heads = |layer| u32::from(shape.has_attention(layer)) * shape.kv_heads;
+            let heads: Vec<_> = (0..shape.layers)
+                .map(|it| heads(it).to_le_bytes())
+                .collect();
+            file.set(&kv_heads, LIST, list(I32, &heads));
+        }
+        let epsilon = format!("{architecture}.attention.layer_norm_rms_epsilon");
+        file.set_f32(&epsilon, shape.epsilon);
+        file.set_f32(&format!("{architecture}.rope.freq_base"), shape.rope_base);
     }
 
     fn tensors(&self) -> Vec<TensorPlan> {
@@ -144,32 +169,25 @@ impl Recipe {
         let query = u64::from(shape.heads * shape.head_width);
         let key = u64::from(shape.kv_heads * shape.head_width);
         let rows = shape.vocabulary as u64;
-        let kind =
-            |role: Role, columns: u64| self.quantization.matrix_type(role, columns, shape.layers);
-        let matrix = |name: String, role: Role, from: u64, to: u64, gain: f32| TensorPlan {
+        let matrix = |name: String, from: u64, to: u64, gain: f32| TensorPlan {
             name,
             shape: vec![from, to],
-            kind: kind(role, from),
+            kind: BF16,
             fill: Fill::Random(gain / (from as f32).sqrt()),
         };
         let vector = |name: String, length: u64, fill: Fill| TensorPlan {
             name,
             shape: vec![length],
-            kind: Type::F32,
+            kind: F32,
             fill,
         };
-        let embedding = |name: &str, role: Role| TensorPlan {
+        let embedding = |name: &str| TensorPlan {
             name: name.to_owned(),
             shape: vec![width, rows],
-            kind: kind(role, width),
+            kind: BF16,
             fill: Fill::Embedding(LOGIT_DEVIATION / (width as f32).sqrt()),
         };
-        let role = if shape.own_output {
-            Role::Embedding
-        } else {
-            Role::Output
-        };
-        let mut tensors = vec![embedding("token_embd.weight", role)];
+        let mut tensors = vec![embedding("token_embd.weight")];
         for layer in 0..shape.layers {
             let name = |part: &str| format!("blk.{layer}.{part}");
             // Without attention the next token follows from the last one alone, so the text soon
@@ -178,34 +196,22 @@ impl Recipe {
             tensors.push(vector(name("attn_norm.weight"), width, Fill::Ones));
             if shape.has_attention(layer) {
                 tensors.extend([
-                    matrix(name("attn_q.weight"), Role::Other, width, query, 1.0),
-                    matrix(name("attn_k.weight"), Role::Other, width, key, 1.0),
-                    matrix(
-                        name("attn_v.weight"),
-                        Role::Sensitive(layer),
-                        width,
-                        key,
-                        1.0,
-                    ),
-                    matrix(
-                        name("attn_output.weight"),
-                        Role::Other,
-                        query,
-                        width,
-                        attention,
-                    ),
+                    matrix(name("attn_q.weight"), width, query, 1.0),
+                    matrix(name("attn_k.weight"), width, key, 1.0),
+                    matrix(name("attn_v.weight"), width, key, 1.0),
+                    matrix(name("attn_output.weight"), query, width, attention),
                 ]);
             } else {
                 let (from, to) = ("shortconv.in_proj.weight", "shortconv.out_proj.weight");
                 tensors.extend([
-                    matrix(name(from), Role::Other, width, 3 * width, 1.0),
+                    matrix(name(from), width, 3 * width, 1.0),
                     TensorPlan {
                         name: name("shortconv.conv.weight"),
                         shape: vec![u64::from(CONVOLVED), width],
-                        kind: Type::F32,
+                        kind: F32,
                         fill: Fill::Random(1.0),
                     },
-                    matrix(name(to), Role::Other, width, width, attention),
+                    matrix(name(to), width, width, attention),
                 ]);
             }
             if shape.attention_layers.is_some() && shape.has_attention(layer) {
@@ -217,19 +223,18 @@ impl Recipe {
             }
             tensors.push(vector(name("ffn_norm.weight"), width, Fill::Ones));
             let networks = [
-                ("gate", Role::Other, width, feed_forward, 1.0),
-                ("up", Role::Other, width, feed_forward, 1.0),
-                ("down", Role::Sensitive(layer), feed_forward, width, 2.0),
+                ("gate", width, feed_forward, 1.0),
+                ("up", width, feed_forward, 1.0),
+                ("down", feed_forward, width, 2.0),
             ];
-            tensors.extend(networks.map(|(part, role, from, to, gain)| {
-                let one = matrix(name(&format!("ffn_{part}.weight")), role, from, to, gain);
+            tensors.extend(networks.map(|(part, from, to, gain)| {
+                let one = matrix(name(&format!("ffn_{part}.weight")), from, to, gain);
                 if shape.experts == 0 {
                     return one;
                 }
                 TensorPlan {
                     name: name(&format!("ffn_{part}_exps.weight")),
                     shape: vec![from, to, u64::from(shape.experts)],
-                    kind: self.quantization.expert_type(one.kind),
                     ..one
                 }
             }));
@@ -237,7 +242,7 @@ impl Recipe {
                 tensors.push(TensorPlan {
                     name: name("ffn_gate_inp.weight"),
                     shape: vec![width, u64::from(shape.experts)],
-                    kind: Type::F32,
+                    kind: F32,
                     fill: Fill::Random(1.0 / (width as f32).sqrt()),
                 });
             }
@@ -257,32 +262,36 @@ impl Recipe {
         };
         tensors.push(vector(last.to_owned(), width, Fill::Ones));
         if shape.own_output {
-            tensors.push(embedding("output.weight", Role::Output));
+            tensors.push(embedding("output.weight"));
         }
         tensors
     }
 
     /// Writes a tensor. The first `silent` tokens are those that the model reads but does not
     /// generate.
-    fn fill(&self, planned: &TensorPlan, silent: usize, out: &mut dyn io::Write) -> io::Result<()> {
+    fn fill(&self, planned: &TensorPlan, silent: usize, out: &mut impl Write) -> io::Result<()> {
         let mut random = Random::named(self.seed, &planned.name);
         let count: u64 = planned.shape.iter().product();
+        let mut numbers = |count: u64, deviation: Option<f32>| {
+            (0..count).try_for_each(|_| {
+                let number = deviation.map_or(1.0, |deviation| deviation * random.weight());
+                // The upper half of a 32-bit float is a 16-bit one.
+                let skipped = if planned.kind == F32 { 0 } else { 2 };
+                out.write_all(&number.to_le_bytes()[skipped..])
+            })
+        };
         match planned.fill {
-            Fill::Ones => (0..count).try_for_each(|_| out.write_all(&1.0_f32.to_le_bytes())),
-            Fill::Random(deviation) => {
-                weights::write_random(out, &mut random, planned.kind, count, deviation)
-            }
+            Fill::Ones => numbers(count, None),
+            Fill::Random(deviation) => numbers(count, Some(deviation)),
             Fill::Embedding(deviation) => {
-                let row = planned.shape[0];
-                let mut rows = |count: usize, deviation| {
-                    let numbers = row * count as u64;
-                    weights::write_random(out, &mut random, planned.kind, numbers, deviation)
-                };
                 let spoken = self.shape.vocabulary - silent;
                 let loud = if self.loops {
                     spoken.min(LOOP_TOKENS)
                 } else {
                     spoken
+                };
+                let mut rows = |count: usize, deviation| {
+                    numbers(planned.shape[0] * count as u64, Some(deviation))
                 };
                 rows(silent, SILENT * deviation)?;
                 rows(loud, deviation)?;
@@ -296,7 +305,7 @@ impl Recipe {
 struct TensorPlan {
     name: String,
     shape: Vec<u64>,
-    kind: Type,
+    kind: u32,
     fill: Fill,
 }
 
@@ -312,12 +321,7 @@ enum Fill {
 }
 
 impl TensorPlan {
-    fn tensor(&self) -> Tensor {
-        Tensor {
-            name: self.name.clone(),
-            shape: self.shape.clone(),
-            kind: self.kind.ggml(),
-            bytes: self.kind.bytes(self.shape.iter().product()),
-        }
+    fn bytes(&self) -> u64 {
+        self.shape.iter().product::<u64>() * if self.kind == F32 { 4 } else { 2 }
     }
 }

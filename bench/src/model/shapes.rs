@@ -1,7 +1,5 @@
 //! The shapes of models.
 
-use super::gguf::Value;
-
 /// What a model is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
@@ -48,6 +46,21 @@ const TINY: Shape = Shape {
     own_output: true,
 };
 
+const QWEN: Shape = Shape {
+    name: "0.5b",
+    architecture: "qwen2",
+    layers: 24,
+    width: 896,
+    feed_forward: 4864,
+    heads: 14,
+    context: 32_768,
+    rope_base: 1e6,
+    epsilon: 1e-6,
+    vocabulary: 151_936,
+    own_output: false,
+    ..TINY
+};
+
 /// The shapes there are. `0.5b` and `1.5b` are those of Qwen2.5.
 /// `hybrid` is that of LFM2 with 350 million weights: six of its layers have attention, ten a short
 /// convolution. `moe` has 64 small experts in each of twelve layers, of which eight compute a token.
@@ -72,41 +85,15 @@ pub const SHAPES: [Shape; 6] = [
         own_output: false,
         ..TINY
     },
-    Shape {
-        name: "0.5b",
-        architecture: "qwen2",
-        layers: 24,
-        width: 896,
-        feed_forward: 4864,
-        experts: 0,
-        experts_of_a_token: 0,
-        heads: 14,
-        kv_heads: 2,
-        head_width: 64,
-        context: 32_768,
-        rope_base: 1e6,
-        epsilon: 1e-6,
-        vocabulary: 151_936,
-        attention_layers: None,
-        own_output: false,
-    },
+    QWEN,
     Shape {
         name: "1.5b",
-        architecture: "qwen2",
         layers: 28,
         width: 1536,
         feed_forward: 8960,
-        experts: 0,
-        experts_of_a_token: 0,
         heads: 12,
-        kv_heads: 2,
         head_width: 128,
-        context: 32_768,
-        rope_base: 1e6,
-        epsilon: 1e-6,
-        vocabulary: 151_936,
-        attention_layers: None,
-        own_output: false,
+        ..QWEN
     },
     Shape {
         name: "hybrid",
@@ -130,14 +117,5 @@ impl Shape {
     pub(super) fn has_attention(&self, layer: u32) -> bool {
         self.attention_layers
             .is_none_or(|layers| layers.contains(&layer))
-    }
-
-    /// The heads of keys, for each layer where they differ.
-    pub(super) fn kv_heads_of_layers(&self) -> Value {
-        if self.attention_layers.is_none() {
-            return Value::U32(self.kv_heads);
-        }
-        let heads = |layer| i32::from(self.has_attention(layer)) * self.kv_heads as i32;
-        Value::Numbers((0..self.layers).map(heads).collect())
     }
 }

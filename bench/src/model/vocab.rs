@@ -9,7 +9,8 @@ use std::{
     io,
 };
 
-use super::gguf::{Metadata, Value};
+use graphmill_testkit::gguf::{Gguf, I32, LIST, list};
+
 use crate::load::random::Random;
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
@@ -17,49 +18,39 @@ const TYPES: &str = "tokenizer.ggml.token_type";
 const MERGES: &str = "tokenizer.ggml.merges";
 /// The mark of a word's beginning in a byte-level vocabulary: the byte of the space.
 const SPACE: char = 'Ġ';
-const NORMAL: i32 = 1;
+const NORMAL: u32 = 1;
 
-/// Adds words to the vocabulary in `metadata` until it has `size` tokens, first those of `wanted`
+/// Adds words to the vocabulary in `file` until it has `size` tokens, first those of `wanted`
 /// that two tokens make. Returns how many tokens there were before.
 ///
 /// # Errors
 ///
-/// If the metadata has no byte-level BPE vocabulary or one that is too small or too large.
+/// If the file has no byte-level BPE vocabulary or one that is too small or too large.
 pub(super) fn extend(
-    metadata: &mut Metadata,
+    file: &mut Gguf,
     size: usize,
     wanted: &[&str],
     seed: u64,
 ) -> io::Result<usize> {
-    let mut tokens = take_texts(metadata, TOKENS)?;
-    let mut merges = take_texts(metadata, MERGES)?;
+    for key in [TOKENS, TYPES, MERGES] {
+        if file.value(key).is_none() {
+            return Err(io::Error::other(format!("the vocabulary has no `{key}`")));
+        }
+    }
+    let mut tokens = file.texts(TOKENS);
+    let mut merges = file.texts(MERGES);
     let base = tokens.len();
     let added = words(&tokens, &merges, size, wanted, seed)?;
     for (left, right) in added {
         tokens.push(format!("{left}{right}"));
         merges.push(format!("{left} {right}"));
     }
-    let types = find(metadata, TYPES)?;
-    if let Value::Numbers(types) = types {
-        types.resize(tokens.len(), NORMAL);
-    }
-    *find(metadata, TOKENS)? = Value::Texts(tokens);
-    *find(metadata, MERGES)? = Value::Texts(merges);
+    let mut types = file.numbers(TYPES);
+    types.resize(tokens.len(), NORMAL.to_le_bytes());
+    file.set(TYPES, LIST, list(I32, &types));
+    file.set_texts(TOKENS, &tokens);
+    file.set_texts(MERGES, &merges);
     Ok(base)
-}
-
-fn find<'a>(metadata: &'a mut Metadata, name: &str) -> io::Result<&'a mut Value> {
-    let found = metadata.iter_mut().find(|(key, _)| key == name);
-    found
-        .map(|(_, value)| value)
-        .ok_or_else(|| io::Error::other(format!("the vocabulary's file has no `{name}`")))
-}
-
-fn take_texts(metadata: &mut Metadata, name: &str) -> io::Result<Vec<String>> {
-    match std::mem::replace(find(metadata, name)?, Value::Texts(Vec::new())) {
-        Value::Texts(texts) => Ok(texts),
-        _ => Err(io::Error::other(format!("`{name}` is not a list of texts"))),
-    }
 }
 
 /// The words that are added, each as the two tokens that make it.
@@ -139,31 +130,21 @@ fn tokenize(word: &str, ranks: &HashMap<(&str, &str), usize>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn vocabulary() -> Metadata {
-        let texts =
-            |texts: &[&str]| Value::Texts(texts.iter().map(|&text| text.to_owned()).collect());
-        vec![
-            (
-                TOKENS.to_owned(),
-                texts(&["a", "b", "c", "d", "Ġ", "Ġa", "bc", "Ġd"]),
-            ),
-            (TYPES.to_owned(), Value::Numbers(vec![NORMAL; 8])),
-            (MERGES.to_owned(), texts(&["Ġ a", "b c", "Ġ d"])),
-        ]
+    fn vocabulary() -> Gguf {
+        let mut file = Gguf::default();
+        let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        file.set_texts(TOKENS, &texts(&["a", "b", "c", "d", "Ġ", "Ġa", "bc", "Ġd"]));
+        file.set(TYPES, LIST, list(I32, &[NORMAL.to_le_bytes(); 8]));
+        file.set_texts(MERGES, &texts(&["Ġ a", "b c", "Ġ d"]));
+        file
     }
 
     #[test]
     fn added_words_are_merges_that_no_other_merge_gets_in_the_way_of() {
-        let mut metadata = vocabulary();
-        assert_eq!(
-            extend(&mut metadata, 12, &["abc", "abcd"], 1).expect("room"),
-            8
-        );
-        let (Value::Texts(tokens), Value::Numbers(types), Value::Texts(merges)) =
-            (&metadata[0].1, &metadata[1].1, &metadata[2].1)
-        else {
-            panic!("the kinds changed");
-        };
+        let mut file = vocabulary();
+        assert_eq!(extend(&mut file, 12, &["abc", "abcd"], 1).expect("room"), 8);
+        let (tokens, merges) = (file.texts(TOKENS), file.texts(MERGES));
+        let types = file.numbers(TYPES);
         assert_eq!((tokens.len(), types.len(), merges.len()), (12, 12, 7));
         assert_eq!(tokens[8], "Ġabc");
         let ranks: HashMap<_, _> = merges
@@ -180,6 +161,6 @@ mod tests {
     fn a_size_that_cannot_be_reached_is_an_error() {
         assert!(extend(&mut vocabulary(), 1000, &[], 1).is_err());
         assert!(extend(&mut vocabulary(), 4, &[], 1).is_err());
-        assert!(extend(&mut Vec::new(), 4, &[], 1).is_err());
+        assert!(extend(&mut Gguf::default(), 4, &[], 1).is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use graphmill_bench::model::{Quantization, Recipe, SHAPES};
+use graphmill_bench::model::{Recipe, SHAPES};
 use graphmill_llm::{
     FinishReason, GenerationRequest, LlmEngine, LlmEngineSpec, PluginConfig, SequenceHandle,
     StepOutput, Token,
@@ -14,13 +14,13 @@ use graphmill_llm::{
 pub(crate) const PROMPTS: [i32; 5] = [3, 40, 7, 700, 90];
 
 /// Makes a model of a shape in a folder, with the vocabulary of the repository's own.
-pub(crate) fn model(folder: &Path, shape: &str, quantization: Quantization) -> PathBuf {
+pub(crate) fn model(folder: &Path, shape: &str, kind: &'static str) -> PathBuf {
     let vocabulary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
     assert!(vocabulary.exists(), "`{}` is missing", vocabulary.display());
     let shape = SHAPES.into_iter().find(|known| known.name == shape);
     let recipe = Recipe {
         shape: shape.expect("a shape of this name"),
-        quantization,
+        kind,
         loops: false,
         seed: 1,
     };

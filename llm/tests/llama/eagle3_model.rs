@@ -5,11 +5,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::llama::families::{DraftsFrom, LAYERS_THAT_DRAFTS_PAY_FOR, WIDTH};
-use crate::llama::random_model::{
-    F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, ones, text_entry,
-};
-use crate::llama::support::model;
+use graphmill_testkit::gguf::{LIST, U32, list};
+use graphmill_testkit::weights::{Fill, Weights, ones};
+
+use crate::llama::families::{DraftsFrom, LAYERS_THAT_DRAFTS_PAY_FOR, WIDTH, vocabulary};
 
 const HEADS: u64 = 4;
 const HEAD: u64 = WIDTH / HEADS;
@@ -42,9 +41,8 @@ impl Eagle3 {
 
     /// Writes it into `folder`.
     pub(crate) fn make(&self, folder: &Path) -> PathBuf {
-        let vocabulary = Vocabulary::read(&fs::read(model()).expect("readable"));
-        let mut entries = vocabulary.entries;
-        text_entry(&mut entries, "general.architecture", "eagle3");
+        let mut file = vocabulary();
+        file.set_text("general.architecture", "eagle3");
         for (name, number) in [
             ("context_length", self.context_length),
             ("embedding_length", WIDTH as u32),
@@ -53,28 +51,22 @@ impl Eagle3 {
             ("attention.head_count", HEADS as u32),
             ("attention.head_count_kv", HEADS as u32),
             ("rope.dimension_count", HEAD as u32),
-            ("vocab_size", vocabulary.tokens as u32),
+            ("vocab_size", file.tokens() as u32),
             ("target_hidden_size", self.target_width),
         ] {
-            entries.push(entry(&format!("eagle3.{name}"), U32, number.to_le_bytes()));
+            file.set_u32(&format!("eagle3.{name}"), number);
         }
-        let epsilon = "eagle3.attention.layer_norm_rms_epsilon";
-        entries.push(entry(epsilon, F32, 1e-6_f32.to_le_bytes()));
-        let mut layers = U32.to_le_bytes().to_vec();
-        layers.extend((self.target_layers.len() as u64).to_le_bytes());
-        layers.extend(
-            self.target_layers
-                .iter()
-                .flat_map(|layer| layer.to_le_bytes()),
-        );
-        entries.push(entry("eagle3.target_layers", LIST, layers));
+        file.set_f32("eagle3.attention.layer_norm_rms_epsilon", 1e-6);
+        let layers = self.target_layers.map(u32::to_le_bytes);
+        file.set("eagle3.target_layers", LIST, list(U32, &layers));
+        file.add(&self.tensors());
         let path = folder.join("eagle3.gguf");
-        fs::write(&path, file(&entries, &self.tensors())).expect("writable");
+        fs::write(&path, file.bytes()).expect("writable");
         path
     }
 
-    fn tensors(&self) -> Vec<Tensor> {
-        let part = |name: &str, shape: [u64; 2], from, scale| Tensor {
+    fn tensors(&self) -> Vec<Weights> {
+        let part = |name: &str, shape: [u64; 2], from, scale| Weights {
             name: name.to_owned(),
             shape: shape.to_vec(),
             fill: Fill::Part(from, scale),
@@ -104,7 +96,7 @@ impl Eagle3 {
         ];
         if let Some(places) = hidden {
             let head = self.from.head("output.weight".to_owned(), places);
-            tensors.push(Tensor {
+            tensors.push(Weights {
                 name: "d2t".to_owned(),
                 shape: vec![head.shape[1]],
                 fill: Fill::Places,

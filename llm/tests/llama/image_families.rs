@@ -8,11 +8,11 @@ use graphmill_llm::{
     DecodedMedium, LlmEngine, LlmEngineSpec, PluginConfig, RequestId, SamplingParams, TokenLogprob,
     Usage, VisionSpec,
 };
+use graphmill_testkit::projector::{Kind, make};
 
 use crate::llama::checkpoints::{Pair, play_any};
 use crate::llama::families::{Family, WIDTH};
 use crate::llama::images::{SIZE, picture, question, sound};
-use crate::llama::random_projector::{Kind, make};
 use crate::llama::reference::Reference;
 use crate::llama::support::{Generation, same};
 

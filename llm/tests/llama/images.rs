@@ -11,8 +11,8 @@ use graphmill_llm::{
     Bitmap, LlmEngine, LlmEngineSpec, LoadError, Medium, PlacedTile, PluginConfig, Sound,
     SubmitError, Token, VisionSpec,
 };
+use graphmill_testkit::projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 
-use crate::llama::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use crate::llama::support::{Generation, MESSAGES, chat, model, tokenize};
 
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -6,7 +6,6 @@ mod constraint;
 mod draft_model;
 mod eagle3_model;
 mod embedding;
-mod embedding_rows;
 mod engine;
 mod families;
 mod hidden_drafts;
@@ -19,9 +18,6 @@ mod kernels;
 mod load;
 mod pre_tokenizers;
 mod prefix;
-mod random_model;
-#[cfg(feature = "vision")]
-mod random_projector;
 #[cfg(feature = "vision")]
 mod reference;
 mod schemas;

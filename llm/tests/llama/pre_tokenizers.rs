@@ -4,13 +4,6 @@
 //! `GRAPHMILL_PRE_TOKENIZERS=all` takes every name and texts of a megabyte; usually it is a name of
 //! each split, and shorter texts.
 
-#[path = "../../../server/tests/models/gguf.rs"]
-#[allow(
-    dead_code,
-    reason = "the tests of damaged models change more of a file"
-)]
-pub(super) mod gguf;
-
 use std::env;
 use std::fs;
 use std::mem::ManuallyDrop;
@@ -21,11 +14,10 @@ use std::thread;
 
 use graphmill_llm::backend::load_vocab;
 use graphmill_llm::{Token, TokenizeError, Vocab};
+use graphmill_testkit::gguf::{F32, Gguf, I32, LIST, list};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
-
-use self::gguf::{F32, Gguf, I32, LIST};
 
 /// The names in `llama-vocab.cpp`, a line for each split.
 #[rustfmt::skip]
@@ -81,7 +73,8 @@ fn names() -> Vec<&'static str> {
 /// Does something with the model of this repository under each name.
 fn with_each_name(work: impl Fn(&str, &Path, &Arc<dyn Vocab>)) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    let mut model = Gguf::parse(&fs::read(path).expect("the model of this repository"));
+    let mut model =
+        Gguf::parse(&fs::read(path).expect("the model of this repository")).expect("a model");
     model.set_u32("llama.context_length", CONTEXT);
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.gguf");
@@ -177,11 +170,11 @@ fn with_other_kinds(work: impl Fn(&str, &Path, &Arc<dyn Vocab>)) {
     let path = folder.path().join("model.gguf");
     let load = || load_vocab(&path).expect("a vocabulary");
     let read = |name: &str| fs::read(demos.join(name)).expect("a model of this repository");
-    let mut model = Gguf::parse(&read("tiny_embed/embed.gguf"));
+    let mut model = Gguf::parse(&read("tiny_embed/embed.gguf")).expect("a model");
     model.set_u32("bert.context_length", CONTEXT);
     fs::write(&path, model.bytes()).expect("writable");
     work("WordPiece", &path, &load());
-    let mut model = Gguf::parse(&read("tiny_chat/model.gguf"));
+    let mut model = Gguf::parse(&read("tiny_chat/model.gguf")).expect("a model");
     model.set_u32("llama.context_length", CONTEXT);
     model.set_text("tokenizer.ggml.model", "llama");
     model.remove("tokenizer.ggml.merges");
@@ -201,7 +194,7 @@ fn with_other_kinds(work: impl Fn(&str, &Path, &Arc<dyn Vocab>)) {
     tokens[from - 3..from]
         .clone_from_slice(&["s\u{2581}t", "e\u{2581}n", ".\u{2581}It"].map(str::to_owned));
     model.set_texts("tokenizer.ggml.tokens", &tokens);
-    model.set("tokenizer.ggml.scores", LIST, gguf::list(F32, &scores));
+    model.set("tokenizer.ggml.scores", LIST, list(F32, &scores));
     let kinds: Vec<[u8; 4]> = (0..tokens.len())
         .map(|token| {
             if (from..until).contains(&token) {
@@ -212,7 +205,7 @@ fn with_other_kinds(work: impl Fn(&str, &Path, &Arc<dyn Vocab>)) {
             .to_le_bytes()
         })
         .collect();
-    model.set("tokenizer.ggml.token_type", LIST, gguf::list(I32, &kinds));
+    model.set("tokenizer.ggml.token_type", LIST, list(I32, &kinds));
     for adds_space in [true, false] {
         model.set("tokenizer.ggml.add_space_prefix", 7, [u8::from(adds_space)]);
         fs::write(&path, model.bytes()).expect("writable");

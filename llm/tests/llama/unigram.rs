@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use graphmill_llm::backend::load_vocab;
 use graphmill_llm::{Token, TokenizeError, Vocab};
+use graphmill_testkit::gguf::{F32, Gguf, I32, LIST, list};
 use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::pre_tokenizers::gguf::{F32, Gguf, I32, LIST, list};
 use super::pre_tokenizers::{CONTEXT, corpus};
 
 /// Bytes of a text that are tokenized at once, at most.
@@ -89,7 +89,8 @@ const USUAL: Kind = Kind {
 /// Writes a unigram model of the tokens of another one.
 fn write(kind: Kind, path: &Path) {
     let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
-    let mut model = Gguf::parse(&fs::read(demo).expect("the model of this repository"));
+    let mut model =
+        Gguf::parse(&fs::read(demo).expect("the model of this repository")).expect("a model");
     model.set_u32("llama.context_length", CONTEXT);
     model.set_text("tokenizer.ggml.model", "t5");
     model.remove("tokenizer.ggml.merges");

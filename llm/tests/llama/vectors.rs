@@ -6,8 +6,8 @@ use graphmill_llm::{
     GenerationRequest, LlmEngine, LlmEngineSpec, Medium, PlacedTile, PluginConfig,
     SpeculationParams, StepOutput, SubmitError, Token,
 };
+use graphmill_testkit::embeddings::{WIDTH, rows};
 
-use crate::llama::embedding_rows::{WIDTH, rows};
 use crate::llama::support::{Generation, MESSAGES, chat, model};
 
 /// Maximum number of positions of a step: fewer than a long prompt has.

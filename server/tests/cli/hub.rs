@@ -497,7 +497,7 @@ fn the_flags_of_other_servers_name_models_too() {
 #[cfg(feature = "vision")]
 #[test]
 fn a_model_that_reads_images_gets_its_projector() {
-    use crate::rest::random_projector::{Kind, MODEL_WIDTH, make};
+    use graphmill_testkit::projector::{Kind, MODEL_WIDTH, make};
 
     let home = home();
     let model = fs::read(MODEL).expect("there");

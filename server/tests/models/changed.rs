@@ -3,9 +3,9 @@
 
 use std::fs;
 
+use graphmill_testkit::gguf::Gguf;
 use serde_json::Value;
 
-use crate::models::gguf::Gguf;
 use crate::models::server::{Graphs, tiny_model};
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn a_file_that_is_cut_in_use_fails_its_own_requests_and_no_others() {
 
 /// The good model with the weights of a tensor replaced by NaN.
 fn without_numbers(good: &[u8], tensor: &str) -> Vec<u8> {
-    let mut model = Gguf::parse(good);
+    let mut model = Gguf::parse(good).expect("a model");
     let extent = model.extents()[tensor].clone();
     for number in model.data[extent].as_chunks_mut::<4>().0 {
         *number = f32::NAN.to_le_bytes();
@@ -83,7 +83,7 @@ async fn without_a_trial_what_is_no_number_ends_the_request_and_failed_assertion
         without_numbers(&good, "output_norm.weight"),
     )
     .expect("writable");
-    let mut groups = Gguf::parse(&good);
+    let mut groups = Gguf::parse(&good).expect("a model");
     // llama.cpp asserts that there are fewer groups than experts, here none.
     groups.set_u32("llama.expert_group_count", 3);
     fs::write(graphs.add("groups", ""), groups.bytes()).expect("writable");

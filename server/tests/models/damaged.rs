@@ -5,7 +5,8 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::models::gguf::{F32, Gguf, I32, LIST, TEXT, U32, U64, list, text};
+use graphmill_testkit::gguf::{F32, Gguf, I32, LIST, TEXT, U32, U64, list, text};
+
 use crate::models::server::{Graphs, tiny_model};
 use crate::serving::CHAT;
 
@@ -395,7 +396,7 @@ fn put(path: &Path, bytes: &[u8]) {
 #[tokio::test]
 async fn each_has_a_diagnostic_and_the_others_are_served() {
     let good = tiny_model();
-    let model = Gguf::parse(&good);
+    let model = Gguf::parse(&good).expect("a model");
     let mut graphs = Graphs::new();
     let mut fates = Vec::new();
     fs::write(graphs.add("good", ""), &good).expect("writable");
@@ -451,7 +452,7 @@ async fn each_has_a_diagnostic_and_the_others_are_served() {
 
 #[test]
 fn describe_survives_what_llama_cpp_does_not() {
-    let model = Gguf::parse(&tiny_model());
+    let model = Gguf::parse(&tiny_model()).expect("a model");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let graph = folder.path().join("graph.pbtxt");
     let few = "max_num_seqs: 1 max_num_batched_tokens: 64";

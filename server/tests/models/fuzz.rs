@@ -5,7 +5,8 @@
 
 use std::{env, fmt::Write as _, fs};
 
-use crate::models::gguf::{Gguf, LIST, TEXT, Tensor, text};
+use graphmill_testkit::gguf::{Gguf, LIST, TEXT, Tensor, text};
+
 use crate::models::server::{Graphs, tiny_model};
 
 /// Models, unless the environment says otherwise: a few seconds.
@@ -323,7 +324,7 @@ fn number(name: &str, usual: u64) -> u64 {
 #[tokio::test]
 async fn no_header_ends_the_server() {
     let good = tiny_model();
-    let model = Gguf::parse(&good);
+    let model = Gguf::parse(&good).expect("a model");
     let (count, seed) = (
         number("GRAPHMILL_FUZZ_MODELS", USUAL),
         number("GRAPHMILL_FUZZ_SEED", 1),

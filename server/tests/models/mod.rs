@@ -3,7 +3,6 @@
 mod changed;
 mod damaged;
 mod fuzz;
-pub(crate) mod gguf;
 #[cfg(target_os = "linux")]
 mod resident;
 mod server;

@@ -3,9 +3,9 @@
 
 use std::fs;
 
+use graphmill_testkit::gguf::Gguf;
 use serde_json::{Value, json};
 
-use crate::models::gguf::Gguf;
 use crate::models::server::{Graphs, Served, tiny_model};
 
 const CHAT: &str = "/v3/chat/completions";
@@ -42,7 +42,7 @@ async fn no_message_ends_the_server_whatever_finds_the_words_of_a_model() {
         "gpt-4o",
         "superbpe",
     ];
-    let mut model = Gguf::parse(&tiny_model());
+    let mut model = Gguf::parse(&tiny_model()).expect("a model");
     model.set_u32("llama.context_length", 1 << 17);
     let mut graphs = Graphs::new();
     for name in NAMES {
@@ -116,7 +116,7 @@ async fn no_template_of_a_model_ends_the_server() {
     ];
     let mut graphs = Graphs::new();
     for (name, template, _) in &templates {
-        let mut model = Gguf::parse(&tiny_model());
+        let mut model = Gguf::parse(&tiny_model()).expect("a model");
         model.set_text("tokenizer.chat_template", template);
         let path = graphs.add(name, "");
         fs::write(path, model.bytes()).expect("writable");

@@ -6,11 +6,11 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::models::gguf::Gguf;
 use crate::rest::{
     fields::shipped,
     support::{Reply, Setup, TestServer, read},
 };
+use graphmill_testkit::gguf::Gguf;
 
 const LABELS: [&str; 3] = ["near", "far", "neither"];
 const RANKS: &str = concat!(
@@ -20,7 +20,7 @@ const RANKS: &str = concat!(
 
 /// Writes the model, with these names of its classes.
 fn classifier(file: &Path, labels: &[String]) {
-    let mut model = Gguf::parse(&fs::read(RANKS).expect("it is there"));
+    let mut model = Gguf::parse(&fs::read(RANKS).expect("it is there")).expect("a model");
     model.set_texts("bert.classifier.output_labels", labels);
     let extents = model.extents();
     let width = model.tensor("cls.output.weight").dimensions[0] as usize;
@@ -161,7 +161,7 @@ async fn classes_without_names_are_refused_with_the_key_of_the_names() {
     let setup = Setup::new();
     let file = setup.path().join("nameless.gguf");
     classifier(&file, &LABELS.map(str::to_owned));
-    let mut model = Gguf::parse(&fs::read(&file).expect("it is there"));
+    let mut model = Gguf::parse(&fs::read(&file).expect("it is there")).expect("a model");
     model.remove("bert.classifier.output_labels");
     fs::write(&file, model.bytes()).expect("writable");
     let server = setup.graph("nameless", &graph(&file)).start().await;

@@ -67,7 +67,7 @@ pub(crate) fn shipped(graph: &str) -> String {
 /// With a graph whose model reads sound.
 #[cfg(feature = "vision")]
 fn hearing(setup: Setup) -> Setup {
-    use crate::rest::random_projector::{Kind, MODEL_WIDTH, make};
+    use graphmill_testkit::projector::{Kind, MODEL_WIDTH, make};
 
     let projector = make(setup.path(), Kind::Sound, MODEL_WIDTH, 1.0);
     let mmproj = projector.display();

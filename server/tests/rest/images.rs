@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use graphmill_testkit::projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use serde_json::{Value, json};
 
-use crate::rest::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use crate::rest::support::{CHAT, Setup, TestServer, question, read};
 
 /// Bytes, pixels and images that a request may have.

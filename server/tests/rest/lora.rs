@@ -10,13 +10,13 @@ use std::{
 use graphmill_server::KeySource;
 use serde_json::{Value, json};
 
-use crate::models::gguf::Gguf;
 use crate::rest::{
     isolation::text,
     keys,
     logging::Logging,
     support::{CHAT, Reply, Setup, TestServer, question, read, streamed},
 };
+use graphmill_testkit::gguf::Gguf;
 
 const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../demos/tiny_chat");
 
@@ -213,10 +213,10 @@ async fn what_is_no_adapter_for_the_graph_is_refused() {
     symlink(format!("{TINY}/model.gguf"), folder.join("away.gguf")).expect("writable");
     fs::copy(format!("{TINY}/model.gguf"), folder.join("model.gguf")).expect("writable");
     fs::create_dir(folder.join("empty")).expect("writable");
-    let mut other = Gguf::parse(&fs::read(&outside).expect("it is there"));
+    let mut other = Gguf::parse(&fs::read(&outside).expect("it is there")).expect("a model");
     other.set_text("general.architecture", "qwen3");
     fs::write(folder.join("qwen3.gguf"), other.bytes()).expect("writable");
-    let mut longer = Gguf::parse(&fs::read(&outside).expect("it is there"));
+    let mut longer = Gguf::parse(&fs::read(&outside).expect("it is there")).expect("a model");
     let tensor = longer.tensor("blk.0.attn_q.weight.lora_a");
     tensor.dimensions[0] /= 2;
     fs::write(folder.join("shape.gguf"), longer.bytes()).expect("writable");

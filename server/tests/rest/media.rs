@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use graphmill_server::{KeySource, MediaHost, Options};
+use graphmill_testkit::projector::{Kind, MODEL_WIDTH, make};
 use serde_json::{Value, json};
 
 use crate::rest::images::{chat, graph, is_same, png, url};
-use crate::rest::random_projector::{Kind, MODEL_WIDTH, make};
 use crate::rest::support::{Setup, TestServer, read};
 
 /// Most bytes of a body, and so of an image.

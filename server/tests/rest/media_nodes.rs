@@ -9,10 +9,10 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
 use graphmill_llm::Medium;
+use graphmill_testkit::projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use serde_json::{Value, json};
 
 use crate::rest::images::{chat, graph, is_same, model, png, said, url};
-use crate::rest::random_projector::{Kind, MODEL_WIDTH, POSITIONS, make};
 use crate::rest::support::{Setup, TestServer};
 
 /// The brightness of all pixels behind [`Gray`].

@@ -17,8 +17,6 @@ mod connections;
 mod deadlines;
 mod dialects;
 mod drafts;
-#[path = "../../../llm/tests/llama/embedding_rows.rs"]
-mod embedding_rows;
 mod errors;
 mod fairness;
 mod features;
@@ -56,13 +54,6 @@ mod page;
 mod prompts;
 mod queue_bounds;
 mod quotas;
-#[cfg(feature = "vision")]
-#[allow(dead_code, reason = "the tests of models make more of them")]
-#[path = "../../../llm/tests/llama/random_model.rs"]
-mod random_model;
-#[cfg(feature = "vision")]
-#[path = "../../../llm/tests/llama/random_projector.rs"]
-pub(crate) mod random_projector;
 mod recovery;
 mod reference;
 mod refusals;

@@ -3,10 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use graphmill_testkit::projector::{Kind, MODEL_WIDTH, POSITIONS, SOUND_POSITIONS, make};
 use serde_json::{Value, json};
 
 use crate::rest::images::{graph, png, said, url};
-use crate::rest::random_projector::{Kind, MODEL_WIDTH, POSITIONS, SOUND_POSITIONS, make};
 use crate::rest::sound_files::{Wav, flac, mp3};
 use crate::rest::support::{Reply, Setup, TestServer, read};
 

@@ -3,9 +3,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use graphmill_testkit::projector::SOUND_POSITIONS;
 use serde_json::{Value, json};
 
-use crate::rest::random_projector::SOUND_POSITIONS;
 use crate::rest::sound_files::{Wav, mp3};
 use crate::rest::sounds;
 use crate::rest::support::{Reply, TestServer, read};

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::future::join_all;
+use graphmill_testkit::embeddings::{WIDTH, rows};
 use serde_json::{Value, json};
 use tonic::Code;
 
-use crate::rest::embedding_rows::{WIDTH, rows};
 use crate::rest::fields::with;
 use crate::rest::support::{CHAT, Reply, Setup, TestServer, question, read};
 use crate::rest::torchserve_grpc::{asked, joined, streamed};

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use graphmill_llm::KvType;
+use graphmill_testkit::gguf::{BOOL, Gguf, LIST, U32, list};
+use graphmill_testkit::weights::{EMBEDDINGS, Fill, Weights, matrix, ones};
 
 mod parts;
 
@@ -12,10 +14,6 @@ use parts::{
     Part, compressed_attention, delta_net, experts, hyper_connection, latent_attention, recurrent,
 };
 
-use crate::llama::random_model::{
-    BOOL, EMBEDDINGS, F32, Fill, LIST, Tensor, U32, Vocabulary, entry, file, matrix, ones,
-    text_entry,
-};
 use crate::llama::support::model;
 
 pub(crate) const WIDTH: u64 = 64;
@@ -61,6 +59,13 @@ pub(crate) enum Family {
     ImageHybrid,
     /// A matrix in every layer.
     Recurrent,
+}
+
+/// Returns a file of nothing but the vocabulary of the repository's model.
+pub(crate) fn vocabulary() -> Gguf {
+    let mut file = Gguf::parse(&fs::read(model()).expect("readable")).expect("a model");
+    file.keep_vocabulary();
+    file
 }
 
 impl Family {
@@ -114,9 +119,8 @@ impl Family {
     fn make_with(self, folder: &Path, layers: u64, drafts: Option<(DraftsFrom, bool)>) -> PathBuf {
         let mtp = drafts.and_then(|(from, mtp)| mtp.then_some(from));
         let mtp_layers = u64::from(mtp.is_some());
-        let vocabulary = Vocabulary::read(&fs::read(model()).expect("readable"));
-        let mut entries = vocabulary.entries;
-        let tokens = [WIDTH, vocabulary.tokens];
+        let mut file = vocabulary();
+        let tokens = [WIDTH, file.tokens()];
         let mut tensors = vec![ones(self.output_norm(), WIDTH)];
         // So that texts of the family go around in circles.
         let mut size = if self == Self::Compressed { 12.0 } else { 3.0 };
@@ -130,7 +134,7 @@ impl Family {
         }
         tensors.push(matrix(EMBEDDINGS, &tokens, size));
         let architecture = self.architecture();
-        text_entry(&mut entries, "general.architecture", architecture);
+        file.set_text("general.architecture", architecture);
         let [key, value, turned] = match self {
             Self::Indexed => [LATENT + TURNED, LATENT, TURNED],
             Self::Compressed => [LATENT, LATENT, TURNED],
@@ -146,28 +150,22 @@ impl Family {
             ("attention.key_length", key as u32),
             ("attention.value_length", value as u32),
             ("rope.dimension_count", turned as u32),
-            ("vocab_size", vocabulary.tokens as u32),
+            ("vocab_size", file.tokens() as u32),
         ];
         for (name, number) in common.iter().chain(self.numbers()) {
-            entries.push(entry(
-                &format!("{architecture}.{name}"),
-                U32,
-                number.to_le_bytes(),
-            ));
+            file.set_u32(&format!("{architecture}.{name}"), *number);
         }
         for (name, numbers) in self.lists() {
-            let mut value = U32.to_le_bytes().to_vec();
-            value.extend((numbers.len() as u64).to_le_bytes());
-            value.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            entries.push(entry(&format!("{architecture}.{name}"), LIST, value));
+            let numbers: Vec<_> = numbers.iter().map(|number| number.to_le_bytes()).collect();
+            let name = format!("{architecture}.{name}");
+            file.set(&name, LIST, list(U32, &numbers));
         }
         for (name, number) in self.floats() {
-            let name = format!("{architecture}.{name}");
-            entries.push(entry(&name, F32, number.to_le_bytes()));
+            file.set_f32(&format!("{architecture}.{name}"), number);
         }
         if self == Self::Compressed {
             let name = format!("{architecture}.expert_weights_norm");
-            entries.push(entry(&name, BOOL, [1]));
+            file.set(&name, BOOL, [1]);
             tensors.extend([
                 matrix("output.weight", &tokens, 3.0),
                 matrix("output_hc_fn.weight", &[STREAMS * WIDTH, STREAMS], 1.0),
@@ -185,7 +183,7 @@ impl Family {
                 parts.extend(mtp.parts());
             }
             for (part, shape, fill) in parts {
-                tensors.push(Tensor {
+                tensors.push(Weights {
                     name: format!("blk.{layer}.{part}"),
                     shape,
                     fill,
@@ -193,7 +191,8 @@ impl Family {
             }
         }
         let path = folder.join(format!("{architecture}.gguf"));
-        fs::write(&path, file(&entries, &tensors)).expect("writable");
+        file.add(&tensors);
+        fs::write(&path, file.bytes()).expect("writable");
         path
     }
 
@@ -375,12 +374,11 @@ pub(crate) enum DraftsFrom {
 impl DraftsFrom {
     /// What makes logits. With `Hidden`, those of a token are the embedding of the one that is so many
     /// `places` before it.
-    pub(crate) fn head(self, name: String, places: u64) -> Tensor {
-        let tokens = Vocabulary::read(&fs::read(model()).expect("readable")).tokens;
+    pub(crate) fn head(self, name: String, places: u64) -> Weights {
         let deviation = 3.0 / (WIDTH as f32).sqrt();
-        Tensor {
+        Weights {
             name,
-            shape: vec![WIDTH, tokens],
+            shape: vec![WIDTH, vocabulary().tokens()],
             fill: match self {
                 Self::Token => Fill::Random(deviation),
                 Self::Hidden => Fill::Earlier(places, deviation),

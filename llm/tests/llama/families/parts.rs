@@ -1,9 +1,10 @@
 //! What layers are made of.
 
+use graphmill_testkit::weights::Fill;
+
 use super::{
     EXPERT_WIDTH, EXPERTS, HEAD, HEADS, INDEXER_HEADS, INDEXER_KEY, LATENT, TURNED, WIDTH,
 };
-use crate::llama::random_model::Fill;
 
 /// The name of a tensor, its shape, and what it is filled with.
 pub(super) type Part = (&'static str, Vec<u64>, Fill);

@@ -12,6 +12,7 @@ use graphmill_calculators::{
 };
 use graphmill_engine::{Environment, Files, Registry, Resource as _, testing::Harness};
 use graphmill_llm::{LlmEngineSpec, VisionSpec};
+use graphmill_testkit::projector::{Kind, MODEL_WIDTH, make};
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt as _,
@@ -22,7 +23,6 @@ use tokio::{
 use super::PATIENCE;
 use crate::rest::{
     images,
-    random_projector::{Kind, MODEL_WIDTH, make},
     support::{ACTOR, CHAT, Setup, TestServer},
 };
 

@@ -2,28 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use super::random_model::{F32, LIST, Tensor, U32, entry, file, matrix, ones, text_entry};
+use crate::gguf::{BOOL, F32, Gguf, LIST, list};
+use crate::weights::{Weights, matrix, ones};
 
 /// Positions that an image takes, unless they depend on its size: those of a square.
-pub(crate) const POSITIONS: u64 = 16;
+pub const POSITIONS: u64 = 16;
 /// Positions that each half a minute of a sound takes.
-pub(crate) const SOUND_POSITIONS: u64 = 15;
+pub const SOUND_POSITIONS: u64 = 15;
 const WIDTH: u64 = 16;
 const HEADS: u32 = 2;
 const FEED_FORWARD: u64 = 24;
 const LAYERS: u32 = 2;
-const BOOL: u32 = 7;
 /// Numbers that stand for the pitches of a sound at a moment.
 const PITCHES: u64 = 16;
 /// Moments of half a minute, after every other is left out.
 const MOMENTS: u64 = 1500;
 
 /// The numbers of an embedding of the model in this repository.
-pub(crate) const MODEL_WIDTH: u64 = 192;
+pub const MODEL_WIDTH: u64 = 192;
 
 /// What a projector makes of an image, or what else it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A position for each patch of a square, as `LLaVA` has it.
     Square,
     /// A position for each four patches, in lines and columns, as many as the image has: as Qwen2-VL
@@ -68,7 +68,7 @@ impl Kind {
     }
 
     /// What makes embeddings of the model of its own.
-    fn merger(self, width: u64, size: f32) -> Vec<Tensor> {
+    fn merger(self, width: u64, size: f32) -> Vec<Weights> {
         match self {
             Self::Sound => Vec::new(),
             Self::Square | Self::Both => vec![
@@ -92,49 +92,42 @@ impl Kind {
 }
 
 /// Writes a projector for models whose embeddings have so many numbers, which are about this large.
-pub(crate) fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf {
-    let mut entries = Vec::new();
-    text_entry(&mut entries, "general.architecture", "clip");
+pub fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf {
+    let mut file = Gguf::default();
+    file.set_text("general.architecture", "clip");
     if kind == Kind::Both {
-        text_entry(&mut entries, "clip.vision.projector_type", kind.name());
-        text_entry(&mut entries, "clip.audio.projector_type", SOUND);
+        file.set_text("clip.vision.projector_type", kind.name());
+        file.set_text("clip.audio.projector_type", SOUND);
     } else {
-        text_entry(&mut entries, "clip.projector_type", kind.name());
+        file.set_text("clip.projector_type", kind.name());
     }
-    entries.push(entry("clip.use_gelu", BOOL, [1]));
+    file.set("clip.use_gelu", BOOL, [1]);
     let mut tensors = Vec::new();
     if kind.reads_images() {
-        images(&mut entries, &mut tensors, kind, width, size);
+        images(&mut file, &mut tensors, kind, width, size);
     }
     if kind.reads_sound() {
-        sounds(&mut entries, &mut tensors, width, size);
+        sounds(&mut file, &mut tensors, width, size);
     }
     let path = folder.join("mmproj.gguf");
-    std::fs::write(&path, file(&entries, &tensors)).expect("a file in it");
+    file.add(&tensors);
+    std::fs::write(&path, file.bytes()).expect("a file in it");
     path
 }
 
 /// What reads images.
-fn images(
-    entries: &mut Vec<Vec<u8>>,
-    tensors: &mut Vec<Tensor>,
-    kind: Kind,
-    width: u64,
-    size: f32,
-) {
+fn images(file: &mut Gguf, tensors: &mut Vec<Weights>, kind: Kind, width: u64, size: f32) {
     let (of_patch, image) = kind.pixels();
-    entries.push(entry("clip.has_vision_encoder", BOOL, [1]));
+    file.set("clip.has_vision_encoder", BOOL, [1]);
     let numbers = [
         ("image_size", image as u32),
         ("patch_size", of_patch as u32),
         ("projector.scale_factor", 2),
     ];
-    encoder(entries, "vision", width, &numbers);
+    encoder(file, "vision", width, &numbers);
     for name in ["image_mean", "image_std"] {
-        let mut value = F32.to_le_bytes().to_vec();
-        value.extend(3_u64.to_le_bytes());
-        value.extend([0.5_f32; 3].iter().flat_map(|number| number.to_le_bytes()));
-        entries.push(entry(&format!("clip.vision.{name}"), LIST, value));
+        let halves = list(F32, &[0.5_f32.to_le_bytes(); 3]);
+        file.set(&format!("clip.vision.{name}"), LIST, halves);
     }
     tensors.extend(kind.merger(width, size));
     let pixels = [of_patch, of_patch, 3, WIDTH];
@@ -149,14 +142,14 @@ fn images(
 }
 
 /// What reads sounds.
-fn sounds(entries: &mut Vec<Vec<u8>>, tensors: &mut Vec<Tensor>, width: u64, size: f32) {
+fn sounds(file: &mut Gguf, tensors: &mut Vec<Weights>, width: u64, size: f32) {
     let stacked = MOMENTS / SOUND_POSITIONS;
-    entries.push(entry("clip.has_audio_encoder", BOOL, [1]));
+    file.set("clip.has_audio_encoder", BOOL, [1]);
     let numbers = [
         ("num_mel_bins", PITCHES as u32),
         ("projector.stack_factor", stacked as u32),
     ];
-    encoder(entries, "audio", width, &numbers);
+    encoder(file, "audio", width, &numbers);
     for (number, inputs) in [(1, PITCHES), (2, WIDTH)] {
         let name = |part: &str| format!("a.conv1d.{number}.{part}");
         tensors.push(matrix(&name("weight"), &[3, inputs, WIDTH], 1.0));
@@ -173,7 +166,7 @@ fn sounds(entries: &mut Vec<Vec<u8>>, tensors: &mut Vec<Tensor>, width: u64, siz
 }
 
 /// What is said of an encoder: what all have in common, and these numbers.
-fn encoder(entries: &mut Vec<Vec<u8>>, name: &str, width: u64, more: &[(&str, u32)]) {
+fn encoder(file: &mut Gguf, name: &str, width: u64, more: &[(&str, u32)]) {
     let common = [
         ("embedding_length", WIDTH as u32),
         ("feed_forward_length", FEED_FORWARD as u32),
@@ -182,15 +175,14 @@ fn encoder(entries: &mut Vec<Vec<u8>>, name: &str, width: u64, more: &[(&str, u3
         ("attention.head_count", HEADS),
     ];
     for (key, number) in common.iter().chain(more) {
-        let key = format!("clip.{name}.{key}");
-        entries.push(entry(&key, U32, number.to_le_bytes()));
+        file.set_u32(&format!("clip.{name}.{key}"), *number);
     }
     let epsilon = format!("clip.{name}.attention.layer_norm_epsilon");
-    entries.push(entry(&epsilon, F32, 1e-5_f32.to_le_bytes()));
+    file.set_f32(&epsilon, 1e-5);
 }
 
 /// The layers of an encoder.
-fn layers(tensors: &mut Vec<Tensor>, prefix: &str, keys_have_bias: bool) {
+fn layers(tensors: &mut Vec<Weights>, prefix: &str, keys_have_bias: bool) {
     for layer in 0..LAYERS {
         let name = |part: &str| format!("{prefix}.blk.{layer}.{part}");
         for part in ["attn_q", "attn_k", "attn_v", "attn_out"] {
@@ -217,6 +209,6 @@ fn layers(tensors: &mut Vec<Tensor>, prefix: &str, keys_have_bias: bool) {
 }
 
 /// Small numbers.
-fn bias(name: &str, length: u64) -> Tensor {
+fn bias(name: &str, length: u64) -> Weights {
     matrix(name, &[length], 0.1)
 }
