@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use llama_cpp_sys_2 as sys;
 
 use super::tensors::{Tensors, numbers};
-use super::{Matrix, calls, check};
+use super::{FORMATS, Matrix, calls};
 
 /// Size of weights that exceeds every processor cache, in bytes.
 const COLD: usize = 256 << 20;
@@ -49,13 +49,13 @@ pub struct MatmulTime {
 /// If the type does not exist, the sizes are zero or do not fit it, the kernels do not support the
 /// matrix, or there is not enough memory.
 pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<MatmulTime, String> {
-    let matrix = |ggml_type| Matrix {
+    let matrix = |(ggml_type, _)| Matrix {
         ggml_type,
         columns: matmul.columns,
         rows: matmul.rows,
         experts: 1,
     };
-    let mut types = check::TYPES.into_iter().map(matrix);
+    let mut types = FORMATS.into_iter().map(matrix);
     let matrix = types
         .find(|matrix| matrix.type_name() == matmul.format)
         .ok_or_else(|| format!("unknown type `{}`", matmul.format))?;
@@ -104,7 +104,7 @@ fn measure(
     let copies = COLD.div_ceil(in_file).min(MAX_MATRICES);
     let mut weights = Tensors::new(copies * tensor_bytes, true)?;
     let matrices: Vec<_> = (0..copies)
-        .map(|_| weights.tensor(matrix.ggml_type, columns, rows))
+        .map(|_| weights.tensor(matrix.ggml_type, [columns, rows, 1]))
         .collect();
     let values = numbers(columns * rows, 2);
     let mut file = vec![0_u8; in_file];
@@ -114,17 +114,13 @@ fn measure(
     // SAFETY: asks for a size.
     let graph_bytes = unsafe { sys::ggml_graph_overhead_custom(nodes, false) };
     let matmuls = Tensors::new(graph_bytes + (copies + 1) * tensor_bytes, true)?;
-    let activations = matmuls.tensor(sys::GGML_TYPE_F32, columns, matmul.activations);
+    let activations = matmuls.tensor(sys::GGML_TYPE_F32, [columns, matmul.activations, 1]);
     // SAFETY: the contexts have room for these tensors and the graph, and live until the end.
     // Weights get memory from their buffer type; activations and results have that of the vectors,
     // which are as long and live as long. Products are computed one after the other, so that they
     // may share their results' memory.
     unsafe {
-        weights.buffer =
-            sys::ggml_backend_alloc_ctx_tensors_from_buft(weights.context.as_ptr(), buffer_type);
-        if weights.buffer.is_null() {
-            return None;
-        }
+        weights.allocate(buffer_type)?;
         sys::ggml_quantize_chunk(
             matrix.ggml_type,
             values.as_ptr(),
@@ -202,8 +198,9 @@ unsafe fn takes(
     // of no bytes while the question is asked, as llama.cpp asks it.
     unsafe {
         let mut tensors = Tensors::new(3 * sys::ggml_tensor_overhead(), true)?;
-        let weights = tensors.tensor(matrix.ggml_type, matrix.columns, matrix.rows);
-        let activations = tensors.tensor(sys::GGML_TYPE_F32, matrix.columns, ACTIVATIONS_ASKED);
+        let weights = tensors.tensor(matrix.ggml_type, [matrix.columns, matrix.rows, 1]);
+        let activations =
+            tensors.tensor(sys::GGML_TYPE_F32, [matrix.columns, ACTIVATIONS_ASKED, 1]);
         let matmul = sys::ggml_mul_mat(tensors.context.as_ptr(), weights, activations);
         tensors.buffer = sys::ggml_backend_buft_alloc_buffer(buffer_type, 0);
         (*weights).buffer = tensors.buffer;
