@@ -1,12 +1,23 @@
 //! `graphmill-bench matmul`.
 
-use std::{fs, path::Path, thread::available_parallelism};
+use std::{
+    fs,
+    path::Path,
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
-use graphmill_llm::backend::{MeasuredMatmul, matmul_time};
+use graphmill_bench::samples::Samples;
+use graphmill_llm::backend::{MeasuredMatmul, measure_matmul};
 use serde_json::json;
 
 use super::{Outcome, note, print};
+
+/// Time for which a product is repeated, in about as many rounds as fit in it.
+const TIME: Duration = Duration::from_millis(400);
+/// Rounds that a product is repeated for at least.
+const MIN_ROUNDS: usize = 3;
 
 /// Which multiplications.
 #[derive(Clone, Debug, Args)]
@@ -43,6 +54,17 @@ fn shape(text: &str) -> Result<(usize, usize), String> {
     parsed.ok_or_else(|| "expected rows x columns, as in `4864x896`".to_owned())
 }
 
+/// Returns the median duration of a product in seconds, and the name of the buffer type with its
+/// weights.
+fn time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<(f64, String), String> {
+    measure_matmul(matmul, by_kernels, |products, round| {
+        let begun = Instant::now();
+        round();
+        let fit = TIME.div_duration_f64(begun.elapsed()) as usize;
+        Samples::time(fit.max(MIN_ROUNDS), products, round).median() / 1e9
+    })
+}
+
 pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
     let threads = match arguments.threads {
         Some(threads) => threads,
@@ -64,7 +86,7 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
                     activations,
                     threads,
                 };
-                let stock = match matmul_time(&matmul, false) {
+                let (stock, stock_buffer_type) = match time(&matmul, false) {
                     Ok(stock) => stock,
                     Err(message) => {
                         note(&format!("left out: {message}"));
@@ -72,29 +94,28 @@ pub(super) fn run(arguments: &Arguments, json: Option<&Path>) -> Outcome {
                     }
                 };
                 let operations = 2e-9 * (rows * columns * activations) as f64;
-                let ours = matmul_time(&matmul, true);
+                let ours = time(&matmul, true).map(|(seconds, _)| seconds);
                 measured.push(json!({
                     "type": matmul.format,
                     "rows": rows,
                     "columns": columns,
                     "activations": activations,
                     "threads": threads,
-                    "kernels_seconds": ours.as_ref().ok().map(|ours| ours.seconds),
-                    "stock_seconds": stock.seconds,
-                    "stock_buffer_type": stock.buffer_type,
+                    "kernels_seconds": ours.as_ref().ok(),
+                    "stock_seconds": stock,
+                    "stock_buffer_type": stock_buffer_type,
                 }));
                 let (ours, ratio) = match ours {
                     Ok(ours) => (
-                        format!("{:.1}", operations / ours.seconds),
-                        format!("{:.2}", stock.seconds / ours.seconds),
+                        format!("{:.1}", operations / ours),
+                        format!("{:.2}", stock / ours),
                     ),
                     Err(message) => (message, String::new()),
                 };
                 print(&format!(
-                    "| {} | {rows} x {columns} | {activations} | {ours} | {:.1} | {} | {ratio} |",
+                    "| {} | {rows} x {columns} | {activations} | {ours} | {:.1} | {stock_buffer_type} | {ratio} |",
                     matmul.format,
-                    operations / stock.seconds,
-                    stock.buffer_type
+                    operations / stock
                 ));
             }
         }

@@ -41,6 +41,9 @@ pub(super) struct RawMatmul {
 unsafe extern "C" {
     fn graphmill_kernels_buffer_type() -> sys::ggml_backend_buffer_type_t;
     fn graphmill_kernels_attach() -> bool;
+    pub(super) fn graphmill_kernels_stock_buffer_type(
+        matmul: *mut sys::ggml_tensor,
+    ) -> sys::ggml_backend_buffer_type_t;
     pub(super) fn graphmill_kernels_next_share(pool: *mut sys::ggml_threadpool) -> c_int;
 }
 

@@ -49,8 +49,8 @@ pub(super) use buffers::attach as attach_to_buffers;
 pub(super) use graphmill_kernels::Kernels;
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
-pub(super) use measure::matmul_time;
-pub use measure::{MatmulTime, MeasuredMatmul};
+pub use measure::MeasuredMatmul;
+pub(super) use measure::measure_matmul;
 pub(super) use packed::PackCounts;
 pub(super) use panics::Watch;
 #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@ use llama_cpp_sys_2 as sys;
 pub(super) struct Tensors {
     pub(super) context: NonNull<sys::ggml_context>,
     /// The buffer of tensors that are not in the context's own memory.
-    pub(super) buffer: sys::ggml_backend_buffer_t,
+    buffer: sys::ggml_backend_buffer_t,
 }
 
 impl Tensors {
