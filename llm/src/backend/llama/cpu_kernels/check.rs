@@ -138,7 +138,7 @@ fn results(matrix: Matrix, compute: Compute) -> Option<[Vec<f32>; 2]> {
             result
         });
         let status = sys::ggml_graph_compute_with_ctx(context, graph, 1);
-        let read = |result| {
+        let read = |result: *mut sys::ggml_tensor| {
             let count = sys::ggml_nelements(result) as usize;
             slice::from_raw_parts(sys::ggml_get_data_f32(result), count).to_vec()
         };
