@@ -1,13 +1,22 @@
 //! `graphmill-bench matmul`.
 
-use std::thread::available_parallelism;
+use std::{
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
-use graphmill_llm::backend::{MeasuredMatmul, matmul_time};
+use graphmill_bench::samples::Samples;
+use graphmill_llm::backend::{MeasuredMatmul, measure_matmul};
 use serde_json::json;
 
 use super::{Outcome, note};
 use crate::results::Results;
+
+/// Time for which a product is repeated, in about as many rounds as fit in it.
+const TIME: Duration = Duration::from_millis(400);
+/// Rounds that a product is repeated for at least.
+const MIN_ROUNDS: usize = 3;
 
 /// Which multiplications.
 #[derive(Clone, Debug, Args)]
@@ -44,6 +53,17 @@ fn shape(text: &str) -> Result<(usize, usize), String> {
     parsed.ok_or_else(|| "expected rows x columns, as in `4864x896`".to_owned())
 }
 
+/// Returns the median duration of a product in seconds, and the name of the buffer type with its
+/// weights.
+fn time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<(f64, String), String> {
+    measure_matmul(matmul, by_kernels, |products, round| {
+        let begun = Instant::now();
+        round();
+        let fit = TIME.div_duration_f64(begun.elapsed()) as usize;
+        Samples::time(fit.max(MIN_ROUNDS), products, round).median() / 1e9
+    })
+}
+
 pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
     let threads = match arguments.threads {
         Some(threads) => threads,
@@ -60,7 +80,7 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
                     activations,
                     threads,
                 };
-                let stock = match matmul_time(&matmul, false) {
+                let (stock, buffer_type) = match time(&matmul, false) {
                     Ok(stock) => stock,
                     Err(message) => {
                         note(&format!("left out: {message}"));
@@ -68,11 +88,8 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
                     }
                 };
                 let rate = |seconds| 2e-9 * (rows * columns * activations) as f64 / seconds;
-                let (ours, ratio) = match matmul_time(&matmul, true) {
-                    Ok(ours) => (
-                        json!(rate(ours.seconds)),
-                        Some(stock.seconds / ours.seconds),
-                    ),
+                let (ours, ratio) = match time(&matmul, true) {
+                    Ok((ours, _)) => (json!(rate(ours)), Some(stock / ours)),
                     Err(message) => (json!(message), None),
                 };
                 results.add(json!({
@@ -81,8 +98,8 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
                     "activations": activations,
                     "threads": threads,
                     "kernels": ours,
-                    "llama.cpp": rate(stock.seconds),
-                    "in_its_buffer_type": stock.buffer_type,
+                    "llama.cpp": rate(stock),
+                    "in_its_buffer_type": buffer_type,
                     "ratio": ratio,
                 }));
             }

@@ -26,7 +26,7 @@ pub(crate) use interface::{LoadedBackends, Serve, TILE_SECONDS};
 #[cfg(feature = "llama")]
 pub use llama::with_cpu_kernels;
 #[cfg(feature = "cpu-kernels")]
-pub use llama::{MatmulTime, MeasuredMatmul, matmul_time};
+pub use llama::{MeasuredMatmul, measure_matmul};
 
 /// Ends the process at once. If `main` returned instead, C++ would destroy llama.cpp's statics
 /// while a thread may still load a model or compute.

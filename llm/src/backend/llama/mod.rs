@@ -47,10 +47,10 @@ mod vocab;
 
 #[cfg(target_os = "linux")]
 use cpu_kernels::HugePages;
+#[cfg(feature = "cpu-kernels")]
+pub use cpu_kernels::MeasuredMatmul;
 #[cfg(target_os = "linux")]
 pub(crate) use cpu_kernels::unused_bytes as unbacked_bytes;
-#[cfg(feature = "cpu-kernels")]
-pub use cpu_kernels::{MatmulTime, MeasuredMatmul};
 pub(crate) use embed::open as open_embedding;
 use ffi::{Context, Heard, Model};
 pub(super) use ffi::{exit, limit_process};
@@ -61,7 +61,7 @@ use model::Weights;
 pub(crate) use open::{open, open_vocab};
 use plan::ContextPlan;
 #[cfg(feature = "cpu-kernels")]
-pub use process::matmul_time;
+pub use process::measure_matmul;
 pub use process::with_cpu_kernels;
 pub(crate) use quantize::quantize;
 use sequence_state::SequenceStates;

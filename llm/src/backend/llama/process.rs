@@ -5,9 +5,9 @@ use std::sync::{LazyLock, OnceLock};
 
 use llama_cpp_2::llama_backend::LlamaBackend;
 
-use super::cpu_kernels::{self, Kernels};
 #[cfg(feature = "cpu-kernels")]
-use super::cpu_kernels::{MatmulTime, MeasuredMatmul};
+use super::cpu_kernels::MeasuredMatmul;
+use super::cpu_kernels::{self, Kernels};
 use super::{ffi, model};
 use crate::protocol::LoadError;
 use crate::spec::{CpuKernels, Numa, is_trial};
@@ -47,18 +47,24 @@ pub fn with_cpu_kernels<T>(choice: CpuKernels, load: impl FnOnce() -> T) -> T {
     cpu_kernels::load(cpu_kernels::wanted(choice, attached).is_some(), true, load).0
 }
 
-/// Measures a single product of matrices, computed by the kernels of this project or by llama.cpp
-/// without them.
+/// Has `measure` time a single product of matrices, computed by the kernels of this project or by
+/// llama.cpp without them. It gets the number of equal products in a round, whose matrices no
+/// processor cache holds, and computes a round by a call. Also returns the name of the buffer type
+/// in which ggml keeps the weights.
 ///
 /// # Errors
 /// If the kernels are off or the product is invalid.
 #[cfg(feature = "cpu-kernels")]
-pub fn matmul_time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<MatmulTime, String> {
+pub fn measure_matmul<T>(
+    matmul: &MeasuredMatmul,
+    by_kernels: bool,
+    measure: impl FnOnce(usize, &mut dyn FnMut()) -> T,
+) -> Result<(T, String), String> {
     let process = PROCESS.as_ref().map_err(Clone::clone)?;
     if by_kernels && process.kernels.is_none() {
         return Err("the kernels are off".to_owned());
     }
-    cpu_kernels::matmul_time(matmul, by_kernels)
+    cpu_kernels::measure_matmul(matmul, by_kernels, measure)
 }
 
 /// The NUMA strategy, chosen by the first engine of the process.

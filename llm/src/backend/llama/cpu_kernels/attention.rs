@@ -5,7 +5,7 @@ use graphmill_kernels::{Attention, Kernels, Numbers, Rows};
 use llama_cpp_sys_2 as sys;
 
 use super::ATTACHED;
-use super::calls::{ALIGNMENT, graphmill_kernels_next_share};
+use super::calls::{ALIGNMENT, next_parts};
 use super::panics::{guarded, guarded_in};
 
 /// Mirrors `graphmill_rows` of `shim.h`, field by field.
@@ -154,17 +154,13 @@ unsafe extern "C" fn graphmill_kernels_attend(raw: &RawAttention) -> bool {
     let threads = raw.threads as usize;
     guarded_in(raw.pool, || {
         let scratch = raw.scratch(&attention);
-        let parts = attention.parts(threads);
-        loop {
-            // SAFETY: the pool is computing this.
-            let part = unsafe { graphmill_kernels_next_share(raw.pool) } as usize;
-            if part >= parts {
-                break;
+        // SAFETY: the pool is computing this, and gives each part to one thread only. ggml's
+        // tensors are of these shapes and nobody writes them meanwhile; the scratch memory is this
+        // operation's.
+        unsafe {
+            for part in next_parts(raw.pool, attention.parts(threads)) {
+                attention.compute(kernels, part, threads, scratch);
             }
-            // SAFETY: ggml's tensors are of these shapes and nobody writes them meanwhile; the
-            // scratch memory is this operation's, and the pool gives each number to one thread
-            // only.
-            unsafe { attention.compute(kernels, part, threads, scratch) };
         }
     });
     // The same on all threads, also after a panic: they wait for each other.

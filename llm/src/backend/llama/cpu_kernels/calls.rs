@@ -2,6 +2,7 @@
 //! become slices here.
 
 use std::ffi::{c_int, c_void};
+use std::iter;
 use std::slice;
 
 use graphmill_kernels::{Matmul, Output};
@@ -41,7 +42,10 @@ pub(super) struct RawMatmul {
 unsafe extern "C" {
     fn graphmill_kernels_buffer_type() -> sys::ggml_backend_buffer_type_t;
     fn graphmill_kernels_attach() -> bool;
-    pub(super) fn graphmill_kernels_next_share(pool: *mut sys::ggml_threadpool) -> c_int;
+    pub(super) fn graphmill_kernels_stock_buffer_type(
+        matmul: *mut sys::ggml_tensor,
+    ) -> sys::ggml_backend_buffer_type_t;
+    fn graphmill_kernels_next_share(pool: *mut sys::ggml_threadpool) -> c_int;
 }
 
 /// Adds the buffer type to ggml's list. Returns true if llama.cpp will use it.
@@ -54,6 +58,20 @@ pub(super) fn attach() -> bool {
 pub(super) fn buffer_type() -> sys::ggml_backend_buffer_type_t {
     // SAFETY: returns the address of a static.
     unsafe { graphmill_kernels_buffer_type() }
+}
+
+/// Returns the parts that this thread computes of a computation by a pool: each part goes to one
+/// thread only.
+///
+/// # Safety
+/// The pool must be computing it until the iterator ends.
+pub(super) unsafe fn next_parts(
+    pool: *mut sys::ggml_threadpool,
+    count: usize,
+) -> impl Iterator<Item = usize> {
+    // SAFETY: as the caller promises.
+    let next = move || unsafe { graphmill_kernels_next_share(pool) } as usize;
+    iter::repeat_with(next).take_while(move |part| *part < count)
 }
 
 impl RawMatrix {
@@ -230,14 +248,11 @@ unsafe extern "C" fn graphmill_kernels_multiply(matmul: &RawMatmul) {
             activations,
         };
         let parts = kernels.parts(matrix.rows, tokens, matmul.threads as usize);
-        loop {
-            // SAFETY: the pool is computing this product.
-            let part = unsafe { graphmill_kernels_next_share(matmul.pool) } as usize;
-            if part >= parts {
-                break;
+        // SAFETY: the pool is computing this product, and gives each part to one thread only.
+        unsafe {
+            for part in next_parts(matmul.pool, parts) {
+                kernels.multiply(&work, out, part, parts);
             }
-            // SAFETY: the pool gives each number to one thread only.
-            unsafe { kernels.multiply(&work, out, part, parts) };
         }
     });
 }

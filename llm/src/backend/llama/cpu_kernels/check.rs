@@ -1,93 +1,58 @@
-//! The check at the start: small products of every format, and attention, compared with llama.cpp's
-//! own results.
+//! The check at the start: a small product of every format, and attention, compared with
+//! llama.cpp's own results.
 
-use std::ptr;
 use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
-use super::check_mixture::{Finish, FinishPlace, Mixture};
 use super::panics::Watch;
 use super::tensors::{Tensors, numbers};
-use super::{Matrix, calls, check_attention};
+use super::{FORMATS, Matrix, calls};
 
 /// Rows of the matrix: its last panel is not full. There are more activations than fit in one tile.
 const ROWS: usize = 75;
-/// Half the rows of a matrix whose halves are packed separately.
-const HALF: usize = 64;
 const COLUMNS: usize = 512;
 const ACTIVATIONS: usize = 19;
+/// Query heads that share one head of keys, and the size of a head.
+const HEADS: usize = 3;
+const SIZE: usize = 64;
+/// Number of cells: more than one block.
+const CELLS: usize = 300;
 /// Largest allowed difference, relative to the size of the result. Both sides quantize activations
 /// to 8 bits, each in its own blocks, which causes half a percent here.
 const MAX_DIFFERENCE: f64 = 0.03;
-/// Memory for the tensors of a product, in bytes.
-pub(super) const TENSOR_BYTES: usize = 1 << 20;
-
-/// Types of weights that have kernels.
-pub(super) const TYPES: [sys::ggml_type; 14] = [
-    sys::GGML_TYPE_Q8_0,
-    sys::GGML_TYPE_Q4_0,
-    sys::GGML_TYPE_Q5_0,
-    sys::GGML_TYPE_Q5_1,
-    sys::GGML_TYPE_MXFP4,
-    sys::GGML_TYPE_IQ4_NL,
-    sys::GGML_TYPE_IQ4_XS,
-    sys::GGML_TYPE_Q2_K,
-    sys::GGML_TYPE_Q3_K,
-    sys::GGML_TYPE_Q4_K,
-    sys::GGML_TYPE_Q5_K,
-    sys::GGML_TYPE_Q6_K,
-    sys::GGML_TYPE_F16,
-    sys::GGML_TYPE_BF16,
-];
+/// Memory for the tensors of both sides and for their computation, in bytes.
+const TENSOR_BYTES: usize = 2 << 20;
 
 /// Compares products of all formats of the kernels, and attention. The error describes the first
 /// wrong result.
 pub(super) fn all() -> Result<(), String> {
     // One thread computes the check, this one.
     let watch = Watch::thread();
-    for ggml_type in TYPES {
+    let check = |name: &str, matrix, compute: Compute| {
+        let results = results(matrix, compute);
+        let [ours, theirs] = results.ok_or("not enough memory to check them")?;
+        if watch.panicked() {
+            return Err(format!("a matmul of {name} has failed"));
+        }
+        compare(name, &ours, &theirs)
+    };
+    for (ggml_type, _) in FORMATS {
         let matrix = Matrix {
             ggml_type,
             columns: COLUMNS,
             rows: ROWS,
             experts: 1,
         };
-        if matrix.packed_bytes().is_none() {
-            continue;
-        }
-        let (ours, theirs) = matmuls(matrix).ok_or("not enough memory to check them")?;
-        if watch.panicked() {
-            return Err(format!("a matmul of {} has failed", matrix.type_name()));
-        }
-        compare(&matrix.type_name(), &ours, &theirs)?;
+        check(&matrix.type_name(), matrix, product)?;
     }
-    let next = Finish::ALL.map(|finish| (finish, FinishPlace::Next));
-    let others = [FinishPlace::Later, FinishPlace::Read, FinishPlace::Again]
-        .map(|place| (Finish::BiasesAndOai, place));
-    for (finish, place) in next.into_iter().chain(others) {
-        let mixture = Mixture {
-            ggml_type: sys::GGML_TYPE_Q8_0,
-            columns: COLUMNS,
-            rows: if finish.halves() { HALF } else { ROWS },
-            experts: 5,
-            slots: 2,
-            tokens: ACTIVATIONS,
-            shared: true,
-            finish,
-            place,
-        };
-        let (ours, theirs) = mixture.results().ok_or("not enough memory to check them")?;
-        if watch.panicked() {
-            return Err("a matmul of experts has failed".to_owned());
-        }
-        compare("experts", &ours, &theirs)?;
-    }
-    let (ours, theirs) = check_attention::results().ok_or("not enough memory to check them")?;
-    if watch.panicked() {
-        return Err("attention has failed".to_owned());
-    }
-    compare("queries and keys", &ours, &theirs)
+    let queries = Matrix {
+        ggml_type: sys::GGML_TYPE_Q8_0,
+        columns: COLUMNS,
+        rows: HEADS * SIZE,
+        experts: 1,
+    };
+    check("queries and keys", queries, attention)
 }
 
 /// Compares a product of the kernels with llama.cpp's. The error has the difference if it is too
@@ -112,54 +77,71 @@ fn difference(ours: &[f32], theirs: &[f32]) -> f64 {
     (apart / whole).sqrt()
 }
 
-/// Computes the same product with the kernels and with llama.cpp; `None` if there is not enough
-/// memory.
-fn matmuls(matrix: Matrix) -> Option<(Vec<f32>, Vec<f32>)> {
-    let plain = Tensors::new(TENSOR_BYTES, false)?;
-    let mut packed = Tensors::new(TENSOR_BYTES, true)?;
-    let weights = plain.tensor(matrix.ggml_type, COLUMNS, ROWS);
-    let packed_weights = packed.tensor(matrix.ggml_type, COLUMNS, ROWS);
-    let activations = plain.tensor(sys::GGML_TYPE_F32, COLUMNS, ACTIVATIONS);
-    let given = numbers(COLUMNS * ACTIVATIONS, 1);
-    let values = numbers(COLUMNS * ROWS, 2);
-    let results = ROWS * ACTIVATIONS;
-    // SAFETY: the tensors are of these sizes and of the contexts, which live until the end; the
-    // ones in `plain` have memory behind them, the other gets it from the buffer type. Graphs are
-    // computed on this thread before the results are read.
+/// Adds an operation with a matrix of weights to the tensors, and the same numbers each time as its
+/// other inputs.
+type Compute = fn(&Tensors, *mut sys::ggml_tensor) -> *mut sys::ggml_tensor;
+
+fn product(tensors: &Tensors, weights: *mut sys::ggml_tensor) -> *mut sys::ggml_tensor {
+    // Small numbers, so that no score of attention is far above the others.
+    let given: Vec<f32> = numbers(COLUMNS * ACTIVATIONS, 1)
+        .into_iter()
+        .map(|number| number / 8.0)
+        .collect();
+    let activations = tensors.filled(sys::GGML_TYPE_F32, [COLUMNS, ACTIVATIONS, 1], &given);
+    // SAFETY: the context is alive, as are both tensors, which have as many columns.
+    unsafe { sys::ggml_mul_mat(tensors.context.as_ptr(), weights, activations) }
+}
+
+/// Adds attention with queries that are a product.
+fn attention(tensors: &Tensors, weights: *mut sys::ggml_tensor) -> *mut sys::ggml_tensor {
+    let context = tensors.context.as_ptr();
+    let queries = product(tensors, weights);
+    let half = |shape, numbers: &[f32]| tensors.filled(sys::GGML_TYPE_F16, shape, numbers);
+    let cells = |seed| half([SIZE, CELLS, 1], &numbers(SIZE * CELLS, seed));
+    let (keys, values) = (cells(5), cells(6));
+    // Each token sees the cells up to its own, which is one of the last.
+    let seen = |index: usize| index % CELLS <= CELLS - ACTIVATIONS + index / CELLS;
+    let mask: Vec<f32> = (0..ACTIVATIONS * CELLS)
+        .map(|index| if seen(index) { 0.0 } else { f32::NEG_INFINITY })
+        .collect();
+    let mask = half([CELLS, ACTIVATIONS, 1], &mask);
+    let (size, heads, tokens) = (SIZE as i64, HEADS as i64, ACTIVATIONS as i64);
+    let scale = 1.0 / (SIZE as f32).sqrt();
+    // SAFETY: the context is alive, as are the tensors, which have these shapes.
     unsafe {
-        packed.buffer = sys::ggml_backend_alloc_ctx_tensors_from_buft(
-            packed.context.as_ptr(),
-            calls::buffer_type(),
-        );
-        if packed.buffer.is_null() {
-            return None;
-        }
-        let (columns, rows) = (COLUMNS as i64, ROWS as i64);
-        let in_file = sys::ggml_quantize_chunk(
-            matrix.ggml_type,
-            values.as_ptr(),
-            sys::ggml_get_data(weights),
-            0,
-            rows,
-            columns,
-            ptr::null(),
-        );
-        sys::ggml_backend_tensor_set(packed_weights, sys::ggml_get_data(weights), 0, in_file);
-        let room = sys::ggml_get_data_f32(activations);
-        slice::from_raw_parts_mut(room, given.len()).copy_from_slice(&given);
-        let graph = sys::ggml_new_graph(plain.context.as_ptr());
-        let multiply = |weights| {
-            let matmul = sys::ggml_mul_mat(plain.context.as_ptr(), weights, activations);
-            sys::ggml_build_forward_expand(graph, matmul);
-            matmul
+        let queries = sys::ggml_reshape_3d(context, queries, size, heads, tokens);
+        let queries = sys::ggml_permute(context, queries, 0, 2, 1, 3);
+        sys::ggml_flash_attn_ext(context, queries, keys, values, mask, scale, 0.0, 0.0)
+    }
+}
+
+/// Computes the same with a matrix that is packed and with a plain one: the first result is that of
+/// the kernels, the second llama.cpp's. `None` if there is not enough memory.
+fn results(matrix: Matrix, compute: Compute) -> Option<[Vec<f32>; 2]> {
+    let plain = Tensors::new(TENSOR_BYTES, false)?;
+    let mut packed = Tensors::new(1 << 12, true)?;
+    let shape = [matrix.columns, matrix.rows, matrix.experts];
+    let values = numbers(shape.iter().product(), 2);
+    let weights = plain.filled(matrix.ggml_type, shape, &values);
+    let packed_weights = packed.tensor(matrix.ggml_type, shape);
+    packed.allocate(calls::buffer_type())?;
+    let context = plain.context.as_ptr();
+    // SAFETY: the tensors are of the contexts, which live until the end. Both matrices have memory
+    // for the same numbers. The graph is computed on this thread before the results are read.
+    unsafe {
+        let (source, in_file) = (sys::ggml_get_data(weights), sys::ggml_nbytes(weights));
+        sys::ggml_backend_tensor_set(packed_weights, source, 0, in_file);
+        let graph = sys::ggml_new_graph(context);
+        let sides = [packed_weights, weights].map(|weights| {
+            let result = compute(&plain, weights);
+            sys::ggml_build_forward_expand(graph, result);
+            result
+        });
+        let status = sys::ggml_graph_compute_with_ctx(context, graph, 1);
+        let read = |result: *mut sys::ggml_tensor| {
+            let count = sys::ggml_nelements(result) as usize;
+            slice::from_raw_parts(sys::ggml_get_data_f32(result), count).to_vec()
         };
-        let (ours, theirs) = (multiply(packed_weights), multiply(weights));
-        if sys::ggml_graph_compute_with_ctx(plain.context.as_ptr(), graph, 1)
-            != sys::GGML_STATUS_SUCCESS
-        {
-            return None;
-        }
-        let read = |matmul| slice::from_raw_parts(sys::ggml_get_data_f32(matmul), results).to_vec();
-        Some((read(ours), read(theirs)))
+        (status == sys::GGML_STATUS_SUCCESS).then(|| sides.map(read))
     }
 }

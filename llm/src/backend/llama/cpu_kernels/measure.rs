@@ -1,22 +1,17 @@
-//! Measured times of single products, by the kernels and by llama.cpp.
+//! Single products as the kernels and llama.cpp compute them, for measurements.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::ptr;
-use std::time::{Duration, Instant};
 
 use llama_cpp_sys_2 as sys;
 
 use super::tensors::{Tensors, numbers};
-use super::{Matrix, calls, check};
+use super::{FORMATS, Matrix, calls};
 
 /// Size of weights that exceeds every processor cache, in bytes.
 const COLD: usize = 256 << 20;
 /// Maximum number of matrices in a measurement.
 const MAX_MATRICES: usize = 512;
-/// Time for which a product is repeated.
-const TIME: Duration = Duration::from_millis(400);
-/// Number of activations with which llama.cpp looks for a buffer type that multiplies a matrix.
-const ACTIVATIONS_ASKED: usize = 512;
 
 /// A product of a matrix of weights and activations of 32-bit floats.
 #[derive(Clone, Debug)]
@@ -33,30 +28,27 @@ pub struct MeasuredMatmul {
     pub threads: u32,
 }
 
-/// Result of a measurement.
-#[derive(Clone, Debug)]
-pub struct MatmulTime {
-    /// Duration of a product in seconds: the median of several rounds over matrices that no cache
-    /// holds.
-    pub seconds: f64,
-    /// Name of the buffer type in which ggml keeps the weights.
-    pub buffer_type: String,
-}
-
-/// Measures a product, computed by the kernels or by llama.cpp without them.
+/// Has `measure` time a product, computed by the kernels or by llama.cpp without them. It gets the
+/// number of matrices in a round, and computes a round by a call. Also returns the name of the
+/// buffer type in which ggml keeps the weights.
 ///
 /// # Errors
 /// If the type does not exist, the sizes are zero or do not fit it, the kernels do not support the
 /// matrix, or there is not enough memory.
-pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<MatmulTime, String> {
-    let matrix = |ggml_type| Matrix {
+pub(crate) fn measure_matmul<T>(
+    matmul: &MeasuredMatmul,
+    kernels: bool,
+    measure: impl FnOnce(usize, &mut dyn FnMut()) -> T,
+) -> Result<(T, String), String> {
+    let matrix = |(ggml_type, _)| Matrix {
         ggml_type,
         columns: matmul.columns,
         rows: matmul.rows,
         experts: 1,
     };
-    let mut types = check::TYPES.into_iter().map(matrix);
-    let matrix = types
+    let matrix = FORMATS
+        .into_iter()
+        .map(matrix)
         .find(|matrix| matrix.type_name() == matmul.format)
         .ok_or_else(|| format!("unknown type `{}`", matmul.format))?;
     // SAFETY: the type is one of ggml's.
@@ -69,30 +61,22 @@ pub(crate) fn matmul_time(matmul: &MeasuredMatmul, kernels: bool) -> Result<Matm
             matmul.rows, matmul.columns, matmul.format
         ));
     }
-    let memory = || "not enough memory".to_owned();
-    let buffer_type = if !kernels {
-        stock_buffer_type(matrix).ok_or_else(memory)?
-    } else if matrix.packed_bytes().is_some() {
-        calls::buffer_type()
-    } else {
+    if kernels && matrix.packed_bytes().is_none() {
         return Err("the kernels do not support this matrix".to_owned());
-    };
-    // SAFETY: the buffer type lives as long as the process, and so does its name.
-    let name = unsafe { CStr::from_ptr(sys::ggml_backend_buft_name(buffer_type)) };
-    Ok(MatmulTime {
-        seconds: measure(matrix, matmul, buffer_type).ok_or_else(memory)?,
-        buffer_type: name.to_string_lossy().into_owned(),
-    })
+    }
+    rounds(matrix, matmul, kernels, measure).ok_or_else(|| "not enough memory".to_owned())
 }
 
-/// Returns the duration of a product in seconds with weights in this buffer type; `None` if there
-/// is not enough memory.
-fn measure(
+/// Has a valid product measured, with matrices that no cache holds; `None` if there is not enough
+/// memory.
+fn rounds<T>(
     matrix: Matrix,
     matmul: &MeasuredMatmul,
-    buffer_type: sys::ggml_backend_buffer_type_t,
-) -> Option<f64> {
+    kernels: bool,
+    measure: impl FnOnce(usize, &mut dyn FnMut()) -> T,
+) -> Option<(T, String)> {
     let (columns, rows) = (matrix.columns, matrix.rows);
+    let shape = [columns, rows, 1];
     // SAFETY: asks for sizes.
     let (row_bytes, tensor_bytes) = unsafe {
         (
@@ -102,111 +86,49 @@ fn measure(
     };
     let in_file = row_bytes * rows;
     let copies = COLD.div_ceil(in_file).min(MAX_MATRICES);
+    let floats = (columns + rows) * matmul.activations;
+    let data = Tensors::new(in_file + 4 * floats + 4 * tensor_bytes, false)?;
+    let file = data.filled(matrix.ggml_type, shape, &numbers(columns * rows, 2));
+    let input = numbers(columns * matmul.activations, 1);
+    let input = data.filled(sys::GGML_TYPE_F32, [columns, matmul.activations, 1], &input);
+    let output = data.tensor(sys::GGML_TYPE_F32, [rows, matmul.activations, 1]);
     let mut weights = Tensors::new(copies * tensor_bytes, true)?;
-    let matrices: Vec<_> = (0..copies)
-        .map(|_| weights.tensor(matrix.ggml_type, columns, rows))
-        .collect();
-    let values = numbers(columns * rows, 2);
-    let mut file = vec![0_u8; in_file];
-    let mut input = numbers(columns * matmul.activations, 1);
-    let mut output = vec![0_f32; rows * matmul.activations];
     let nodes = 2 * copies + 2;
     // SAFETY: asks for a size.
     let graph_bytes = unsafe { sys::ggml_graph_overhead_custom(nodes, false) };
-    let matmuls = Tensors::new(graph_bytes + (copies + 1) * tensor_bytes, true)?;
-    let activations = matmuls.tensor(sys::GGML_TYPE_F32, columns, matmul.activations);
+    let matmuls = Tensors::new(graph_bytes + copies * tensor_bytes, true)?;
+    let context = matmuls.context.as_ptr();
     // SAFETY: the contexts have room for these tensors and the graph, and live until the end.
-    // Weights get memory from their buffer type; activations and results have that of the vectors,
-    // which are as long and live as long. Products are computed one after the other, so that they
-    // may share their results' memory.
+    // Weights get memory from their buffer type. Products are computed one after the other, so that
+    // they may share their results' memory.
     unsafe {
-        weights.buffer =
-            sys::ggml_backend_alloc_ctx_tensors_from_buft(weights.context.as_ptr(), buffer_type);
-        if weights.buffer.is_null() {
-            return None;
-        }
-        sys::ggml_quantize_chunk(
-            matrix.ggml_type,
-            values.as_ptr(),
-            file.as_mut_ptr().cast(),
-            0,
-            rows as i64,
-            columns as i64,
-            ptr::null(),
-        );
-        (*activations).data = input.as_mut_ptr().cast();
-        let graph = sys::ggml_new_graph_custom(matmuls.context.as_ptr(), nodes, false);
+        let graph = sys::ggml_new_graph_custom(context, nodes, false);
+        let (matrices, products): (Vec<_>, Vec<_>) = (0..copies)
+            .map(|_| {
+                let matrix = weights.tensor(matrix.ggml_type, shape);
+                let product = sys::ggml_mul_mat(context, matrix, input);
+                (*product).data = (*output).data;
+                sys::ggml_build_forward_expand(graph, product);
+                (matrix, product)
+            })
+            .unzip();
+        let buffer_type = if kernels {
+            calls::buffer_type()
+        } else {
+            calls::graphmill_kernels_stock_buffer_type(products[0])
+        };
+        weights.allocate(buffer_type)?;
         for matrix in matrices {
-            sys::ggml_backend_tensor_set(matrix, file.as_ptr().cast(), 0, in_file);
-            let matmul = sys::ggml_mul_mat(matmuls.context.as_ptr(), matrix, activations);
-            (*matmul).data = output.as_mut_ptr().cast();
-            sys::ggml_build_forward_expand(graph, matmul);
+            sys::ggml_backend_tensor_set(matrix, (*file).data, 0, in_file);
         }
         let mut plan = sys::ggml_graph_plan(graph, matmul.threads as i32, ptr::null_mut());
         let mut work = vec![0_u8; plan.work_size];
         plan.work_data = work.as_mut_ptr();
-        rounds(|| sys::ggml_graph_compute(graph, &raw mut plan) == sys::GGML_STATUS_SUCCESS)
-            .map(|seconds| seconds / copies as f64)
-    }
-}
-
-/// Returns the median duration of a round in seconds, after a warm-up round; `None` if one fails.
-fn rounds(mut round: impl FnMut() -> bool) -> Option<f64> {
-    let mut times = Vec::new();
-    round().then_some(())?;
-    let begun = Instant::now();
-    while begun.elapsed() < TIME || times.len() < 3 {
-        let start = Instant::now();
-        round().then_some(())?;
-        times.push(start.elapsed().as_secs_f64());
-    }
-    times.sort_by(f64::total_cmp);
-    Some(times[times.len() / 2])
-}
-
-/// Returns the buffer type that llama.cpp chooses for a matrix without the kernels; `None` if there
-/// is not enough memory.
-fn stock_buffer_type(matrix: Matrix) -> Option<sys::ggml_backend_buffer_type_t> {
-    // SAFETY: the CPU backend is there, and its first device. The function of that name is of that
-    // type, and its list ends with a null.
-    unsafe {
-        let backend = sys::ggml_backend_cpu_reg();
-        let device = sys::ggml_backend_reg_dev_get(backend, 0);
-        let list = sys::ggml_backend_reg_get_proc_address(
-            backend,
-            c"ggml_backend_dev_get_extra_bufts".as_ptr(),
-        );
-        let list =
-            std::mem::transmute::<*mut c_void, sys::ggml_backend_dev_get_extra_bufts_t>(list);
-        let mut listed = list.map_or(ptr::null_mut(), |list| list(device));
-        while !listed.is_null() && !(*listed).is_null() {
-            if *listed != calls::buffer_type() && takes(*listed, device, matrix)? {
-                return Some(*listed);
-            }
-            listed = listed.add(1);
-        }
-        Some(sys::ggml_backend_cpu_buffer_type())
-    }
-}
-
-/// Returns true if a buffer type has its own product for a matrix; `None` without memory.
-///
-/// # Safety
-/// The buffer type is of the device.
-unsafe fn takes(
-    buffer_type: sys::ggml_backend_buffer_type_t,
-    device: sys::ggml_backend_dev_t,
-    matrix: Matrix,
-) -> Option<bool> {
-    // SAFETY: the context has room for three tensors, which have no data. The weights have a buffer
-    // of no bytes while the question is asked, as llama.cpp asks it.
-    unsafe {
-        let mut tensors = Tensors::new(3 * sys::ggml_tensor_overhead(), true)?;
-        let weights = tensors.tensor(matrix.ggml_type, matrix.columns, matrix.rows);
-        let activations = tensors.tensor(sys::GGML_TYPE_F32, matrix.columns, ACTIVATIONS_ASKED);
-        let matmul = sys::ggml_mul_mat(tensors.context.as_ptr(), weights, activations);
-        tensors.buffer = sys::ggml_backend_buft_alloc_buffer(buffer_type, 0);
-        (*weights).buffer = tensors.buffer;
-        Some(!tensors.buffer.is_null() && sys::ggml_backend_dev_supports_op(device, matmul))
+        let measured = measure(copies, &mut || {
+            let status = sys::ggml_graph_compute(graph, &raw mut plan);
+            assert_eq!(status, sys::GGML_STATUS_SUCCESS, "nobody aborts it");
+        });
+        let name = CStr::from_ptr(sys::ggml_backend_buft_name(buffer_type));
+        Some((measured, name.to_string_lossy().into_owned()))
     }
 }

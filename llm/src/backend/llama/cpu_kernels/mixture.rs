@@ -6,7 +6,7 @@ use std::slice;
 
 use graphmill_kernels::{Experts, Gating, MixtureMatmul, Output, Plan, Route};
 
-use super::calls::{RawMatmul, RawMatrix, graphmill_kernels_next_share};
+use super::calls::{RawMatmul, RawMatrix, next_parts};
 use super::panics::{guarded, guarded_in};
 use super::{ATTACHED, Matrix};
 
@@ -189,15 +189,12 @@ unsafe extern "C" fn graphmill_kernels_multiply_mixture(mixture: &RawMixture) {
             let shape = (matrix.experts, rows);
             // SAFETY: ggml has them there, and nobody writes them until the product is done.
             plan.make(shape, matmul.threads as usize, unsafe { mixture.routes() });
-            loop {
-                // SAFETY: the pool is computing this product.
-                let part = unsafe { graphmill_kernels_next_share(matmul.pool) } as usize;
-                if part >= plan.parts() {
-                    break;
+            // SAFETY: the pool is computing this product, and gives each part to one thread only.
+            // All threads have the same plan, and each route has a result of its own.
+            unsafe {
+                for part in next_parts(matmul.pool, plan.parts()) {
+                    kernels.multiply_mixture(&work, plan, out, part);
                 }
-                // SAFETY: the pool gives each number to one thread only, all have the same plan,
-                // and each route has a result of its own.
-                unsafe { kernels.multiply_mixture(&work, plan, out, part) };
             }
         });
     });

@@ -22,8 +22,6 @@ mod attention;
 mod buffers;
 mod calls;
 mod check;
-mod check_attention;
-mod check_mixture;
 #[cfg(target_os = "linux")]
 mod huge_pages;
 mod measure;
@@ -51,8 +49,8 @@ pub(super) use buffers::attach as attach_to_buffers;
 pub(super) use graphmill_kernels::Kernels;
 #[cfg(target_os = "linux")]
 pub(super) use huge_pages::HugePages;
-pub(super) use measure::matmul_time;
-pub use measure::{MatmulTime, MeasuredMatmul};
+pub use measure::MeasuredMatmul;
+pub(super) use measure::measure_matmul;
 pub(super) use packed::PackCounts;
 pub(super) use panics::Watch;
 #[cfg(target_os = "linux")]
@@ -128,6 +126,24 @@ pub(super) fn wanted(choice: CpuKernels, attached: Option<Kernels>) -> Option<Ke
     })
 }
 
+/// Types of weights that have kernels.
+const FORMATS: [(sys::ggml_type, Format); 14] = [
+    (sys::GGML_TYPE_Q8_0, Format::Q8_0),
+    (sys::GGML_TYPE_Q4_0, Format::Q4_0),
+    (sys::GGML_TYPE_Q5_0, Format::Q5_0),
+    (sys::GGML_TYPE_Q5_1, Format::Q5_1),
+    (sys::GGML_TYPE_MXFP4, Format::MxFp4),
+    (sys::GGML_TYPE_IQ4_NL, Format::Iq4Nl),
+    (sys::GGML_TYPE_IQ4_XS, Format::Iq4Xs),
+    (sys::GGML_TYPE_Q2_K, Format::Q2K),
+    (sys::GGML_TYPE_Q3_K, Format::Q3K),
+    (sys::GGML_TYPE_Q4_K, Format::Q4K),
+    (sys::GGML_TYPE_Q5_K, Format::Q5K),
+    (sys::GGML_TYPE_Q6_K, Format::Q6K),
+    (sys::GGML_TYPE_F16, Format::F16),
+    (sys::GGML_TYPE_BF16, Format::Bf16),
+];
+
 /// The form of a matrix of weights, or of the matrices of several experts, as ggml describes it.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
@@ -147,23 +163,8 @@ impl Matrix {
     }
 
     fn format(self) -> Option<Format> {
-        match self.ggml_type {
-            sys::GGML_TYPE_Q8_0 => Some(Format::Q8_0),
-            sys::GGML_TYPE_Q4_0 => Some(Format::Q4_0),
-            sys::GGML_TYPE_Q5_0 => Some(Format::Q5_0),
-            sys::GGML_TYPE_Q5_1 => Some(Format::Q5_1),
-            sys::GGML_TYPE_MXFP4 => Some(Format::MxFp4),
-            sys::GGML_TYPE_IQ4_NL => Some(Format::Iq4Nl),
-            sys::GGML_TYPE_IQ4_XS => Some(Format::Iq4Xs),
-            sys::GGML_TYPE_Q2_K => Some(Format::Q2K),
-            sys::GGML_TYPE_Q3_K => Some(Format::Q3K),
-            sys::GGML_TYPE_Q4_K => Some(Format::Q4K),
-            sys::GGML_TYPE_Q5_K => Some(Format::Q5K),
-            sys::GGML_TYPE_Q6_K => Some(Format::Q6K),
-            sys::GGML_TYPE_F16 => Some(Format::F16),
-            sys::GGML_TYPE_BF16 => Some(Format::Bf16),
-            _ => None,
-        }
+        let known = FORMATS.iter().find(|known| known.0 == self.ggml_type);
+        known.map(|(_, format)| *format)
     }
 
     /// Returns the size of the packed matrix in bytes; `None` if the kernels do not support it.

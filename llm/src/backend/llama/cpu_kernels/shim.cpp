@@ -226,6 +226,23 @@ bool graphmill_kernels_attach(void) {
     return listed != nullptr && *listed == graphmill_kernels_buffer_type();
 }
 
+// The buffer type that ggml chooses without this one for the weights of a product, which have no memory yet.
+ggml_backend_buffer_type_t graphmill_kernels_stock_buffer_type(ggml_tensor * matmul) {
+    ggml_backend_buffer_type_t chosen  = ggml_backend_cpu_buffer_type();
+    ggml_backend_buffer        without = {};
+    auto &                     types   = ggml_backend_cpu_get_extra_buffer_types();
+    matmul->src[0]->buffer             = &without;
+    for (auto type = types.rbegin(); type != types.rend(); ++type) {
+        without.buft = *type;
+        if (*type != graphmill_kernels_buffer_type() &&
+            static_cast<ggml::cpu::extra_buffer_type *>((*type)->context)->supports_op((*type)->device, matmul)) {
+            chosen = *type;
+        }
+    }
+    matmul->src[0]->buffer = nullptr;
+    return chosen;
+}
+
 // Counts the shares of the product that the pool is computing, from 0.
 int graphmill_kernels_next_share(ggml_threadpool * pool) {
     return ggml_threadpool_chunk_add(pool, 1);

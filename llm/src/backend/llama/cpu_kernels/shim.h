@@ -132,6 +132,7 @@ void graphmill_kernels_merge_attention(const graphmill_attention * attention);
 // What Rust calls.
 ggml_backend_buffer_type_t graphmill_kernels_buffer_type(void);
 bool graphmill_kernels_attach(void);
+ggml_backend_buffer_type_t graphmill_kernels_stock_buffer_type(ggml_tensor * matmul);
 int graphmill_kernels_next_share(ggml_threadpool * pool);
 
 }  // extern "C"

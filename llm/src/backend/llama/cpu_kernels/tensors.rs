@@ -8,7 +8,7 @@ use llama_cpp_sys_2 as sys;
 pub(super) struct Tensors {
     pub(super) context: NonNull<sys::ggml_context>,
     /// The buffer of tensors that are not in the context's own memory.
-    pub(super) buffer: sys::ggml_backend_buffer_t,
+    buffer: sys::ggml_backend_buffer_t,
 }
 
 impl Tensors {
@@ -28,32 +28,49 @@ impl Tensors {
         })
     }
 
-    /// Adds a tensor. ggml ends the process if the memory is too small for it.
+    /// Adds a tensor of several matrices, given by columns, rows and their number. ggml ends the
+    /// process if the memory is too small for it.
     pub(super) fn tensor(
         &self,
         ggml_type: sys::ggml_type,
-        columns: usize,
-        rows: usize,
+        shape: [usize; 3],
     ) -> *mut sys::ggml_tensor {
-        self.tensors(ggml_type, [columns, rows, 1])
+        let [columns, rows, count] = shape.map(|size| size as i64);
+        // SAFETY: the context is alive.
+        unsafe { sys::ggml_new_tensor_3d(self.context.as_ptr(), ggml_type, columns, rows, count) }
     }
 
-    /// Adds a tensor of several matrices, given by columns, rows and their number.
-    pub(super) fn tensors(
+    /// Adds a tensor of floating point and writes these numbers to it, rounded to its type.
+    ///
+    /// # Panics
+    /// If the numbers are too few or too many, or the tensor's data is not in the context.
+    pub(super) fn filled(
         &self,
         ggml_type: sys::ggml_type,
-        [columns, rows, count]: [usize; 3],
+        shape: [usize; 3],
+        numbers: &[f32],
     ) -> *mut sys::ggml_tensor {
-        // SAFETY: the context is alive.
+        let tensor = self.tensor(ggml_type, shape);
+        let [columns, rows, count] = shape;
+        assert_eq!(numbers.len(), columns * rows * count, "a number each");
+        // SAFETY: the tensor has memory for as many numbers.
         unsafe {
-            sys::ggml_new_tensor_3d(
-                self.context.as_ptr(),
-                ggml_type,
-                columns as i64,
-                rows as i64,
-                count as i64,
-            )
+            let data = sys::ggml_get_data(tensor);
+            assert!(!data.is_null(), "memory for the numbers");
+            let (rows, columns) = ((rows * count) as i64, columns as i64);
+            let first = numbers.as_ptr();
+            sys::ggml_quantize_chunk(ggml_type, first, data, 0, rows, columns, ptr::null());
         }
+        tensor
+    }
+
+    /// Allocates a buffer for the data of all tensors; `None` if there is not enough memory.
+    pub(super) fn allocate(&mut self, buffer_type: sys::ggml_backend_buffer_type_t) -> Option<()> {
+        let context = self.context.as_ptr();
+        // SAFETY: the context is alive, and a buffer type lives as long as the process.
+        self.buffer =
+            unsafe { sys::ggml_backend_alloc_ctx_tensors_from_buft(context, buffer_type) };
+        (!self.buffer.is_null()).then_some(())
     }
 }
 

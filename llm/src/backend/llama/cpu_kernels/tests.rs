@@ -1,4 +1,6 @@
-//! What happens when kernels are wrong, or panic.
+//! The kernels inside of llama.cpp: results, and what happens when they are wrong or panic.
+
+mod mixture;
 
 use std::cell::Cell;
 use std::path::Path;
@@ -8,8 +10,7 @@ use std::thread;
 
 use graphmill_kernels::Kernels;
 
-use super::check_mixture::{Finish, FinishPlace, Mixture};
-use super::{approved, check, wanted};
+use super::{ATTACHED, approved, check, wanted};
 use crate::backend::interface::{Adapters, BatchToken, DecodeError, Slot};
 use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
 
@@ -41,73 +42,20 @@ fn kernels_whose_check_failed_are_off_whoever_asks() {
     }
 }
 
-#[test]
-fn experts_are_multiplied_as_by_llama_cpp() {
+/// Returns true if the process has kernels, whether or not their check succeeded.
+fn attached() -> bool {
     let process = super::super::process::process(Path::new("no model"));
-    if process.expect("it starts").kernels.is_none() {
+    process.expect("it starts");
+    if ATTACHED.get().is_none() {
         eprintln!("skipped: there are no kernels for this processor");
-        return;
     }
-    let mixture = |(experts, slots, tokens, shared)| Mixture {
-        ggml_type: 0,
-        columns: 512,
-        rows: 75,
-        experts,
-        slots,
-        tokens,
-        shared,
-        finish: Finish::Nothing,
-        place: FinishPlace::Next,
-    };
-    let cases = [
-        // A token whose experts share its activation, or each have their own.
-        (7, 3, 1, true),
-        (7, 3, 1, false),
-        // Some with nothing to do, or with one activation.
-        (16, 2, 5, true),
-        (7, 3, 60, true),
-        (7, 3, 60, false),
-        // All have all.
-        (2, 2, 40, true),
-        (1, 1, 20, false),
-    ];
-    let places = |finish| {
-        [
-            FinishPlace::Next,
-            FinishPlace::Later,
-            FinishPlace::Read,
-            FinishPlace::Again,
-        ]
-        .map(|place| (finish, place))
-    };
-    let all: Vec<_> = Finish::ALL.into_iter().flat_map(places).collect();
-    let some = [
-        (Finish::Nothing, FinishPlace::Next),
-        (Finish::BiasesAndHalves, FinishPlace::Next),
-    ];
-    for ggml_type in check::TYPES {
-        // What finishes products is the same for all types.
-        let finishes = if ggml_type == check::TYPES[0] {
-            &all[..]
-        } else {
-            &some
-        };
-        for case in cases {
-            for (finish, place) in finishes {
-                // Halves that are whole panels, and others.
-                for rows in [64, 75] {
-                    let mixture = Mixture {
-                        ggml_type,
-                        rows,
-                        finish: *finish,
-                        place: *place,
-                        ..mixture(case)
-                    };
-                    let (ours, theirs) = mixture.results().expect("memory");
-                    assert_eq!(check::compare("", &ours, &theirs), Ok(()), "{mixture:?}");
-                }
-            }
-        }
+    ATTACHED.get().is_some()
+}
+
+#[test]
+fn products_and_attention_are_those_of_llama_cpp() {
+    if attached() {
+        assert_eq!(check::all(), Ok(()));
     }
 }
 

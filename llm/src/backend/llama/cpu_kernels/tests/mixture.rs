@@ -1,17 +1,17 @@
-//! The check of experts, for all formats: routes of tokens, and results compared with llama.cpp's
+//! Products of experts, of all formats and with all that follows them, compared with llama.cpp's
 //! own.
 
-use std::ptr;
 use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
-use super::calls;
-use super::tensors::{Tensors, numbers};
+use super::super::tensors::{Tensors, numbers};
+use super::super::{FORMATS, calls, check};
+use super::attached;
 
 /// Operations applied to the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finish {
+enum Finish {
     Nothing,
     /// Each row is multiplied by a weight.
     Weights,
@@ -33,7 +33,7 @@ pub(super) enum Finish {
 
 /// Position of the finishing operations in the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FinishPlace {
+enum FinishPlace {
     /// Directly behind the products.
     Next,
     /// Behind another, unrelated product.
@@ -47,7 +47,7 @@ pub(super) enum FinishPlace {
 }
 
 impl Finish {
-    pub(super) const ALL: [Self; 10] = [
+    const ALL: [Self; 10] = [
         Self::Nothing,
         Self::Weights,
         Self::Biases,
@@ -67,26 +67,26 @@ impl Finish {
         )
     }
 
-    pub(super) fn halves(self) -> bool {
+    fn halves(self) -> bool {
         matches!(self, Self::Halves | Self::BiasesAndHalves)
     }
 }
 
 /// A small mixture of experts to check.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mixture {
-    pub(super) ggml_type: sys::ggml_type,
-    pub(super) columns: usize,
+struct Mixture {
+    ggml_type: sys::ggml_type,
+    columns: usize,
     /// Rows of each expert's matrix.
-    pub(super) rows: usize,
-    pub(super) experts: usize,
+    rows: usize,
+    experts: usize,
     /// Number of experts per token.
-    pub(super) slots: usize,
-    pub(super) tokens: usize,
+    slots: usize,
+    tokens: usize,
     /// True if the experts of a token share its activation; false if each has its own.
-    pub(super) shared: bool,
-    pub(super) finish: Finish,
-    pub(super) place: FinishPlace,
+    shared: bool,
+    finish: Finish,
+    place: FinishPlace,
 }
 
 impl Mixture {
@@ -108,7 +108,7 @@ impl Mixture {
 
     /// Computes the same product with the kernels and with llama.cpp; `None` if there is not enough
     /// memory.
-    pub(super) fn results(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+    fn results(&self) -> Option<(Vec<f32>, Vec<f32>)> {
         let results = self.rows * self.slots * self.tokens;
         let activations = if self.shared { 1 } else { self.slots };
         let given = numbers(self.columns * activations * self.tokens, 1);
@@ -126,48 +126,27 @@ impl Mixture {
         let memory = 64 * results + 4 * given.len() + 32 * values.len() + 8 * ids.len();
         let plain = Tensors::new((1 << 20) + 4 * memory, false)?;
         let mut packed = Tensors::new(1 << 12, true)?;
-        let experts = |tensors: &Tensors| -> Vec<*mut sys::ggml_tensor> {
-            let shape = [self.columns, rows, self.experts];
-            (0..matrices)
-                .map(|_| tensors.tensors(self.ggml_type, shape))
-                .collect()
-        };
-        let (weights, packed_weights) = (experts(&plain), experts(&packed));
-        let biases = plain.tensor(sys::GGML_TYPE_F32, rows, self.experts);
-        let input = plain.tensors(sys::GGML_TYPE_F32, [self.columns, activations, self.tokens]);
-        let weighing = plain.tensors(sys::GGML_TYPE_F32, [1, self.slots, self.tokens]);
-        let chosen = plain.tensor(sys::GGML_TYPE_I32, self.slots, self.tokens);
-        // SAFETY: the tensors are of these sizes and of the contexts, which live until the end; the
-        // ones in `plain` have memory behind them, the others get it from the buffer type. Graphs
-        // are computed on this thread before the results are read.
+        let shape = [self.columns, rows, self.experts];
+        let (mut weights, mut packed_weights) = (Vec::new(), Vec::new());
+        for number in 0..matrices {
+            let mut values = values.clone();
+            values.rotate_left(number * self.columns);
+            weights.push(plain.filled(self.ggml_type, shape, &values));
+            packed_weights.push(packed.tensor(self.ggml_type, shape));
+        }
+        packed.allocate(calls::buffer_type())?;
+        let floats = |shape, numbers: &[f32]| plain.filled(sys::GGML_TYPE_F32, shape, numbers);
+        let biases = floats([rows, self.experts, 1], &added);
+        let input = floats([self.columns, activations, self.tokens], &given);
+        let weighing = floats([1, self.slots, self.tokens], &factors);
+        let chosen = plain.tensor(sys::GGML_TYPE_I32, [self.slots, self.tokens, 1]);
+        // SAFETY: the tensors are of these sizes and of the contexts, which live until the end; all
+        // have memory behind them. Graphs are computed on this thread before the results are read.
         unsafe {
-            packed.buffer = sys::ggml_backend_alloc_ctx_tensors_from_buft(
-                packed.context.as_ptr(),
-                calls::buffer_type(),
-            );
-            if packed.buffer.is_null() {
-                return None;
+            for (weights, packed) in weights.iter().zip(&packed_weights) {
+                let (source, in_file) = (sys::ggml_get_data(*weights), sys::ggml_nbytes(*weights));
+                sys::ggml_backend_tensor_set(*packed, source, 0, in_file);
             }
-            for (number, (weights, packed)) in weights.iter().zip(&packed_weights).enumerate() {
-                let mut values = values.clone();
-                values.rotate_left(number * self.columns);
-                let in_file = sys::ggml_quantize_chunk(
-                    self.ggml_type,
-                    values.as_ptr(),
-                    sys::ggml_get_data(*weights),
-                    0,
-                    (rows * self.experts) as i64,
-                    self.columns as i64,
-                    ptr::null(),
-                );
-                sys::ggml_backend_tensor_set(*packed, sys::ggml_get_data(*weights), 0, in_file);
-            }
-            let room = sys::ggml_get_data_f32(biases);
-            slice::from_raw_parts_mut(room, added.len()).copy_from_slice(&added);
-            let room = sys::ggml_get_data_f32(input);
-            slice::from_raw_parts_mut(room, given.len()).copy_from_slice(&given);
-            let room = sys::ggml_get_data_f32(weighing);
-            slice::from_raw_parts_mut(room, factors.len()).copy_from_slice(&factors);
             let room = sys::ggml_get_data(chosen).cast::<i32>();
             slice::from_raw_parts_mut(room, ids.len()).copy_from_slice(&ids);
             let context = plain.context.as_ptr();
@@ -270,6 +249,74 @@ impl Mixture {
                 slice::from_raw_parts(sys::ggml_get_data_f32(result), count).to_vec()
             });
             Some((ours, theirs))
+        }
+    }
+}
+
+#[test]
+fn experts_are_multiplied_as_by_llama_cpp() {
+    if !attached() {
+        return;
+    }
+    let mixture = |(experts, slots, tokens, shared)| Mixture {
+        ggml_type: 0,
+        columns: 512,
+        rows: 75,
+        experts,
+        slots,
+        tokens,
+        shared,
+        finish: Finish::Nothing,
+        place: FinishPlace::Next,
+    };
+    let cases = [
+        // A token whose experts share its activation, or each have their own.
+        (7, 3, 1, true),
+        (7, 3, 1, false),
+        // Some with nothing to do, or with one activation.
+        (16, 2, 5, true),
+        (7, 3, 60, true),
+        (7, 3, 60, false),
+        // All have all.
+        (2, 2, 40, true),
+        (1, 1, 20, false),
+    ];
+    let places = |finish| {
+        [
+            FinishPlace::Next,
+            FinishPlace::Later,
+            FinishPlace::Read,
+            FinishPlace::Again,
+        ]
+        .map(|place| (finish, place))
+    };
+    let all: Vec<_> = Finish::ALL.into_iter().flat_map(places).collect();
+    let some = [
+        (Finish::Nothing, FinishPlace::Next),
+        (Finish::BiasesAndHalves, FinishPlace::Next),
+    ];
+    for (ggml_type, _) in FORMATS {
+        // What finishes products is the same for all types.
+        let finishes = if ggml_type == FORMATS[0].0 {
+            &all[..]
+        } else {
+            &some
+        };
+        for case in cases {
+            for (finish, place) in finishes {
+                // Halves that are whole panels, and others.
+                for rows in [64, 75] {
+                    let mixture = Mixture {
+                        ggml_type,
+                        rows,
+                        finish: *finish,
+                        place: *place,
+                        ..mixture(case)
+                    };
+                    let (ours, theirs) = mixture.results().expect("memory");
+                    assert_eq!(check::compare("", &ours, &theirs), Ok(()), "{mixture:?}");
+                }
+            }
         }
     }
 }
