@@ -1,8 +1,11 @@
-//! `docs/reference/calculators.md` is made from what the calculators say of themselves: their
-//! documentation, contracts and options. This test compares;
-//! `UPDATE=1 cargo test --release --workspace --test registry` writes the page anew.
+//! `docs/reference/calculators.md` and the pages of its groups are made from what the calculators
+//! say of themselves: their documentation, contracts and options. This test compares;
+//! `UPDATE=1 cargo test --release --workspace --test registry` writes the pages anew.
 
-use std::{fmt::Write as _, path::Path};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use graphmill_engine::{
     Registry,
@@ -12,32 +15,46 @@ use serde_json::Value;
 
 use crate::sources::{folder_of, rust_files};
 
+const MADE: &str =
+    "Made from the sources: `UPDATE=1 cargo test --release --workspace --test registry`.";
+
 #[test]
 fn the_reference_of_calculators_is_current() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let page = root.join("../docs/reference/calculators.md");
-    let made = reference();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&page, &made).expect("the page can be written");
+    let folder = root.join("../docs/reference");
+    let update = std::env::var_os("UPDATE").is_some();
+    for (name, made) in pages() {
+        let path = folder.join(name);
+        if update {
+            std::fs::write(&path, &made).expect("the page can be written");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            written == made,
+            "{} is not current: run `UPDATE=1 cargo test --release --workspace --test registry`",
+            path.display()
+        );
     }
-    let written = std::fs::read_to_string(&page).unwrap_or_default();
-    assert!(
-        written == made,
-        "{} is not current: run `UPDATE=1 cargo test --release --workspace --test registry`",
-        page.display()
-    );
 }
 
-fn reference() -> String {
+/// The page of contents, and a page for each group.
+fn pages() -> Vec<(PathBuf, String)> {
     let registry = Registry::global();
     let mut left: Vec<Description> = registry.describe();
-    let mut page = String::from(
-        "# Calculators\n\nWhat a graph can name in `calculator`, as `graphmill calculators` lists it. Made from the sources: \
-         `UPDATE=1 cargo test --release --workspace --test registry`.\n\nMediaPipe's signed whole numbers are all \
-         `int` here (`i64` in Rust), its unsigned ones `uint` (`u64`), and `float` is its `double` (`f64`).\n",
+    let mut contents = format!(
+        "# Calculators\n\nWhat a graph can name in `calculator`, as `graphmill calculators` lists it. {MADE}\n\n\
+         MediaPipe's signed whole numbers are all `int` here (`i64` in Rust), its unsigned ones `uint` (`u64`), and \
+         `float` is its `double` (`f64`).\n",
     );
+    let mut pages = Vec::new();
     for (module, heading) in graphmill_calculators::GROUPS {
-        _ = write!(page, "\n## {heading}\n");
+        let group = module.rsplit("::").next().unwrap_or(module);
+        let name = format!("calculators/{}.md", group.trim_start_matches("graphmill_"));
+        let mut page = format!("# {heading}\n\n[All calculators](../calculators.md). {MADE}\n");
+        _ = write!(
+            contents,
+            "\n## [{heading}]({name})\n\n| calculator | |\n|---|---|\n"
+        );
         for file in rust_files(&folder_of(module)) {
             let source = std::fs::read_to_string(&file).expect("a source file");
             let (defined, rest) = left
@@ -45,18 +62,43 @@ fn reference() -> String {
                 .partition(|node| defines(&source, node.name));
             left = rest;
             section(&mut page, &source, &defined);
+            contents_row(&mut contents, &name, &source, &defined);
         }
+        pages.push((name.into(), page));
     }
     assert!(
         left.is_empty(),
         "not found in the sources: {:?}",
         left.iter().map(|node| node.name).collect::<Vec<_>>()
     );
-    page.push_str("\n## Subgraphs\n");
+    contents.push_str("\n## Subgraphs\n");
     for subgraph in registry.subgraphs() {
-        _ = write!(page, "\n### {}\n\n{}\n", subgraph.name, subgraph.doc);
+        _ = write!(contents, "\n### {}\n\n{}\n", subgraph.name, subgraph.doc);
     }
-    page
+    pages.push(("calculators.md".into(), contents));
+    pages
+}
+
+/// A row of the contents: the calculators of one file and the first sentence of their documentation.
+fn contents_row(contents: &mut String, page: &str, source: &str, nodes: &[Description]) {
+    let names: Vec<&str> = nodes.iter().map(|node| node.name).collect();
+    if names.is_empty() {
+        return;
+    }
+    let anchor = names.join("-").to_lowercase();
+    let (text, _) = documentation(source);
+    let paragraph = text
+        .split("\n\n")
+        .next()
+        .unwrap_or_default()
+        .replace('\n', " ");
+    let sentence = paragraph.split_inclusive(". ").next().unwrap_or_default();
+    _ = writeln!(
+        contents,
+        "| [{}]({page}#{anchor}) | {} |",
+        names.join(", "),
+        sentence.trim_end().replace('|', "\\|")
+    );
 }
 
 /// Whether a file gives a calculator its name.
@@ -75,7 +117,7 @@ fn section(page: &mut String, source: &str, nodes: &[Description]) {
         return;
     };
     let names: Vec<&str> = nodes.iter().map(|node| node.name).collect();
-    _ = write!(page, "\n### {}\n", names.join(", "));
+    _ = write!(page, "\n## {}\n", names.join(", "));
     let (text, example) = documentation(source);
     _ = write!(page, "\n{text}\n");
     let ports = |node: &Description| serde_json::to_value(&node.ports).expect("JSON");

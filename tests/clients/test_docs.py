@@ -16,6 +16,8 @@ PAST = ("CHANGELOG.md", "docs/adr/", "bench/results/")
 PROGRAMS = {"graphmill", "custom_node"}
 # Statics that are set once, to what any other call would set.
 ONCE = {"KNOWN", "PAGE"}
+# First words of a clause without a head, as in "How many there are".
+HEADLESS = re.compile(r"(What|How|Whether|Why|Where|Which|Who|Whose|Those|Most|So many|As many|The same,)\b")
 SEPARATORS = {"&&", "||", ";", "|", "&"}
 
 
@@ -204,3 +206,32 @@ def test_a_wrong_command_is_found(command):
 @pytest.mark.parametrize("page, most", LIMITS.items())
 def test_pages_to_be_read_in_one_go_are_short(page, most):
     assert len((ROOT / page).read_text().splitlines()) <= most
+
+
+def descriptions(page):
+    """The texts of a reference page that describe a flag, a field, an option or a metric, each with the number of its line."""
+    lines = page.read_text().splitlines()
+    for number, line in enumerate(lines, 1):
+        if page.name != "cli.md":
+            if line.startswith("| ") and not lines[number - 2].startswith("|--"):
+                yield from ((number, cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[2:-1])
+        elif re.match(r"\s+(-\w, )?--[\w-]+[^,.]*$", line) and number < len(lines):
+            yield number + 1, lines[number].strip()
+        elif shown := re.match(r"  [a-z-]+  +(\S.*)|\s+(?:- [\w-]+:|(?:-\w, )?--[\w-]+(?: <?\S+>?)?  ) +(\S.*)", line):
+            yield number, shown[1] or shown[2]
+
+
+def is_plain(text):
+    return not HEADLESS.match(text) and text not in ("only", "Only", "at most", "at least", "None", "null")
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/reference").rglob("*.md")), ids=lambda page: page.stem)
+def test_descriptions_begin_with_what_they_describe(page):
+    wrong = [f"{page.relative_to(ROOT)}:{number}: {text}" for number, text in descriptions(page) if not is_plain(text)]
+    assert not wrong, "\n".join(wrong)
+    assert page.name not in ("cli.md", "fields.md", "metrics.md") or len(list(descriptions(page))) > 80
+
+
+@pytest.mark.parametrize("text", ["How many there are", "Whether it may", "only", "Why it may not answer"])
+def test_a_text_without_a_head_is_found(text):
+    assert not is_plain(text)
