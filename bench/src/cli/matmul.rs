@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::samples::Samples;
 use clap::Args;
-use graphmill_bench::samples::Samples;
 use graphmill_llm::backend::{MeasuredMatmul, measure_matmul};
 use serde_json::json;
 
