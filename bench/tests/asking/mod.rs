@@ -15,6 +15,11 @@ pub(crate) const PROMPTS: [i32; 5] = [3, 40, 7, 700, 90];
 
 /// Makes a model of a shape in a folder, with the vocabulary of the repository's own.
 pub(crate) fn model(folder: &Path, shape: &str, kind: &'static str) -> PathBuf {
+    model_of_seed(folder, shape, kind, 1)
+}
+
+/// Makes such a model with other weights for each seed.
+pub(crate) fn model_of_seed(folder: &Path, shape: &str, kind: &'static str, seed: u64) -> PathBuf {
     let vocabulary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../demos/tiny_chat/model.gguf");
     assert!(vocabulary.exists(), "`{}` is missing", vocabulary.display());
     let shape = SHAPES.into_iter().find(|known| known.name == shape);
@@ -22,7 +27,7 @@ pub(crate) fn model(folder: &Path, shape: &str, kind: &'static str) -> PathBuf {
         shape: shape.expect("a shape of this name"),
         kind,
         loops: false,
-        seed: 1,
+        seed,
     };
     recipe.make(folder, &vocabulary).expect("it is written")
 }

@@ -57,8 +57,8 @@ fn a_server_starts_with_the_last_good_configuration_when_told_to() {
     server.says("ready after");
     // What is right again takes the place of what was kept.
     fs::write(&graph, format!("# Right.\n{CHAT}")).expect("writable");
-    server.says("the configuration was reloaded");
     server.says("stored the configuration in");
+    server.says("the configuration was reloaded");
     drop(server);
     let text = fs::read_to_string(kept(&state)).expect("a file");
     assert!(text.contains("# Right."), "{text}");
