@@ -39,7 +39,7 @@ pub(crate) struct Attention {
 }
 
 impl Attention {
-    /// What it is called in results.
+    /// Returns the name in results.
     pub(crate) fn name(self) -> &'static str {
         match (self.layout, self.flash) {
             (Layout::PerSequence, true) => "per sequence, flash",

@@ -19,7 +19,7 @@ pub(crate) type Row = Map<String, Value>;
 /// Everything that one call of the bench measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Results {
-    /// Where, when and by which command line.
+    /// Machine, time and command line of the measurement.
     about: Value,
     rows: Vec<Row>,
 }
@@ -129,7 +129,7 @@ pub(crate) fn ratios(ours: &[Row], theirs: &[Row]) -> Row {
     names.map(|name| (name.clone(), ratio(name))).collect()
 }
 
-/// This machine, now.
+/// Describes the machine, the time and the command line.
 fn about() -> Value {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {

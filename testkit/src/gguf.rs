@@ -28,7 +28,7 @@ pub struct Entry {
     pub value: Vec<u8>,
 }
 
-/// What the file says of a tensor.
+/// Description of a tensor in the header.
 #[derive(Clone)]
 pub struct Tensor {
     /// Its name.
@@ -37,11 +37,11 @@ pub struct Tensor {
     pub dimensions: Vec<u64>,
     /// ggml's number of its type.
     pub kind: u32,
-    /// Where its data begin, counted from the first tensor's.
+    /// Byte at which its data begin, counted from the first tensor's.
     pub offset: u64,
 }
 
-/// A file.
+/// A GGUF file in memory, which can be wrong on purpose.
 #[derive(Clone)]
 pub struct Gguf {
     /// The version of the format.
@@ -52,7 +52,7 @@ pub struct Gguf {
     pub tensor_count: Option<u64>,
     /// The metadata.
     pub entries: Vec<Entry>,
-    /// What the file says of its tensors.
+    /// Descriptions of the tensors, in order.
     pub tensors: Vec<Tensor>,
     /// The tensors' data.
     pub data: Vec<u8>,
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Default for Gguf {
-    /// A file of nothing.
+    /// Creates a file of version 3 without entries and tensors.
     fn default() -> Self {
         Self {
             version: 3,
@@ -205,7 +205,7 @@ impl Gguf {
         bytes
     }
 
-    /// The whole file.
+    /// Returns the header and the data.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.header();
         bytes.extend(&self.data);
@@ -281,7 +281,10 @@ impl Gguf {
         self.set(key, LIST, value);
     }
 
-    /// What the file says of a tensor, which there is.
+    /// Returns the description of a tensor.
+    ///
+    /// # Panics
+    /// If the file has no tensor of this name.
     pub fn tensor(&mut self, name: &str) -> &mut Tensor {
         let found = self.tensors.iter_mut().find(|tensor| tensor.name == name);
         found.unwrap_or_else(|| panic!("the model has no tensor `{name}`"))

@@ -21,7 +21,7 @@ const MOMENTS: u64 = 1500;
 /// The numbers of an embedding of the model in this repository.
 pub const MODEL_WIDTH: u64 = 192;
 
-/// What a projector makes of an image, or what else it reads.
+/// Media that a projector reads, and the form of its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A position for each patch of a square, as `LLaVA` has it.
@@ -37,7 +37,7 @@ pub enum Kind {
     Both,
 }
 
-/// What libmtmd calls the projector of sounds.
+/// Name of the projector of sounds in libmtmd.
 const SOUND: &str = "ultravox";
 
 impl Kind {
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// What makes embeddings of the model of its own.
+    /// Returns the weights that turn the encoder's output into embeddings of the model.
     fn merger(self, width: u64, size: f32) -> Vec<Weights> {
         match self {
             Self::Sound => Vec::new(),
@@ -115,7 +115,7 @@ pub fn make(folder: &Path, kind: Kind, width: u64, size: f32) -> PathBuf {
     path
 }
 
-/// What reads images.
+/// Adds the encoder of images.
 fn images(file: &mut Gguf, tensors: &mut Vec<Weights>, kind: Kind, width: u64, size: f32) {
     let (of_patch, image) = kind.pixels();
     file.set("clip.has_vision_encoder", BOOL, [1]);
@@ -141,7 +141,7 @@ fn images(file: &mut Gguf, tensors: &mut Vec<Weights>, kind: Kind, width: u64, s
     layers(tensors, "v", true);
 }
 
-/// What reads sounds.
+/// Adds the encoder of sounds.
 fn sounds(file: &mut Gguf, tensors: &mut Vec<Weights>, width: u64, size: f32) {
     let stacked = MOMENTS / SOUND_POSITIONS;
     file.set("clip.has_audio_encoder", BOOL, [1]);
@@ -165,7 +165,7 @@ fn sounds(file: &mut Gguf, tensors: &mut Vec<Weights>, width: u64, size: f32) {
     tensors.push(matrix("mm.a.mlp.2.weight", &[WIDTH, width], size));
 }
 
-/// What is said of an encoder: what all have in common, and these numbers.
+/// Sets the metadata of an encoder: those that all share, and `more`.
 fn encoder(file: &mut Gguf, name: &str, width: u64, more: &[(&str, u32)]) {
     let common = [
         ("embedding_length", WIDTH as u32),

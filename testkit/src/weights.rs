@@ -5,7 +5,7 @@ use crate::gguf::{ALIGNMENT, Gguf, Tensor};
 const F32: u32 = 0;
 const I64: u32 = 27;
 
-/// What a tensor is filled with.
+/// Content of a tensor.
 #[derive(Clone, Copy)]
 pub enum Fill {
     /// Ones.
@@ -16,7 +16,7 @@ pub enum Fill {
     Matrix,
     /// Negative numbers, slow decays.
     Decay,
-    /// What takes numbers of a vector from a place on, times this.
+    /// A matrix that picks the elements of a vector from a place on, scaled by a factor.
     Part(u64, f32),
     /// The numbers of the embeddings that tokens so many places before have, of this deviation.
     Earlier(u64, f32),
@@ -30,7 +30,7 @@ pub struct Weights {
     pub name: String,
     /// Its lengths, the fastest-running first.
     pub shape: Vec<u64>,
-    /// What it is filled with.
+    /// Content of the tensor.
     pub fill: Fill,
 }
 
@@ -113,7 +113,7 @@ impl Gguf {
 struct Random(u64);
 
 impl Random {
-    /// From 0 to 1.
+    /// Returns a random number from 0 to 1.
     fn even(&mut self) -> f32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -121,7 +121,7 @@ impl Random {
         (self.0 >> 40) as f32 / (1_u64 << 24) as f32
     }
 
-    /// Nearly normal.
+    /// Returns a random number of a nearly normal distribution.
     fn normal(&mut self) -> f32 {
         (0..12).map(|_| self.even()).sum::<f32>() - 6.0
     }

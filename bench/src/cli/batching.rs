@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// How long each request took, in nanoseconds.
+/// Returns the duration of each request, in nanoseconds.
 fn load(batcher: &Batcher, clients: usize, time: Duration) -> Result<Vec<f64>> {
     let features: Vec<f32> = (0..WIDTHS[0]).map(|at| (at % 17) as f32).collect();
     let request = vec![tensor(1, &features)];

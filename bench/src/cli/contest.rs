@@ -21,13 +21,13 @@ use crate::{
     servers::{self, Origin, Server},
 };
 
-/// Loads for servers.
+/// Loads that are sent to servers in turn.
 pub(super) struct Contest {
     /// The servers; ours comes first.
     pub(super) entrants: Vec<Entrant>,
     /// The loads, by their names in results.
     pub(super) loads: Vec<(String, Sizes)>,
-    /// How often each is run.
+    /// Number of runs of each load.
     pub(super) rounds: usize,
     /// Starts a server for each run instead of one for all, so that nothing is left in its caches
     /// and the others are not there.
@@ -40,7 +40,7 @@ pub(super) struct Contest {
 
 /// A server that takes part.
 pub(super) struct Entrant {
-    /// How it is reached.
+    /// A running server, or the way to start one.
     pub(super) origin: Origin,
     /// The model to ask it for.
     pub(super) model: String,
@@ -60,7 +60,7 @@ impl Entrant {
 }
 
 impl Contest {
-    /// Adds what came out. What was measured is kept when a server fails or a signal stops this
+    /// Adds a row for each load and server. Rows so far are kept if a server fails or a signal stops the
     /// program; the servers that were started end with it.
     pub(super) fn run(&self, results: &mut Results) -> Outcome {
         until_stopped(async {
@@ -111,9 +111,9 @@ impl Contest {
 pub(super) struct Site {
     /// The server.
     pub(super) server: Server,
-    /// Where requests go.
+    /// Address and model of requests.
     pub(super) target: Target,
-    /// How long words are in tokens.
+    /// Lengths of words in tokens, by which prompts are made.
     pub(super) measure: Measure,
 }
 

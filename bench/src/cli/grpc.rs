@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
     Ok(())
 }
 
-/// How long each request took, in nanoseconds, and all of them together. Fails with the first error
+/// Returns the duration of each request, in nanoseconds, and of all together. Fails with the first error
 /// that comes back.
 async fn load(arguments: &Arguments, streams: usize) -> Outcome<(Vec<f64>, Duration)> {
     let endpoint = Endpoint::from_shared(arguments.base_url.clone())?;

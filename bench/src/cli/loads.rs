@@ -38,7 +38,7 @@ pub(super) struct HttpArguments {
     /// Options of our server's LLM node, as in a graph file.
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     node_options: String,
-    /// How often each workload is run.
+    /// Number of runs of each workload.
     #[arg(long, default_value_t = 1)]
     rounds: usize,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(super) struct CompareArguments {
     /// The model to ask the other server for.
     #[arg(long, value_name = "NAME", default_value = servers::MODEL)]
     peer_model: String,
-    /// How often each workload is run.
+    /// Number of runs of each workload.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Start the server anew for each run, with nothing in its caches and no other server beside
@@ -80,7 +80,7 @@ pub(super) struct CompareArguments {
     load: LoadArguments,
 }
 
-/// What is sent.
+/// Sizes and order of the requests.
 #[derive(Clone, Debug, Args)]
 struct LoadArguments {
     /// The workloads, in order.
@@ -139,7 +139,7 @@ impl LoadArguments {
         }
     }
 
-    /// What is asked for, in order: names in results, and sizes.
+    /// Returns the loads in order, each with its name in results.
     fn loads(&self) -> Vec<(String, Sizes)> {
         let mut loads = Vec::new();
         for &workload in &self.workloads {

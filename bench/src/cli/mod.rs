@@ -60,7 +60,7 @@ enum Command {
     Compare(Box<loads::CompareArguments>),
 }
 
-/// Runs the command line of this process. What was measured is printed and saved also where the
+/// Runs the command line of this process. Results so far are printed and saved also if the
 /// measurement fails later.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -115,7 +115,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// The rate of runs that took so many nanoseconds each, in so much time all together.
+/// Returns the rate of runs, and the median and 99th percentile of their durations.
 fn rate(latencies: Vec<f64>, time: Duration) -> [(String, Value); 3] {
     let runs = latencies.len() as f64;
     let latencies = Samples::new(latencies);

@@ -27,7 +27,7 @@ use crate::{
     results::Results,
 };
 
-/// A server that stood still needs so long until its threads are where they were.
+/// Time that a stopped server is given to get its threads running again.
 const SETTLES: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, Args)]
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     /// Seconds per turn; the workload repeats until they are over, at least once.
     #[arg(long, default_value = "1", value_parser = seconds)]
     turn: Duration,
-    /// Whether llama.cpp alone decodes without the fused attention kernel.
+    /// Decodes without the fused attention kernel where llama.cpp is alone.
     #[arg(long)]
     plain_attention: bool,
 }

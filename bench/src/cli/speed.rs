@@ -101,7 +101,7 @@ impl Flash {
 /// Work in tokens a second, by llama.cpp alone or by the engine.
 struct Speed {
     work: Work,
-    /// How llama.cpp attends; `None` for the engine.
+    /// Attention of llama.cpp; `None` for the engine.
     attention: Option<Attention>,
     rounds: Vec<f64>,
 }
@@ -190,7 +190,7 @@ fn measure(arguments: &Arguments, spec: Option<LlmEngineSpec>, results: &mut Res
 }
 
 impl Arguments {
-    /// Decoding of so many sequences.
+    /// Returns the work of decoding this number of sequences.
     fn work(&self, sequences: usize) -> Work {
         Work {
             sequences,
@@ -213,7 +213,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// What is measured in each round, in order.
+    /// Returns the points that each round measures, in order.
     fn points(&self, engine: bool) -> Vec<Speed> {
         let prefill = Work {
             sequences: 1,

@@ -16,7 +16,7 @@ pub(crate) struct Target {
     pub(crate) extra: Map<String, Value>,
 }
 
-/// What came back. Times are in seconds from the beginning of the load.
+/// An answer, or its failure. Times are in seconds from the beginning of the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reply {
     /// When the request was sent.

@@ -21,7 +21,7 @@ pub(crate) struct Sample {
     /// Tokens of the prompt that neither the request before nor its answer had, as far as that is
     /// known.
     pub(crate) new_tokens: u64,
-    /// What came back.
+    /// The answer to the request.
     pub(crate) reply: Reply,
 }
 

@@ -8,7 +8,7 @@ use super::{
     workload::Sizes,
 };
 
-/// Most tokens of the answer to a prompt that arrives.
+/// Maximum number of tokens of the answer to a prompt that arrives.
 const ARRIVAL_ANSWER: u32 = 2;
 
 /// A client that sends a request, waits for the answer, and sends the next.
@@ -23,9 +23,9 @@ pub(crate) struct Actor {
     pub(crate) system: Option<String>,
     /// What it asks, in order.
     pub(crate) turns: Vec<String>,
-    /// Most tokens of each answer.
+    /// Maximum number of tokens of each answer.
     pub(crate) max_tokens: u32,
-    /// Whether each question is sent with all that was said before.
+    /// True if each question is sent with all messages before it.
     pub(crate) remembers: bool,
 }
 

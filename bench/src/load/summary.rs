@@ -59,7 +59,7 @@ pub(crate) fn while_arriving(arrivals: &[&Sample]) -> (f64, f64) {
     (sent.fold(f64::MAX, f64::min), served.fold(0.0, f64::max))
 }
 
-/// What went wrong, and how often.
+/// Counts the failures by their text.
 pub(crate) fn errors(samples: &[Sample]) -> BTreeMap<&str, usize> {
     let mut errors = BTreeMap::new();
     for error in samples.iter().filter_map(|it| it.reply.error.as_deref()) {

@@ -34,7 +34,7 @@ pub(crate) struct Sizes {
     pub(crate) shared_tokens: usize,
     /// Tokens of an answer.
     pub(crate) max_tokens: u32,
-    /// Whether each question is sent with all that was said before.
+    /// True if each question is sent with all messages before it.
     pub(crate) remembers: bool,
     /// Prompts that arrive while the streams decode.
     pub(crate) arrivals: usize,

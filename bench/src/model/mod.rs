@@ -21,7 +21,7 @@ use crate::load::{random::Random, words::WORDS};
 /// ggml's numbers of the types that are written: 32-bit floats, and their upper halves.
 const F32: u32 = 0;
 const BF16: u32 = 30;
-/// What `general.file_type` says of a file of the latter.
+/// Number of BF16 in `general.file_type`.
 const BF16_FILE: u32 = 32;
 
 /// The deviation of logits: high enough that a few tokens stand out.
