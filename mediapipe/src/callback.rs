@@ -15,7 +15,7 @@ use serde::Deserialize;
 ///
 /// ```
 /// use std::sync::mpsc;
-/// use graphmill_calculators::core::Callback;
+/// use graphmill_mediapipe::Callback;
 ///
 /// let (sender, receiver) = mpsc::channel();
 /// let callback = Callback::new(move |call| {
