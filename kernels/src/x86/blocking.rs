@@ -11,7 +11,7 @@ use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
 use crate::x86::strip::{Lines, Record, Strip};
 use crate::x86::tiles::{self, Tiles};
-use crate::x86::{amx, avx512, expand256, small_batch, small_batch256};
+use crate::x86::{amx, avx512, small_batch, small_batch256};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub(crate) unsafe fn multiply(
                 {
                     let _configured = amx::configure();
                     let way = Way {
-                        expand: &|units, records| expand::expand(format, false, units, records),
+                        expand: &|units, records| expand::expand512(format, 0, units, records),
                         compute: &|strip| amx::multiply(strip),
                         records: RECORDS,
                         steps: 2,
@@ -132,11 +132,7 @@ pub(crate) unsafe fn multiply(
                 }
                 Instructions::Amx | Instructions::Avx512 => {
                     let way = Way {
-                        expand: &|units, records| {
-                            let offset =
-                                matches!(Shape::for_format(format), Shape::Plain | Shape::Halves);
-                            expand::expand(format, offset, units, records);
-                        },
+                        expand: &|units, records| expand::expand512(format, 128, units, records),
                         compute: &|strip| avx512::multiply(strip),
                         records: if span.tokens.len() > MANY {
                             RECORDS_MANY
@@ -191,9 +187,9 @@ pub(crate) unsafe fn multiply(
                 }
                 Instructions::AvxVnni | Instructions::Avx2 => {
                     let vnni = instructions == Instructions::AvxVnni;
-                    let offset = expand256::offset(format);
+                    let offset = expand::least_offset(format);
                     let way = Way {
-                        expand: &|units, records| expand256::expand(format, offset, units, records),
+                        expand: &|units, records| expand::expand256(format, units, records),
                         compute: &|strip| {
                             if vnni {
                                 bytes::multiply_vnni(format, strip);

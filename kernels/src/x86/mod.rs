@@ -22,8 +22,8 @@ pub(crate) mod attention;
 mod avx2;
 pub(crate) mod avx512;
 mod blocking;
+mod counts;
 mod expand;
-mod expand256;
 pub(crate) mod float;
 mod groups;
 mod quantize;
@@ -32,6 +32,7 @@ mod small_batch;
 mod small_batch256;
 mod strip;
 mod tiles;
+mod vector;
 
 pub(crate) use blocking::{Instructions, multiply};
 pub(crate) use quantize::row as quantize;

@@ -10,7 +10,8 @@ use crate::data::activation::{BYTES, Layout, ORIGIN};
 use crate::data::format::Format;
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{BLOCK, GROUP, ROWS};
-use crate::x86::expand::{powers_of_two, table};
+use crate::x86::expand::table;
+use crate::x86::vector::{Avx512, Vector};
 
 /// How many bytes ahead weights are prefetched into L1.
 const NEAR: usize = 512;
@@ -115,7 +116,8 @@ unsafe fn several<const KIND: u8, const M: usize, const PLACES: usize>(
     let bytes = const { unit_bytes(KIND) };
     let layout = Layout::new(matmul.cols);
     // 128 more than the weights.
-    let table = table(matmul.format, -128);
+    // SAFETY: the CPU has the instructions.
+    let table = unsafe { table::<Avx512>(matmul.format, 128) };
     let each = left.len() / PLACES;
     let first = left.start;
     left.start += PLACES * each;
@@ -225,7 +227,7 @@ unsafe fn add_block<const KIND: u8, const M: usize>(
             }
             let scales = unit.add(const { groups(KIND) * GROUP });
             let scales = if KIND == POWERS {
-                powers_of_two(_mm_loadu_si128(scales.add(16 * h).cast()))
+                Avx512::powers(scales.add(16 * h))
             } else {
                 _mm512_cvtph_ps(_mm256_loadu_si256(scales.add(32 * h).cast()))
             };

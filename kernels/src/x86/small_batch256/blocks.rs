@@ -6,7 +6,7 @@ use std::array;
 use super::{LANES, Totals, Unit, VECTORS, add_scaled, four, halves, start, take_minima};
 use crate::data::activation::BYTES;
 use crate::data::panel::{GROUP, GROUPS, ROWS};
-use crate::x86::expand256::powers_of_two;
+use crate::x86::vector::{Avx2, Vector};
 
 /// Blocks that are stored in some way.
 pub(super) struct Blocks<const KIND: u8>;
@@ -130,7 +130,7 @@ impl<const KIND: u8> Unit for Blocks<KIND> {
             for vector in 0..VECTORS {
                 let row = LANES * vector;
                 let scales = match KIND {
-                    POWERS => powers_of_two(_mm_loadl_epi64(factors.add(row).cast())),
+                    POWERS => Avx2::powers(factors.add(row)),
                     SCALED => {
                         let of_block = _mm_loadl_epi64(factors.add(part * ROWS + row).cast());
                         let of_block = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(of_block));

@@ -13,7 +13,8 @@ use crate::data::activation::{BYTES, Layout, ORIGIN};
 use crate::data::format::Format;
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{BLOCK, ROWS};
-use crate::x86::expand256::table;
+use crate::x86::expand::table;
+use crate::x86::vector::Avx2;
 use blocks::{Blocks, EIGHT, FIVE, FOUR, MINIMA, POWERS, SCALED, TABLE};
 use superblocks::{FIVE_K, FOUR_K, SIX_K, Superblocks};
 
@@ -134,7 +135,8 @@ unsafe fn several<U: Unit, const M: usize, const PLACES: usize>(
     out: Output<'_>,
 ) {
     let layout = Layout::new(matmul.cols);
-    let table = table(matmul.format, U::OFFSET);
+    // SAFETY: the CPU has the instructions.
+    let table = unsafe { table::<Avx2>(matmul.format, U::OFFSET) };
     let units = layout.blocks() / U::BLOCKS;
     let each = left.len() / PLACES;
     let first = left.start;
