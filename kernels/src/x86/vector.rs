@@ -131,6 +131,57 @@ operations! {
     /// Reads words of 16 bits, as many as floats.
     fn load_words(from: *const u16) -> Self::Words
         { _mm_loadu_si128(from.cast()); _mm256_loadu_si256(from.cast()) }
+    /// Reads the first words of as many as floats; the others are zero.
+    fn some_words(from: *const u16, count: usize) -> Self::Words {
+        {
+            let mut words = [0_u16; 8];
+            let from = if count == words.len() {
+                from
+            } else {
+                from.copy_to_nonoverlapping(words.as_mut_ptr(), count);
+                words.as_ptr()
+            };
+            _mm_loadu_si128(from.cast())
+        };
+        _mm256_maskz_loadu_epi16(u16::MAX >> (16 - count), from.cast())
+    }
+    /// Reads the first floats of a vector; the others are zero.
+    fn some_floats(from: *const f32, count: usize) -> Self::Floats {
+        {
+            let mut floats = [0_f32; 8];
+            let from = if count == floats.len() {
+                from
+            } else {
+                from.copy_to_nonoverlapping(floats.as_mut_ptr(), count);
+                floats.as_ptr()
+            };
+            _mm256_loadu_ps(from)
+        };
+        _mm512_maskz_loadu_ps(u16::MAX >> (16 - count), from)
+    }
+    /// A bit for each of 32 words of 16 bits, of which the first exist, that is this number.
+    fn equal_words(from: *const i16, count: usize, number: i16) -> u32 {
+        {
+            let mut words = [0_i16; 32];
+            let from = if count == words.len() {
+                from
+            } else {
+                from.copy_to_nonoverlapping(words.as_mut_ptr(), count);
+                words.as_ptr()
+            };
+            let number = _mm256_set1_epi16(number);
+            let low = _mm256_cmpeq_epi16(_mm256_loadu_si256(from.cast()), number);
+            let high = _mm256_cmpeq_epi16(_mm256_loadu_si256(from.add(16).cast()), number);
+            // Packing takes half of each in turn.
+            let both = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
+            _mm256_movemask_epi8(both).cast_unsigned() & u32::MAX >> (32 - count)
+        };
+        {
+            let present = u32::MAX >> (32 - count);
+            let words = _mm512_maskz_loadu_epi16(present, from);
+            _mm512_mask_cmpeq_epi16_mask(present, words, _mm512_set1_epi16(number))
+        }
+    }
     /// Binary16 words as floats.
     fn half_floats(words: Self::Words) -> Self::Floats
         { _mm256_cvtph_ps(words); _mm512_cvtph_ps(words) }
@@ -138,6 +189,24 @@ operations! {
     fn brain_floats(words: Self::Words) -> Self::Floats {
         _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(words)));
         _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(words)))
+    }
+    /// The same binary16 value everywhere, as a float.
+    fn splat_half(from: *const i16) -> Self::Floats {
+        _mm256_cvtph_ps(_mm_set1_epi16(from.read_unaligned()));
+        _mm512_cvtph_ps(_mm256_set1_epi16(from.read_unaligned()))
+    }
+    /// Integers of four bits, with a fifth bit of each: these follow each other.
+    fn with_fifth(integers: Self::Integers, bits: *const u8) -> Self::Integers {
+        {
+            let each = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let set = _mm256_and_si256(_mm256_set1_epi32((*bits).into()), each);
+            let set = _mm256_cmpeq_epi32(set, each);
+            _mm256_or_si256(integers, _mm256_and_si256(set, _mm256_set1_epi32(16)))
+        };
+        {
+            let bits = bits.cast::<u16>().read_unaligned();
+            _mm512_mask_add_epi32(integers, bits, integers, _mm512_set1_epi32(16))
+        }
     }
     /// Powers of two by their exponents: see [`power_of_two`](crate::data::panel::power_of_two).
     fn powers(from: *const u8) -> Self::Floats {
@@ -171,4 +240,7 @@ operations! {
     /// The products of floats, and further floats, rounded once.
     fn multiply_add(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats
         { _mm256_fmadd_ps(a, b, c); _mm512_fmadd_ps(a, b, c) }
+    /// The differences of floats.
+    fn subtract(a: Self::Floats, b: Self::Floats) -> Self::Floats
+        { _mm256_sub_ps(a, b); _mm512_sub_ps(a, b) }
 }
