@@ -6,11 +6,12 @@
 )]
 
 use crate::data::format::Format;
-use crate::data::panel::{self, BLOCK, GROUP, GROUPS, ROWS};
+use crate::data::panel::{BLOCK, GROUP, GROUPS, ROWS};
 use crate::x86::strip::Record;
+use crate::x86::units::{Unit, put, put_factors, put_halves, table, units};
 use crate::x86::vector::{Avx2, Avx512, Vector};
 
-/// What the factors of a record mean.
+/// Meaning of the factors of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// A scale for each row.
@@ -40,8 +41,8 @@ impl Shape {
     }
 }
 
-/// What weights are too large by if they are expanded to the smallest unsigned bytes: as in the
-/// file, if they have a sign in neither.
+/// Returns the number by which weights are too large as the smallest unsigned bytes. Those of up to
+/// six bits without a table are so in the file.
 pub(crate) const fn least_offset(format: Format) -> u8 {
     match format {
         Format::Q3K => 4,
@@ -75,8 +76,8 @@ pub(crate) unsafe fn expand256(format: Format, source: &[u8], records: &mut [Rec
     unsafe { expand::<Avx2, false>(format, least_offset(format), source, records) };
 }
 
-/// Expands whole units. Weights of 5, 3 and 6 bits without minima stay as in the file if they are
-/// not `SHIFTED` to another offset.
+/// Expands whole units. Weights of 3, 5 and 6 bits without minima stay as in the file unless they
+/// are `SHIFTED` to another offset.
 #[inline(always)]
 unsafe fn expand<V: Vector, const SHIFTED: bool>(
     format: Format,
@@ -130,93 +131,6 @@ unsafe fn expand<V: Vector, const SHIFTED: bool>(
     }
 }
 
-/// Whole units, and the records that each of them is expanded to.
-pub(crate) fn units<'a, W>(
-    format: Format,
-    source: &'a [u8],
-    records: &'a mut [Record<W>],
-) -> impl Iterator<Item = (Unit<'a>, &'a mut [Record<W>])> {
-    let bytes = panel::unit_bytes(format);
-    let blocks = format.block() / BLOCK;
-    assert_eq!(source.len() / bytes * blocks, records.len());
-    let units = source.chunks_exact(bytes).map(Unit);
-    units.zip(records.chunks_exact_mut(blocks))
-}
-
-/// What each four bits stand for, made larger, repeated over a vector.
-#[inline(always)]
-pub(crate) unsafe fn table<V: Vector>(format: Format, offset: u8) -> V::Integers {
-    let mut table = format.table();
-    for number in &mut table {
-        *number = number.wrapping_add_unsigned(offset);
-    }
-    // SAFETY: the caller promises the instructions; there are sixteen bytes.
-    unsafe { V::repeat(table.as_ptr()) }
-}
-
-/// The bytes of a unit.
-#[derive(Clone, Copy)]
-pub(crate) struct Unit<'a>(&'a [u8]);
-
-impl Unit<'_> {
-    /// Where so many bytes are.
-    #[inline(always)]
-    fn at(self, first: usize, count: usize) -> *const u8 {
-        self.0[first..first + count].as_ptr()
-    }
-
-    /// A vector of bytes.
-    #[inline(always)]
-    pub(crate) unsafe fn bytes<V: Vector>(self, first: usize) -> V::Integers {
-        // SAFETY: the caller promises the instructions, and the unit has the bytes.
-        unsafe { V::load(self.at(first, V::BYTES)) }
-    }
-
-    /// A vector of binary16 values.
-    #[inline(always)]
-    unsafe fn halves<V: Vector>(self, first: usize) -> V::Floats {
-        // SAFETY: as above.
-        unsafe { V::half_floats(V::load_words(self.at(first, 2 * V::LANES).cast())) }
-    }
-
-    /// A vector of unsigned bytes, as integers.
-    #[inline(always)]
-    unsafe fn integers<V: Vector>(self, first: usize) -> V::Integers {
-        // SAFETY: as above.
-        unsafe { V::integers(self.at(first, V::LANES)) }
-    }
-
-    /// A vector of signed bytes.
-    #[inline(always)]
-    unsafe fn signed<V: Vector>(self, first: usize) -> V::Floats {
-        // SAFETY: as above.
-        unsafe { V::floats(V::signed_integers(self.at(first, V::LANES))) }
-    }
-}
-
-#[inline(always)]
-unsafe fn put<V: Vector>(record: &mut Record, at: usize, weights: V::Integers) {
-    let out = &mut record.weights[at..at + V::BYTES];
-    // SAFETY: the caller promises the instructions, and the slice has room for a vector.
-    unsafe { V::store(out.as_mut_ptr(), weights) };
-}
-
-#[inline(always)]
-unsafe fn put_factors<V: Vector>(factors: &mut [f32; ROWS], row: usize, values: V::Floats) {
-    let out = &mut factors[row..row + V::LANES];
-    // SAFETY: as above.
-    unsafe { V::store_floats(out.as_mut_ptr(), values) };
-}
-
-/// Puts binary16 values, one for each row.
-#[inline(always)]
-pub(crate) unsafe fn put_halves<V: Vector>(factors: &mut [f32; ROWS], unit: Unit<'_>, at: usize) {
-    for row in (0..ROWS).step_by(V::LANES) {
-        // SAFETY: the caller promises the instructions.
-        unsafe { put_factors::<V>(factors, row, unit.halves::<V>(at + 2 * row)) };
-    }
-}
-
 #[inline(always)]
 unsafe fn eight_bits<V: Vector>(unit: Unit<'_>, offset: u8, record: &mut Record) {
     // SAFETY: the caller promises the instructions, here and in all that follow.
@@ -249,8 +163,8 @@ unsafe fn four_bits<V: Vector>(
     }
 }
 
-/// Puts weights of which some bits are here and the others there, and adds a number to each if they
-/// are `SHIFTED`.
+/// Joins the lower and the higher bits of weights, each with a mask, and adds a number if they are
+/// `SHIFTED`.
 #[inline(always)]
 unsafe fn put_joined<V: Vector, const SHIFTED: bool>(
     record: &mut Record,

@@ -29,9 +29,9 @@ mod groups;
 mod quantize;
 mod quantize256;
 mod small_batch;
-mod small_batch256;
 mod strip;
 mod tiles;
+mod units;
 mod vector;
 
 pub(crate) use blocking::{Instructions, multiply};

@@ -17,9 +17,9 @@ use crate::data::format::Format;
 use crate::data::panel::{self, BLOCK, ROWS};
 use crate::x86::avx2::{self, LANES, SUMS, Sums, VECTORS, add_scaled};
 use crate::x86::counts::with_count;
-use crate::x86::expand;
 use crate::x86::strip::{Record, Strip};
 use crate::x86::vector::Avx2;
+use crate::x86::{expand, units};
 
 /// Activations of a tile: so many use a record before the next one is read.
 pub(crate) const TOKENS: usize = 56;
@@ -97,8 +97,8 @@ pub(crate) unsafe fn expand(format: Format, source: &[u8], records: &mut [Record
     let half = panel::GROUPS / 2 * panel::GROUP;
     // SAFETY: the CPU has the instructions.
     unsafe {
-        let table = expand::table::<Avx2>(format, 0);
-        for (unit, records) in expand::units(format, source, records) {
+        let table = units::table::<Avx2>(format, 0);
+        for (unit, records) in units::units(format, source, records) {
             for (block, record) in records.iter_mut().enumerate() {
                 if format == Format::Q8_0 {
                     put(record, |at| unit.bytes::<Avx2>(at));
@@ -118,7 +118,7 @@ pub(crate) unsafe fn expand(format: Format, source: &[u8], records: &mut [Record
                 expand::scales_of_blocks::<Avx2, _>(unit, records);
             } else {
                 let scales = panel::unit_bytes(format) - 2 * ROWS;
-                expand::put_halves::<Avx2>(&mut records[0].scales, unit, scales);
+                units::put_halves::<Avx2>(&mut records[0].scales, unit, scales);
             }
         }
     }
