@@ -27,7 +27,6 @@ mod expand;
 pub(crate) mod float;
 mod groups;
 mod quantize;
-mod quantize256;
 mod small_batch;
 mod strip;
 mod tiles;
@@ -36,4 +35,3 @@ mod vector;
 
 pub(crate) use blocking::{Instructions, multiply};
 pub(crate) use quantize::row as quantize;
-pub(crate) use quantize256::row as quantize256;
