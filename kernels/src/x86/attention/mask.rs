@@ -1,4 +1,4 @@
-//! Reads masks.
+//! Cells that tokens see, by their masks.
 
 #![expect(
     clippy::inline_always,

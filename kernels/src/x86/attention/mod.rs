@@ -158,7 +158,10 @@ const Q4_1: u8 = Numbers::Q4_1 as u8;
 
 /// Runs the code in which the type of elements is a constant.
 macro_rules! with_numbers {
-    ($numbers:expr, $name:ident in [$($number:ident)+], $code:expr) => {
+    ($numbers:expr, $name:ident, $code:expr) => {
+        with_numbers!($numbers, $name, $code, F32 F16 Bf16 Q8_0 Q5_1 Q5_0 Q4_1 Q4_0)
+    };
+    ($numbers:expr, $name:ident, $code:expr, $($number:ident)+) => {
         match $numbers {
             $(Numbers::$number => {
                 const $name: u8 = Numbers::$number as u8;

@@ -22,9 +22,7 @@ impl Source {
     pub(super) unsafe fn turn(&self, cells: &[u16], out: *mut f32) {
         // SAFETY: as the caller promises.
         unsafe {
-            with_numbers!(self.numbers, NUMBERS in [F32 F16 Bf16 Q8_0 Q5_1 Q5_0 Q4_1 Q4_0], {
-                self.turn_each::<NUMBERS>(cells, out);
-            });
+            with_numbers!(self.numbers, NUMBERS, self.turn_each::<NUMBERS>(cells, out));
         }
     }
 
@@ -36,9 +34,7 @@ impl Source {
     pub(super) unsafe fn widen_each(&self, cells: &[u16], out: *mut f32) {
         // SAFETY: as the caller promises.
         unsafe {
-            with_numbers!(self.numbers, NUMBERS in [F32 F16 Bf16 Q8_0 Q5_1 Q5_0 Q4_1 Q4_0], {
-                self.copy_each::<NUMBERS>(cells, out);
-            });
+            with_numbers!(self.numbers, NUMBERS, self.copy_each::<NUMBERS>(cells, out));
         }
     }
 

@@ -32,9 +32,11 @@ impl Source {
     pub(super) unsafe fn widen<const MIXED: usize>(&self, cells: &[u16], out: *mut f32) {
         // SAFETY: as the caller promises.
         unsafe {
-            with_numbers!(self.numbers, NUMBERS in [F32 F16 Bf16 Q8_0 Q5_1 Q5_0 Q4_1 Q4_0], {
-                self.each::<NUMBERS, MIXED>(cells, out);
-            });
+            with_numbers!(
+                self.numbers,
+                NUMBERS,
+                self.each::<NUMBERS, MIXED>(cells, out)
+            );
         }
     }
 
