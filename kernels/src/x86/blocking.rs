@@ -107,7 +107,7 @@ pub(crate) unsafe fn multiply(
                     if amx::suits(Shape::for_format(format)) && span.tokens.len() >= AMX_TOKENS =>
                 {
                     let _configured = amx::configure();
-                    let way = Way {
+                    let mut way = Way {
                         tiles: &mut |first, count, height| {
                             let tiles = (amx::Block::ZERO, &mut *high);
                             tiles::gather(matmul, first, count, height, tiles, amx::Block::put)
@@ -119,7 +119,7 @@ pub(crate) unsafe fn multiply(
                         height: amx::TOKENS,
                         balance: false,
                     };
-                    blocks(matmul, span, out, way, (records, rest));
+                    blocks(matmul, span, out, &mut way, (records, rest));
                 }
                 Instructions::Amx | Instructions::Avx512
                     if small_batch::suits512(format, span.tokens.len()) =>
@@ -127,7 +127,7 @@ pub(crate) unsafe fn multiply(
                     small_batch::multiply512(matmul, span, out);
                 }
                 Instructions::Amx | Instructions::Avx512 => {
-                    let way = Way {
+                    let mut way = Way {
                         tiles: &mut |first, _, height| tiles::in_place(matmul, first, height),
                         expand: &|units, records| expand::expand512(format, 128, units, records),
                         compute: &|strip| avx512::multiply(strip),
@@ -140,13 +140,13 @@ pub(crate) unsafe fn multiply(
                         height: avx512::TOKENS,
                         balance: true,
                     };
-                    blocks(matmul, span, out, way, (records, rest));
+                    blocks(matmul, span, out, &mut way, (records, rest));
                 }
                 Instructions::Avx2 if small_batch::suits256(format, span.tokens.len()) => {
                     small_batch::multiply256(matmul, span, out);
                 }
                 Instructions::Avx2 if words::suits(format) => {
-                    let way = Way {
+                    let mut way = Way {
                         tiles: &mut |first, count, height| {
                             let tiles = (words::Block::ZERO, &mut *wide);
                             let put = |block: &mut words::Block, token, integers: &_, factors| {
@@ -161,12 +161,12 @@ pub(crate) unsafe fn multiply(
                         height: words::TOKENS,
                         balance: true,
                     };
-                    blocks(matmul, span, out, way, (records_of_words, rest));
+                    blocks(matmul, span, out, &mut way, (records_of_words, rest));
                 }
                 Instructions::AvxVnni | Instructions::Avx2 => {
                     let vnni = instructions == Instructions::AvxVnni;
                     let offset = expand::least_offset(format);
-                    let way = Way {
+                    let mut way = Way {
                         tiles: &mut |first, count, height| {
                             let tiles = (bytes::Block::ZERO, &mut *narrow);
                             let put = |block: &mut bytes::Block, token, integers: &_, factors| {
@@ -187,7 +187,7 @@ pub(crate) unsafe fn multiply(
                         height: bytes::TOKENS,
                         balance: true,
                     };
-                    blocks(matmul, span, out, way, (records, rest));
+                    blocks(matmul, span, out, &mut way, (records, rest));
                 }
             }
         }
@@ -202,7 +202,7 @@ unsafe fn blocks<T, W: Copy + Default>(
     matmul: &Matmul<'_>,
     span: &Span,
     out: Output<'_>,
-    way: Way<'_, T, W>,
+    way: &mut Way<'_, T, W>,
     (records, rest): (&mut Vec<Record<W>>, &mut Vec<f32>),
 ) {
     let blocks = Layout::new(matmul.cols).blocks();

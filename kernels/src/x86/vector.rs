@@ -3,11 +3,6 @@
 //! Such code is inlined into a function that has the instructions: by itself it would be compiled
 //! without them. So all of it is `#[inline(always)]`, and none of it is in closures.
 
-#![expect(
-    clippy::inline_always,
-    reason = "what is not inlined lacks the instructions of its caller"
-)]
-
 use std::arch::x86_64::*;
 
 /// Vectors of 32 bytes, with AVX2, FMA and F16C.
