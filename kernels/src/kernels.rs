@@ -178,15 +178,8 @@ impl Kernels {
             let layout = Layout::new(cols);
             match self.set {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: these sets of instructions have AVX512-VNNI.
-                Set::X86(Instructions::Amx | Instructions::Avx512) => unsafe {
-                    x86::quantize(layout, source, row);
-                },
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: and these have AVX2.
-                Set::X86(Instructions::AvxVnni | Instructions::Avx2) => unsafe {
-                    x86::quantize256(layout, source, row);
-                },
+                // SAFETY: all sets of instructions include AVX2.
+                Set::X86(_) => unsafe { x86::quantize(layout, source, row) },
                 Set::Portable => layout.quantize(source, row),
             }
         }

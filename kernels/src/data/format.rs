@@ -52,38 +52,38 @@ impl Format {
         Format::Bf16,
     ];
 
+    /// Weights in a block, its bytes in the file, and as many of a packed row: scales of six bits
+    /// are packed as bytes.
+    fn sizes(self) -> (usize, usize, usize) {
+        match self {
+            Format::Q8_0 => (32, 34, 34),
+            Format::Q4_0 | Format::Iq4Nl => (32, 18, 18),
+            Format::Q5_0 => (32, 22, 22),
+            Format::Q5_1 => (32, 24, 24),
+            Format::MxFp4 => (32, 17, 17),
+            Format::Iq4Xs => (256, 136, 138),
+            Format::Q2K => (256, 84, 84),
+            Format::Q3K => (256, 110, 114),
+            Format::Q4K => (256, 144, 148),
+            Format::Q5K => (256, 176, 180),
+            Format::Q6K => (256, 210, 210),
+            Format::F16 | Format::Bf16 => (1, 2, 2),
+        }
+    }
+
     /// Weights in a block of the file.
     pub fn block(self) -> usize {
-        match self {
-            Format::Q8_0
-            | Format::Q4_0
-            | Format::Q5_0
-            | Format::Q5_1
-            | Format::MxFp4
-            | Format::Iq4Nl => 32,
-            Format::Iq4Xs | Format::Q2K | Format::Q3K | Format::Q4K | Format::Q5K | Format::Q6K => {
-                256
-            }
-            Format::F16 | Format::Bf16 => 1,
-        }
+        self.sizes().0
     }
 
     /// Bytes of a block in the file.
     pub fn block_bytes(self) -> usize {
-        match self {
-            Format::Q8_0 => 34,
-            Format::Q4_0 | Format::Iq4Nl => 18,
-            Format::Q5_0 => 22,
-            Format::Q5_1 => 24,
-            Format::MxFp4 => 17,
-            Format::Iq4Xs => 136,
-            Format::Q2K => 84,
-            Format::Q3K => 110,
-            Format::Q4K => 144,
-            Format::Q5K => 176,
-            Format::Q6K => 210,
-            Format::F16 | Format::Bf16 => 2,
-        }
+        self.sizes().1
+    }
+
+    /// Bytes of a block of a packed row.
+    pub(crate) fn packed_bytes(self) -> usize {
+        self.sizes().2
     }
 
     /// Whether weights are floating-point values, without blocks.

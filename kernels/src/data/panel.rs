@@ -34,20 +34,7 @@ pub(crate) fn power_of_two(exponent: u8) -> f32 {
 
 /// Bytes of a unit.
 pub(crate) fn unit_bytes(format: Format) -> usize {
-    match format {
-        Format::Q8_0 => 8 * GROUP + 2 * ROWS,
-        Format::Q4_0 | Format::Iq4Nl => 4 * GROUP + 2 * ROWS,
-        Format::MxFp4 => 4 * GROUP + ROWS,
-        Format::Q5_0 => 5 * GROUP + 2 * ROWS,
-        Format::Q5_1 => 5 * GROUP + 4 * ROWS,
-        Format::Iq4Xs => 32 * GROUP + 8 * ROWS + 2 * ROWS,
-        Format::Q2K => 16 * GROUP + 16 * ROWS + 4 * ROWS,
-        Format::Q3K => 24 * GROUP + 16 * ROWS + 2 * ROWS,
-        Format::Q4K => 32 * GROUP + 16 * ROWS + 4 * ROWS,
-        Format::Q5K => 40 * GROUP + 16 * ROWS + 4 * ROWS,
-        Format::Q6K => 48 * GROUP + 16 * ROWS + 2 * ROWS,
-        Format::F16 | Format::Bf16 => float::COLUMN,
-    }
+    ROWS * format.packed_bytes()
 }
 
 /// Packs rows; those that the last panel lacks are zero.

@@ -6,6 +6,7 @@ use std::arch::x86_64::*;
 
 use crate::data::activation::{BYTES, ORIGIN};
 use crate::data::panel::BLOCK;
+use crate::x86::counts::with_count;
 use crate::x86::expand::Shape;
 use crate::x86::strip::Strip;
 
@@ -54,15 +55,7 @@ unsafe fn tile_of<const SHAPE: u8>(
 ) {
     // SAFETY: as the caller promises.
     unsafe {
-        match tokens {
-            1 => tile::<SHAPE, 1>(strip, index, blocks, out),
-            2 => tile::<SHAPE, 2>(strip, index, blocks, out),
-            3 => tile::<SHAPE, 3>(strip, index, blocks, out),
-            4 => tile::<SHAPE, 4>(strip, index, blocks, out),
-            5 => tile::<SHAPE, 5>(strip, index, blocks, out),
-            6 => tile::<SHAPE, 6>(strip, index, blocks, out),
-            _ => tile::<SHAPE, 7>(strip, index, blocks, out),
-        }
+        with_count!(tokens, M in [1 2 3 4 5 6 7], tile::<SHAPE, M>(strip, index, blocks, out));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::x86::expand::{self, Shape};
 use crate::x86::groups::Groups;
 use crate::x86::strip::{Lines, Record, Strip};
 use crate::x86::tiles::{self, Tiles};
-use crate::x86::{amx, avx512, expand256, small_batch, small_batch256};
+use crate::x86::{amx, avx512, small_batch};
 
 /// The instructions that multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,8 @@ type Expand<'a, W> = &'a dyn Fn(&[u8], &mut [Record<W>]);
 
 /// How instructions multiply activations in tiles of `T` by weights as `W`.
 struct Way<'a, T, W> {
+    /// Brings activations into tiles: from which, how many, and how many to a tile.
+    tiles: &'a mut dyn FnMut(usize, usize, usize) -> Tiles<T>,
     expand: Expand<'a, W>,
     /// Multiplies strips.
     compute: &'a dyn Fn(&Strip<'_, T, W>),
@@ -105,38 +107,29 @@ pub(crate) unsafe fn multiply(
                     if amx::suits(Shape::for_format(format)) && span.tokens.len() >= AMX_TOKENS =>
                 {
                     let _configured = amx::configure();
-                    let way = Way {
-                        expand: &|units, records| expand::expand(format, false, units, records),
+                    let mut way = Way {
+                        tiles: &mut |first, count, height| {
+                            let tiles = (amx::Block::ZERO, &mut *high);
+                            tiles::gather(matmul, first, count, height, tiles, amx::Block::put)
+                        },
+                        expand: &|units, records| expand::expand512(format, 0, units, records),
                         compute: &|strip| amx::multiply(strip),
                         records: RECORDS,
                         steps: 2,
                         height: amx::TOKENS,
                         balance: false,
                     };
-                    blocks(
-                        matmul,
-                        span,
-                        out,
-                        &way,
-                        (records, rest),
-                        |first, count, height| {
-                            let tiles = (amx::Block::ZERO, &mut *high);
-                            tiles::gather(matmul, first, count, height, tiles, amx::Block::put)
-                        },
-                    );
+                    blocks(matmul, span, out, &mut way, (records, rest));
                 }
                 Instructions::Amx | Instructions::Avx512
-                    if small_batch::suits(format, span.tokens.len()) =>
+                    if small_batch::suits512(format, span.tokens.len()) =>
                 {
-                    small_batch::multiply(matmul, span, out);
+                    small_batch::multiply512(matmul, span, out);
                 }
                 Instructions::Amx | Instructions::Avx512 => {
-                    let way = Way {
-                        expand: &|units, records| {
-                            let offset =
-                                matches!(Shape::for_format(format), Shape::Plain | Shape::Halves);
-                            expand::expand(format, offset, units, records);
-                        },
+                    let mut way = Way {
+                        tiles: &mut |first, _, height| tiles::in_place(matmul, first, height),
+                        expand: &|units, records| expand::expand512(format, 128, units, records),
                         compute: &|strip| avx512::multiply(strip),
                         records: if span.tokens.len() > MANY {
                             RECORDS_MANY
@@ -147,20 +140,20 @@ pub(crate) unsafe fn multiply(
                         height: avx512::TOKENS,
                         balance: true,
                     };
-                    blocks(
-                        matmul,
-                        span,
-                        out,
-                        &way,
-                        (records, rest),
-                        |first, _, height| tiles::in_place(matmul, first, height),
-                    );
+                    blocks(matmul, span, out, &mut way, (records, rest));
                 }
-                Instructions::Avx2 if small_batch256::suits(format, span.tokens.len()) => {
-                    small_batch256::multiply(matmul, span, out);
+                Instructions::Avx2 if small_batch::suits256(format, span.tokens.len()) => {
+                    small_batch::multiply256(matmul, span, out);
                 }
                 Instructions::Avx2 if words::suits(format) => {
-                    let way = Way {
+                    let mut way = Way {
+                        tiles: &mut |first, count, height| {
+                            let tiles = (words::Block::ZERO, &mut *wide);
+                            let put = |block: &mut words::Block, token, integers: &_, factors| {
+                                block.put(token, integers, factors);
+                            };
+                            tiles::gather(matmul, first, count, height, tiles, put)
+                        },
                         expand: &|units, records| words::expand(format, units, records),
                         compute: &|strip| words::multiply(strip),
                         records: RECORDS_MANY,
@@ -168,32 +161,20 @@ pub(crate) unsafe fn multiply(
                         height: words::TOKENS,
                         balance: true,
                     };
-                    blocks(
-                        matmul,
-                        span,
-                        out,
-                        &way,
-                        (records_of_words, rest),
-                        |first, count, height| {
-                            let tiles = (words::Block::ZERO, &mut *wide);
-                            tiles::gather(
-                                matmul,
-                                first,
-                                count,
-                                height,
-                                tiles,
-                                |block, token, integers, factors| {
-                                    block.put(token, integers, factors);
-                                },
-                            )
-                        },
-                    );
+                    blocks(matmul, span, out, &mut way, (records_of_words, rest));
                 }
                 Instructions::AvxVnni | Instructions::Avx2 => {
                     let vnni = instructions == Instructions::AvxVnni;
-                    let offset = expand256::offset(format);
-                    let way = Way {
-                        expand: &|units, records| expand256::expand(format, offset, units, records),
+                    let offset = expand::least_offset(format);
+                    let mut way = Way {
+                        tiles: &mut |first, count, height| {
+                            let tiles = (bytes::Block::ZERO, &mut *narrow);
+                            let put = |block: &mut bytes::Block, token, integers: &_, factors| {
+                                block.put(token, integers, factors, (format, offset));
+                            };
+                            tiles::gather(matmul, first, count, height, tiles, put)
+                        },
+                        expand: &|units, records| expand::expand256(format, units, records),
                         compute: &|strip| {
                             if vnni {
                                 bytes::multiply_vnni(format, strip);
@@ -206,34 +187,14 @@ pub(crate) unsafe fn multiply(
                         height: bytes::TOKENS,
                         balance: true,
                     };
-                    blocks(
-                        matmul,
-                        span,
-                        out,
-                        &way,
-                        (records, rest),
-                        |first, count, height| {
-                            let tiles = (bytes::Block::ZERO, &mut *narrow);
-                            tiles::gather(
-                                matmul,
-                                first,
-                                count,
-                                height,
-                                tiles,
-                                |block, token, integers, factors| {
-                                    block.put(token, integers, factors, (format, offset));
-                                },
-                            )
-                        },
-                    );
+                    blocks(matmul, span, out, &mut way, (records, rest));
                 }
             }
         }
     });
 }
 
-/// Multiplies tiles in a way. `tiles` has those of some activations: from which, how many, and how
-/// many to a tile.
+/// Multiplies tiles in a way.
 ///
 /// # Safety
 /// As for [`multiply`]; the way gets strips whose results have their places.
@@ -241,9 +202,8 @@ unsafe fn blocks<T, W: Copy + Default>(
     matmul: &Matmul<'_>,
     span: &Span,
     out: Output<'_>,
-    way: &Way<'_, T, W>,
+    way: &mut Way<'_, T, W>,
     (records, rest): (&mut Vec<Record<W>>, &mut Vec<f32>),
-    mut tiles: impl FnMut(usize, usize, usize) -> Tiles<T>,
 ) {
     let blocks = Layout::new(matmul.cols).blocks();
     let of_unit = matmul.format.block() / BLOCK;
@@ -276,7 +236,7 @@ unsafe fn blocks<T, W: Copy + Default>(
         } else {
             way.height
         };
-        let tiles = tiles(first, tokens, height);
+        let tiles = (way.tiles)(first, tokens, height);
         for group in groups.iter() {
             for block in (0..blocks).step_by(chunk) {
                 for panel in group.clone() {

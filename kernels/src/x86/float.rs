@@ -1,13 +1,15 @@
 //! Matmuls of 16-bit floating point with the vector instructions of x86: weights are converted to
 //! 32 bits when they are loaded from the panel.
 
-use std::arch::x86_64::*;
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 use crate::data::float::{COLUMN, stride};
 use crate::data::format::Format;
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::ROWS;
 use crate::x86::Instructions;
+use crate::x86::counts::with_count;
+use crate::x86::vector::{Avx2, Avx512, Vector};
 
 /// Activations that are multiplied by one panel after the other.
 const TOKENS: usize = 128;
@@ -98,11 +100,20 @@ pub(crate) unsafe fn multiply(
                                     .copy_from_nonoverlapping(place.add(row * out.stride), rows);
                             }
                         }
-                        match (wide, brain) {
-                            (true, false) => tile512::<false>(&tile, count),
-                            (true, true) => tile512::<true>(&tile, count),
-                            (false, false) => tile256::<false>(&tile, count),
-                            (false, true) => tile256::<true>(&tile, count),
+                        if wide {
+                            with_count!(count, M in [1 2 3 4 5 6 7 8 9 10 11 12], if brain {
+                                rows512::<true, M>(&tile);
+                            } else {
+                                rows512::<false, M>(&tile);
+                            });
+                        } else {
+                            for row in [0, ROWS / 2] {
+                                with_count!(count, M in [1 2 3 4 5 6], if brain {
+                                    rows256::<true, M>(&tile, row);
+                                } else {
+                                    rows256::<false, M>(&tile, row);
+                                });
+                            }
                         }
                         if rows < ROWS {
                             for row in 0..count {
@@ -118,124 +129,60 @@ pub(crate) unsafe fn multiply(
     }
 }
 
-#[target_feature(enable = "avx512f")]
-unsafe fn tile512<const BRAIN: bool>(tile: &Tile, tokens: usize) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match tokens {
-            1 => rows32::<BRAIN, 1>(tile),
-            2 => rows32::<BRAIN, 2>(tile),
-            3 => rows32::<BRAIN, 3>(tile),
-            4 => rows32::<BRAIN, 4>(tile),
-            5 => rows32::<BRAIN, 5>(tile),
-            6 => rows32::<BRAIN, 6>(tile),
-            7 => rows32::<BRAIN, 7>(tile),
-            8 => rows32::<BRAIN, 8>(tile),
-            9 => rows32::<BRAIN, 9>(tile),
-            10 => rows32::<BRAIN, 10>(tile),
-            11 => rows32::<BRAIN, 11>(tile),
-            _ => rows32::<BRAIN, 12>(tile),
-        }
-    }
-}
-
 /// All rows of a panel, sixteen in a vector.
 #[target_feature(enable = "avx512f")]
-unsafe fn rows32<const BRAIN: bool, const M: usize>(tile: &Tile) {
-    let widen = |bytes: __m256i| {
-        if BRAIN {
-            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bytes)))
-        } else {
-            _mm512_cvtph_ps(bytes)
-        }
-    };
-    // SAFETY: as the caller promises; any address may be prefetched.
-    unsafe {
-        let mut totals = [[_mm512_setzero_ps(); 2]; M];
-        if tile.resume {
-            for t in 0..M {
-                for h in 0..2 {
-                    totals[t][h] = _mm512_loadu_ps(tile.out.add(t * tile.step + 16 * h));
-                }
-            }
-        }
-        for column in 0..tile.columns {
-            let weights = tile.weights.add(column * COLUMN);
-            _mm_prefetch::<_MM_HINT_T0>(weights.wrapping_add(AHEAD).cast());
-            let halves = [
-                widen(_mm256_loadu_si256(weights.cast())),
-                widen(_mm256_loadu_si256(weights.add(COLUMN / 2).cast())),
-            ];
-            for t in 0..M {
-                let number = _mm512_set1_ps(tile.number(t, column));
-                for h in 0..2 {
-                    totals[t][h] = _mm512_fmadd_ps(halves[h], number, totals[t][h]);
-                }
-            }
-        }
-        for t in 0..M {
-            for h in 0..2 {
-                _mm512_storeu_ps(tile.out.add(t * tile.step + 16 * h), totals[t][h]);
-            }
-        }
-    }
-}
-
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn tile256<const BRAIN: bool>(tile: &Tile, tokens: usize) {
+unsafe fn rows512<const BRAIN: bool, const M: usize>(tile: &Tile) {
     // SAFETY: as the caller promises.
-    unsafe {
-        for half in 0..2 {
-            match tokens {
-                1 => rows16::<BRAIN, 1>(tile, half),
-                2 => rows16::<BRAIN, 2>(tile, half),
-                3 => rows16::<BRAIN, 3>(tile, half),
-                4 => rows16::<BRAIN, 4>(tile, half),
-                5 => rows16::<BRAIN, 5>(tile, half),
-                _ => rows16::<BRAIN, 6>(tile, half),
-            }
-        }
-    }
+    unsafe { two_vectors::<Avx512, BRAIN, M>(tile, 0) };
 }
 
-/// One half of a panel's rows, eight in a vector.
+/// Half of a panel's rows, from `row` on, eight in a vector.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn rows16<const BRAIN: bool, const M: usize>(tile: &Tile, half: usize) {
-    let widen = |bytes: __m128i| {
-        if BRAIN {
-            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(bytes)))
-        } else {
-            _mm256_cvtph_ps(bytes)
-        }
-    };
+unsafe fn rows256<const BRAIN: bool, const M: usize>(tile: &Tile, row: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { two_vectors::<Avx2, BRAIN, M>(tile, row) };
+}
+
+/// Two vectors of rows from `row` on.
+#[expect(
+    clippy::inline_always,
+    reason = "what is not inlined lacks the instructions of its caller"
+)]
+#[inline(always)]
+unsafe fn two_vectors<V: Vector, const BRAIN: bool, const M: usize>(tile: &Tile, row: usize) {
     // SAFETY: as the caller promises; any address may be prefetched.
     unsafe {
-        let out = tile.out.add(half * ROWS / 2);
-        let mut totals = [[_mm256_setzero_ps(); 2]; M];
+        let out = tile.out.add(row);
+        let mut totals = [[V::splat_float(0.0); 2]; M];
         if tile.resume {
             for t in 0..M {
                 for h in 0..2 {
-                    totals[t][h] = _mm256_loadu_ps(out.add(t * tile.step + 8 * h));
+                    totals[t][h] = V::load_floats(out.add(t * tile.step + h * V::LANES));
                 }
             }
         }
         for column in 0..tile.columns {
-            let weights = tile.weights.add(column * COLUMN + half * COLUMN / 2);
+            let weights = tile.weights.add(column * COLUMN + 2 * row);
             _mm_prefetch::<_MM_HINT_T0>(weights.wrapping_add(AHEAD).cast());
-            let eights = [
-                widen(_mm_loadu_si128(weights.cast())),
-                widen(_mm_loadu_si128(weights.add(COLUMN / 4).cast())),
-            ];
+            let mut vectors = [V::splat_float(0.0); 2];
+            for h in 0..2 {
+                let words = V::load_words(weights.add(2 * h * V::LANES).cast());
+                vectors[h] = if BRAIN {
+                    V::brain_floats(words)
+                } else {
+                    V::half_floats(words)
+                };
+            }
             for t in 0..M {
-                let number = _mm256_set1_ps(tile.number(t, column));
+                let number = V::splat_float(tile.number(t, column));
                 for h in 0..2 {
-                    totals[t][h] = _mm256_fmadd_ps(eights[h], number, totals[t][h]);
+                    totals[t][h] = V::multiply_add(vectors[h], number, totals[t][h]);
                 }
             }
         }
         for t in 0..M {
             for h in 0..2 {
-                _mm256_storeu_ps(out.add(t * tile.step + 8 * h), totals[t][h]);
+                V::store_floats(out.add(t * tile.step + h * V::LANES), totals[t][h]);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Quantizing activations, sixteen values at a time.
+//! Quantizing activations, eight values at a time.
 
 use std::arch::x86_64::*;
 
@@ -8,41 +8,42 @@ use crate::data::panel::BLOCK;
 /// Quantizes one row, to the bits that plain Rust gives.
 ///
 /// # Safety
-/// The CPU must have AVX512-VNNI.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+/// The CPU must have AVX2.
+#[target_feature(enable = "avx2")]
 pub(crate) unsafe fn row(layout: Layout, source: &[f32], row: &mut [u8]) {
     // SAFETY: the CPU has the instructions.
     layout.quantize_blocks(source, row, |block| unsafe { integers(block) });
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
+#[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn integers(source: &[f32; BLOCK]) -> Integers {
-    // SAFETY: a block is twice sixteen values.
-    let halves = unsafe {
-        [
-            _mm512_loadu_ps(source.as_ptr()),
-            _mm512_loadu_ps(source.as_ptr().add(BLOCK / 2)),
-        ]
-    };
+    // SAFETY: a block is four times eight values.
+    let eights: [__m256; 4] =
+        std::array::from_fn(|eight| unsafe { _mm256_loadu_ps(source.as_ptr().add(8 * eight)) });
     // As integers, the bits of absolute values have the same order as the values; infinity and NaN
     // come after all of them.
-    let [first, second] = halves.map(|half| _mm512_castps_si512(_mm512_abs_ps(half)));
-    let largest = f32::from_bits(largest_of(_mm512_max_epu32(first, second)));
+    let absolute = _mm256_set1_epi32(i32::MAX);
+    let [a, b, c, d] = eights.map(|eight| _mm256_and_si256(_mm256_castps_si256(eight), absolute));
+    let largest = _mm256_max_epu32(_mm256_max_epu32(a, b), _mm256_max_epu32(c, d));
+    let largest = f32::from_bits(largest_of(largest));
     let Some((factor, scale)) = Integers::factor(largest, largest.is_finite()) else {
         return Integers::zero(f32::NAN);
     };
-    let factor = _mm512_set1_ps(factor);
-    let [first, second] =
-        halves.map(|half| _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(half, factor))));
-    let bytes = _mm256_set_m128i(second, first);
+    let factor = _mm256_set1_ps(factor);
+    let [a, b, c, d] = eights.map(|eight| _mm256_cvtps_epi32(_mm256_mul_ps(eight, factor)));
+    // Packing takes the lower lanes first, then the upper ones: fours of the block in the order 0,
+    // 2, 4, 6, 1, 3, 5, 7.
+    let bytes = _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+    let bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
     let mut values = [0; BLOCK];
     // SAFETY: there is room for a vector of bytes.
     unsafe { _mm256_storeu_si256(values.as_mut_ptr().cast(), bytes) };
-    // Fours of a half, then twos, then the half, in each lane of it.
-    let sums = _mm256_dpbusd_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(1), bytes);
-    let sums = _mm256_hadd_epi32(sums, sums);
-    let sums = _mm256_hadd_epi32(sums, sums);
+    // Fours of a half, then eights, then the half, in each lane of it.
+    let twos = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+    let fours = _mm256_madd_epi16(twos, _mm256_set1_epi16(1));
+    let eights = _mm256_add_epi32(fours, _mm256_shuffle_epi32::<0b01_00_11_10>(fours));
+    let sums = _mm256_add_epi32(eights, _mm256_shuffle_epi32::<0b10_11_00_01>(eights));
     Integers {
         values,
         scale,
@@ -53,16 +54,12 @@ unsafe fn integers(source: &[f32; BLOCK]) -> Integers {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512vl")]
+#[target_feature(enable = "avx2")]
 #[inline]
-fn largest_of(numbers: __m512i) -> u32 {
-    let eight = _mm256_max_epu32(
-        _mm512_castsi512_si256(numbers),
-        _mm512_extracti64x4_epi64::<1>(numbers),
-    );
+fn largest_of(numbers: __m256i) -> u32 {
     let four = _mm_max_epu32(
-        _mm256_castsi256_si128(eight),
-        _mm256_extracti128_si256::<1>(eight),
+        _mm256_castsi256_si128(numbers),
+        _mm256_extracti128_si256::<1>(numbers),
     );
     let two = _mm_max_epu32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
     let one = _mm_max_epu32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two));

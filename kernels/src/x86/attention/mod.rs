@@ -6,11 +6,14 @@
 
 pub(crate) mod avx2;
 pub(crate) mod avx512;
+mod elements;
+mod mask;
 mod seen;
 
 use std::ops::Range;
 
 use crate::data::attention::{Attention, Numbers};
+use crate::x86::vector::Vector;
 
 /// Tokens that see mostly the same cells, and the heads that share one of a key.
 #[derive(Clone)]
@@ -22,25 +25,33 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Takes tokens of a stream in runs. `together` says where a run of these tokens ends.
-    fn each(
+    /// Takes the first tokens of a stream that are worth computing together.
+    ///
+    /// # Safety
+    /// The CPU must have the instructions, and the mask an element for each token and each cell.
+    #[expect(
+        clippy::inline_always,
+        reason = "what is not inlined lacks the instructions of its caller"
+    )]
+    #[inline(always)]
+    unsafe fn next<V: Vector>(
         attention: &'a Attention,
         (kv_head, stream): (usize, usize),
-        tokens: Range<usize>,
-        together: impl Fn(Range<usize>) -> usize,
-        mut compute: impl FnMut(&Self),
-    ) {
-        let mut first = tokens.start;
-        while first < tokens.end {
-            let end = together(first..tokens.end);
-            compute(&Self {
-                attention,
-                kv_head,
-                stream,
-                tokens: first..end,
-            });
-            first = end;
+        left: &mut Range<usize>,
+    ) -> Option<Self> {
+        if left.start == left.end {
+            return None;
         }
+        // SAFETY: as the caller promises.
+        let end = unsafe { mask::together::<V>(attention, stream, left.clone()) };
+        let tokens = left.start..end;
+        left.start = end;
+        Some(Self {
+            attention,
+            kv_head,
+            stream,
+            tokens,
+        })
     }
 
     /// One token alone.
@@ -144,7 +155,23 @@ const Q8_0: u8 = Numbers::Q8_0 as u8;
 const Q5_1: u8 = Numbers::Q5_1 as u8;
 const Q5_0: u8 = Numbers::Q5_0 as u8;
 const Q4_1: u8 = Numbers::Q4_1 as u8;
-const Q4_0: u8 = Numbers::Q4_0 as u8;
+
+/// Runs the code in which the type of elements is a constant.
+macro_rules! with_numbers {
+    ($numbers:expr, $name:ident, $code:expr) => {
+        with_numbers!($numbers, $name, $code, F32 F16 Bf16 Q8_0 Q5_1 Q5_0 Q4_1 Q4_0)
+    };
+    ($numbers:expr, $name:ident, $code:expr, $($number:ident)+) => {
+        match $numbers {
+            $(Numbers::$number => {
+                const $name: u8 = Numbers::$number as u8;
+                $code
+            })+
+        }
+    };
+}
+
+use with_numbers;
 
 /// A range in pieces that are about as large as each other, `most` at most.
 fn chunks(all: usize, most: usize) -> impl Iterator<Item = Range<usize>> {

@@ -13,6 +13,7 @@ use crate::data::activation::{Factors, ORIGIN};
 use crate::data::format::Format;
 use crate::data::panel::{BLOCK, ROWS};
 use crate::x86::avx2::{self, LANES, SUMS, Sums, VECTORS, add_scaled};
+use crate::x86::counts::with_count;
 use crate::x86::strip::{Record, Strip};
 
 /// Activations of a tile.
@@ -128,12 +129,10 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
 unsafe fn tiles<const SHAPE: u8, const DEPTH: usize>(strip: &Strip<'_, Block>) {
     // SAFETY: as the caller promises.
     unsafe {
-        avx2::tiles::<TOKENS, _, _>(strip, |record, block, (token, left), totals| match left {
-            1 => record_times::<SHAPE, DEPTH, 1>(record, block, token, totals),
-            2 => record_times::<SHAPE, DEPTH, 2>(record, block, token, totals),
-            3 => record_times::<SHAPE, DEPTH, 3>(record, block, token, totals),
-            _ => record_times::<SHAPE, DEPTH, SUMS>(record, block, token, totals),
-        });
+        avx2::tiles::<TOKENS, _, _>(
+            strip,
+            |record, block, (token, left), totals| with_count!(left.min(SUMS), M in [1 2 3 4], record_times::<SHAPE, DEPTH, M>(record, block, token, totals)),
+        );
     }
 }
 

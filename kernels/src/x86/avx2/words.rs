@@ -16,8 +16,10 @@ use crate::data::activation::{Factors, ORIGIN};
 use crate::data::format::Format;
 use crate::data::panel::{self, BLOCK, ROWS};
 use crate::x86::avx2::{self, LANES, SUMS, Sums, VECTORS, add_scaled};
-use crate::x86::expand256;
+use crate::x86::counts::with_count;
 use crate::x86::strip::{Record, Strip};
+use crate::x86::vector::Avx2;
+use crate::x86::{expand, units};
 
 /// Activations of a tile: so many use a record before the next one is read.
 pub(crate) const TOKENS: usize = 56;
@@ -90,31 +92,34 @@ pub(crate) fn suits(format: Format) -> bool {
 /// The CPU must have AVX2 and F16C.
 #[target_feature(enable = "avx2,f16c")]
 pub(crate) unsafe fn expand(format: Format, source: &[u8], records: &mut [Record<i16>]) {
-    let table = expand256::table(format, 0);
     let low = _mm256_set1_epi8(15);
-    for (unit, records) in expand256::units(format, source, records) {
-        for (block, record) in records.iter_mut().enumerate() {
-            if format == Format::Q8_0 {
-                put(record, |at| unit.bytes(at));
-                continue;
+    // Groups of the first half are the lower bits of bytes, those of the second the upper.
+    let half = panel::GROUPS / 2 * panel::GROUP;
+    // SAFETY: the CPU has the instructions.
+    unsafe {
+        let table = units::table::<Avx2>(format, 0);
+        for (unit, records) in units::units(format, source, records) {
+            for (block, record) in records.iter_mut().enumerate() {
+                if format == Format::Q8_0 {
+                    put(record, |at| unit.bytes::<Avx2>(at));
+                    continue;
+                }
+                put(record, |at| {
+                    let both = unit.bytes::<Avx2>(block * half + at % half);
+                    let bits = if at < half {
+                        both
+                    } else {
+                        _mm256_srli_epi16::<4>(both)
+                    };
+                    _mm256_shuffle_epi8(table, _mm256_and_si256(bits, low))
+                });
             }
-            // Groups of the first half are the lower bits of bytes, those of the second the upper.
-            let half = panel::GROUPS / 2 * panel::GROUP;
-            put(record, |at| {
-                let both = unit.bytes(block * half + at % half);
-                let bits = if at < half {
-                    both
-                } else {
-                    _mm256_srli_epi16::<4>(both)
-                };
-                _mm256_shuffle_epi8(table, _mm256_and_si256(bits, low))
-            });
-        }
-        if format == Format::Iq4Xs {
-            expand256::scales_of_blocks(unit, records);
-        } else {
-            let scales = panel::unit_bytes(format) - 2 * ROWS;
-            expand256::put_halves(&mut records[0].scales, unit, scales);
+            if format == Format::Iq4Xs {
+                expand::scales_of_blocks::<Avx2, _>(unit, records);
+            } else {
+                let scales = panel::unit_bytes(format) - 2 * ROWS;
+                units::put_halves::<Avx2>(&mut records[0].scales, unit, scales);
+            }
         }
     }
 }
@@ -160,12 +165,10 @@ fn place(group: usize, pair: usize, row: usize) -> usize {
 pub(crate) unsafe fn multiply(strip: &Strip<'_, Block, i16>) {
     // SAFETY: as the caller promises.
     unsafe {
-        avx2::tiles::<TOKENS, _, _>(strip, |record, block, (token, left), totals| match left {
-            1 => record_times::<1>(record, block, token, totals),
-            2 => record_times::<2>(record, block, token, totals),
-            3 => record_times::<3>(record, block, token, totals),
-            _ => record_times::<SUMS>(record, block, token, totals),
-        });
+        avx2::tiles::<TOKENS, _, _>(
+            strip,
+            |record, block, (token, left), totals| with_count!(left.min(SUMS), M in [1 2 3 4], record_times::<M>(record, block, token, totals)),
+        );
     }
 }
 

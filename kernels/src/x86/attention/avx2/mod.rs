@@ -5,7 +5,6 @@
 //! they are in memory. So both use whole vectors, however few rows there are.
 
 mod exp;
-mod mask;
 mod products;
 mod rows;
 mod softmax;
@@ -15,8 +14,9 @@ use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
 use super::seen::{Cells, SeenCells};
-use super::{Run, chunks};
+use super::{Run, chunks, mask};
 use crate::data::attention::{Attention, BLOCK};
+use crate::x86::vector::{Avx2, Vector};
 use products::ROWS;
 use softmax::{Factors, SoftmaxState};
 
@@ -63,22 +63,21 @@ thread_local! {
 ///
 /// # Safety
 /// As for [`Attention::compute`]; the CPU must have the instructions.
+#[target_feature(enable = "avx2,fma,f16c")]
 pub(crate) unsafe fn compute(
     attention: &Attention,
     kv_head: usize,
     stream: usize,
-    tokens: Range<usize>,
+    mut tokens: Range<usize>,
 ) {
     SPACE.with_borrow_mut(|space| {
-        Run::each(
-            attention,
-            (kv_head, stream),
-            tokens,
-            // SAFETY: as the caller promises.
-            |tokens| unsafe { mask::together(attention, stream, tokens) },
-            // SAFETY: as the caller promises.
-            |run| unsafe { compute_run(run, space) },
-        );
+        let place = (kv_head, stream);
+        // SAFETY: as the caller promises.
+        unsafe {
+            while let Some(run) = Run::next::<Avx2>(attention, place, &mut tokens) {
+                compute_run(&run, space);
+            }
+        }
     });
 }
 
@@ -204,9 +203,8 @@ fn empty(run: &Run<'_>, space: &mut Space, sinks: bool) {
 /// Adds the cells of a block, the first of which is `first`.
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
-    let tokens = run.tokens.clone();
     // SAFETY: as the caller promises.
-    let any = unsafe { mask::block(run.attention, run.stream, tokens, first, &mut space.seen) };
+    let any = unsafe { mask::block::<Avx2>(run, first, &mut space.seen) };
     any.list(&mut space.cells);
     if space.cells.is_empty() {
         return;
@@ -276,7 +274,7 @@ unsafe fn weigh(run: &Run<'_>, space: &mut Space, first: usize, any: &Cells) {
         if let Some(mask) = mask {
             let row = mask.at([token, 0, run.stream]).cast::<u16>();
             // SAFETY: the mask has an element for each cell.
-            unsafe { mask::widen(row.add(first), &space.cells, &mut space.mask[..whole]) };
+            unsafe { widen(row.add(first), &space.cells, &mut space.mask[..whole]) };
         }
         let group = attention.group();
         for row in index * group..(index + 1) * group {
@@ -292,6 +290,26 @@ unsafe fn weigh(run: &Run<'_>, space: &mut Space, first: usize, any: &Cells) {
             scores[count..].fill(f32::NEG_INFINITY);
             let here = softmax::weigh(scores);
             space.factors.push(space.states[row].add(here));
+        }
+    }
+}
+
+/// Writes what a row of the mask has for each of some cells. `out` has room for whole vectors.
+///
+/// # Safety
+/// The row must have an element for each cell.
+#[target_feature(enable = "avx2,f16c")]
+unsafe fn widen(row: *const u16, cells: &[u16], out: &mut [f32]) {
+    for (cells, out) in cells.chunks(LANES).zip(out.chunks_exact_mut(LANES)) {
+        let mut halves = [0; LANES];
+        for (half, cell) in halves.iter_mut().zip(cells) {
+            // SAFETY: as the caller promises.
+            *half = unsafe { row.add(usize::from(*cell)).read_unaligned() };
+        }
+        // SAFETY: eight elements each.
+        unsafe {
+            let floats = Avx2::half_floats(Avx2::load_words(halves.as_ptr()));
+            Avx2::store_floats(out.as_mut_ptr(), floats);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 
 use super::{GROUP, LANES};
 use crate::data::attention::BLOCK;
+use crate::x86::counts::with_count;
 
 /// Rows that are computed together at most: twice as many sums, and what they are of, fit in the
 /// registers.
@@ -29,14 +30,7 @@ pub(super) unsafe fn score(
 ) {
     // SAFETY: as the caller promises.
     unsafe {
-        match rows {
-            1 => score_rows::<1>(size, queries, keys, scores),
-            2 => score_rows::<2>(size, queries, keys, scores),
-            3 => score_rows::<3>(size, queries, keys, scores),
-            4 => score_rows::<4>(size, queries, keys, scores),
-            5 => score_rows::<5>(size, queries, keys, scores),
-            _ => score_rows::<ROWS>(size, queries, keys, scores),
-        }
+        with_count!(rows, R in [1 2 3 4 5 6], score_rows::<R>(size, queries, keys, scores));
     }
 }
 
@@ -89,14 +83,7 @@ pub(super) unsafe fn sum(
         // SAFETY: as the caller promises.
         unsafe {
             let (values, sums) = (values.add(first), sums.add(first));
-            match rows {
-                1 => sum_rows::<1>(stride, count, values, weights, sums),
-                2 => sum_rows::<2>(stride, count, values, weights, sums),
-                3 => sum_rows::<3>(stride, count, values, weights, sums),
-                4 => sum_rows::<4>(stride, count, values, weights, sums),
-                5 => sum_rows::<5>(stride, count, values, weights, sums),
-                _ => sum_rows::<ROWS>(stride, count, values, weights, sums),
-            }
+            with_count!(rows, R in [1 2 3 4 5 6], sum_rows::<R>(stride, count, values, weights, sums));
         }
     }
 }

@@ -6,7 +6,6 @@
 
 mod decode;
 mod exp;
-mod mask;
 mod rows;
 mod state;
 mod tile;
@@ -14,9 +13,10 @@ mod tile;
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::Run;
 use super::seen::{SeenCells, common};
+use super::{Run, mask};
 use crate::data::attention::{Attention, BLOCK};
+use crate::x86::vector::Avx512;
 use decode::Narrow;
 use state::{Lanes, SoftmaxState};
 use tile::{Tile, WIDE};
@@ -53,22 +53,21 @@ thread_local! {
 ///
 /// # Safety
 /// As for [`Attention::compute`]; the CPU must have the instructions.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(crate) unsafe fn compute(
     attention: &Attention,
     kv_head: usize,
     stream: usize,
-    tokens: Range<usize>,
+    mut tokens: Range<usize>,
 ) {
     SPACE.with_borrow_mut(|space| {
-        Run::each(
-            attention,
-            (kv_head, stream),
-            tokens,
-            // SAFETY: as the caller promises.
-            |tokens| unsafe { mask::together(attention, stream, tokens) },
-            // SAFETY: as the caller promises.
-            |run| unsafe { run.compute(space) },
-        );
+        let place = (kv_head, stream);
+        // SAFETY: as the caller promises.
+        unsafe {
+            while let Some(run) = Run::next::<Avx512>(attention, place, &mut tokens) {
+                run.compute(space);
+            }
+        }
     });
 }
 
@@ -130,10 +129,8 @@ impl<'a> Run<'a> {
     /// Lists the cells of a block that tokens of the run see.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     unsafe fn look(&self, space: &mut Space, first: usize) {
-        let tokens = self.tokens.clone();
         // SAFETY: as the caller promises.
-        let any =
-            unsafe { mask::block(self.attention, self.stream, tokens, first, &mut space.seen) };
+        let any = unsafe { mask::block::<Avx512>(self, first, &mut space.seen) };
         any.list(&mut space.cells);
     }
 

@@ -2,9 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use super::super::{BF16, F16, F32, NUMBERS_BLOCK as BLOCK, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Source};
+use super::super::elements::vector;
+use super::super::{Source, with_numbers};
 use super::LANES;
 use crate::data::attention::Numbers;
+use crate::x86::vector::Avx512;
 
 /// Cells that are read together.
 const AT_ONCE: usize = 4;
@@ -30,16 +32,11 @@ impl Source {
     pub(super) unsafe fn widen<const MIXED: usize>(&self, cells: &[u16], out: *mut f32) {
         // SAFETY: as the caller promises.
         unsafe {
-            match self.numbers {
-                Numbers::F32 => self.each::<F32, MIXED>(cells, out),
-                Numbers::F16 => self.each::<F16, MIXED>(cells, out),
-                Numbers::Bf16 => self.each::<BF16, MIXED>(cells, out),
-                Numbers::Q8_0 => self.each::<Q8_0, MIXED>(cells, out),
-                Numbers::Q5_1 => self.each::<Q5_1, MIXED>(cells, out),
-                Numbers::Q5_0 => self.each::<Q5_0, MIXED>(cells, out),
-                Numbers::Q4_1 => self.each::<Q4_1, MIXED>(cells, out),
-                Numbers::Q4_0 => self.each::<Q4_0, MIXED>(cells, out),
-            }
+            with_numbers!(
+                self.numbers,
+                NUMBERS,
+                self.each::<NUMBERS, MIXED>(cells, out)
+            );
         }
     }
 
@@ -55,11 +52,11 @@ impl Source {
             // SAFETY: as the caller promises.
             unsafe {
                 for first in (0..whole).step_by(LANES) {
-                    together::<NUMBERS, MIXED>(&rows, first, u16::MAX, out, stride);
+                    together::<NUMBERS, MIXED>(&rows, first, LANES, out, stride);
                 }
                 if whole < self.size {
-                    let present = u16::MAX >> (LANES - (self.size - whole));
-                    together::<NUMBERS, MIXED>(&rows, whole, present, out, stride);
+                    let left = self.size - whole;
+                    together::<NUMBERS, MIXED>(&rows, whole, left, out, stride);
                 }
             }
         }
@@ -114,12 +111,12 @@ pub(super) const fn mixed_places<const MIXED: usize>() -> [usize; LANES] {
 unsafe fn together<const NUMBERS: u8, const MIXED: usize>(
     rows: &[*const u8; AT_ONCE],
     first: usize,
-    present: u16,
+    left: usize,
     out: *mut f32,
     stride: usize,
 ) {
     // SAFETY: as the caller promises.
-    let [a, b, c, d] = rows.map(|row| unsafe { vector::<NUMBERS>(row, first, present) });
+    let [a, b, c, d] = rows.map(|row| unsafe { vector::<Avx512, NUMBERS>(row, first, left) });
     let zip = |a: __m512, b: __m512| [_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)];
     let zip_pairs = |a: __m512, b: __m512| {
         let [a, b] = [_mm512_castps_pd(a), _mm512_castps_pd(b)];
@@ -140,85 +137,4 @@ unsafe fn together<const NUMBERS: u8, const MIXED: usize>(
         // SAFETY: there is room for whole vectors.
         unsafe { _mm512_storeu_ps(out.add(at), numbers) };
     }
-}
-
-/// Sixteen elements from the element `first` on, a multiple of sixteen; absent ones are zero.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn vector<const NUMBERS: u8>(source: *const u8, first: usize, present: u16) -> __m512 {
-    // SAFETY: what is absent is not read; blocks have two vectors each.
-    unsafe {
-        match NUMBERS {
-            F32 => _mm512_maskz_loadu_ps(present, source.cast::<f32>().add(first)),
-            F16 => {
-                let bits = _mm256_maskz_loadu_epi16(present, source.cast::<i16>().add(first));
-                _mm512_cvtph_ps(bits)
-            }
-            BF16 => {
-                let bits = _mm256_maskz_loadu_epi16(present, source.cast::<i16>().add(first));
-                _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)))
-            }
-            Q8_0 => {
-                let block = source.add(first / BLOCK * 34);
-                let integers = _mm_loadu_si128(block.add(2 + first % BLOCK).cast());
-                let whole = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(integers));
-                _mm512_mul_ps(whole, half(block))
-            }
-            Q5_1 => {
-                let block = source.add(first / BLOCK * 24);
-                let integers = five_bits(block.add(4), block.add(8), first);
-                _mm512_fmadd_ps(integers, half(block), half(block.add(2)))
-            }
-            Q5_0 => {
-                let block = source.add(first / BLOCK * 22);
-                let integers = five_bits(block.add(2), block.add(6), first);
-                _mm512_mul_ps(_mm512_sub_ps(integers, _mm512_set1_ps(16.0)), half(block))
-            }
-            Q4_1 => {
-                let block = source.add(first / BLOCK * 20);
-                let integers = _mm512_cvtepi32_ps(four_bits(block.add(4), first));
-                _mm512_fmadd_ps(integers, half(block), half(block.add(2)))
-            }
-            _ => {
-                let block = source.add(first / BLOCK * 18);
-                let integers = _mm512_cvtepi32_ps(four_bits(block.add(2), first));
-                _mm512_mul_ps(_mm512_sub_ps(integers, _mm512_set1_ps(8.0)), half(block))
-            }
-        }
-    }
-}
-
-/// A binary16 value.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn half(source: *const u8) -> __m512 {
-    // SAFETY: as the caller promises.
-    let bits = unsafe { source.cast::<i16>().read_unaligned() };
-    _mm512_cvtph_ps(_mm256_set1_epi16(bits))
-}
-
-/// Sixteen integers of a block: the lower bits of its bytes, or the upper ones.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn four_bits(bytes: *const u8, first: usize) -> __m512i {
-    // SAFETY: as the caller promises.
-    let bytes = _mm512_cvtepu8_epi32(unsafe { _mm_loadu_si128(bytes.cast()) });
-    if first.is_multiple_of(BLOCK) {
-        _mm512_and_si512(bytes, _mm512_set1_epi32(15))
-    } else {
-        _mm512_srli_epi32::<4>(bytes)
-    }
-}
-
-/// The same with the fifth bit of each, which are together.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn five_bits(fifth: *const u8, bytes: *const u8, first: usize) -> __m512 {
-    // SAFETY: as the caller promises.
-    let (four, fifth) = unsafe {
-        let fifth = fifth.add(first % BLOCK / 8).cast::<u16>();
-        (four_bits(bytes, first), fifth.read_unaligned())
-    };
-    let five = _mm512_mask_add_epi32(four, fifth, four, _mm512_set1_epi32(16));
-    _mm512_cvtepi32_ps(five)
 }

@@ -3,10 +3,11 @@
 use std::arch::x86_64::*;
 use std::array;
 
-use super::{LANES, Totals, Unit, VECTORS, add_scaled, four, halves, start, take_minima};
+use super::Unit;
+use super::sums::{LANES, VECTORS, add_scaled, four, halves, start, take_minima};
 use crate::data::activation::BYTES;
 use crate::data::panel::{GROUP, GROUPS, ROWS};
-use crate::x86::expand256::powers_of_two;
+use crate::x86::vector::{Avx2, Vector};
 
 /// Blocks that are stored in some way.
 pub(super) struct Blocks<const KIND: u8>;
@@ -40,6 +41,8 @@ const fn weight_bytes(kind: u8) -> usize {
 }
 
 impl<const KIND: u8> Unit for Blocks<KIND> {
+    type Vector = Avx2;
+    type Totals = [__m256; VECTORS];
     const OFFSET: u8 = match KIND {
         FOUR => 8,
         POWERS => 12,
@@ -62,15 +65,15 @@ impl<const KIND: u8> Unit for Blocks<KIND> {
         unit: *const u8,
         part: usize,
         table: __m256i,
-        rows: &[*const u8; M],
-        totals: &mut Totals<M>,
+        (rows, at): (&[*const u8; M], usize),
+        totals: &mut [Self::Totals; M],
     ) {
         let low = _mm256_set1_epi8(15);
         let fifth = _mm256_set1_epi8(16);
         let ones = _mm256_set1_epi16(1);
         // SAFETY: as the caller promises.
         unsafe {
-            let rows = rows.map(|row| row.add(part * BYTES));
+            let rows = rows.map(|row| row.add(at + part * BYTES));
             let weights = unit.add(part * const { weight_bytes(KIND) });
             let mut sums: [[__m256i; VECTORS]; M] =
                 array::from_fn(|t| [start(rows[t], 0, Self::OFFSET); VECTORS]);
@@ -130,7 +133,7 @@ impl<const KIND: u8> Unit for Blocks<KIND> {
             for vector in 0..VECTORS {
                 let row = LANES * vector;
                 let scales = match KIND {
-                    POWERS => powers_of_two(_mm_loadl_epi64(factors.add(row).cast())),
+                    POWERS => Avx2::powers(factors.add(row)),
                     SCALED => {
                         let of_block = _mm_loadl_epi64(factors.add(part * ROWS + row).cast());
                         let of_block = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(of_block));

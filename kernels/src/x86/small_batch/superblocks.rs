@@ -4,9 +4,11 @@
 use std::arch::x86_64::*;
 use std::array;
 
-use super::{LANES, Totals, Unit, VECTORS, add_scaled, four, halves, start, take_minima};
+use super::Unit;
+use super::sums::{LANES, VECTORS, add_scaled, four, halves, start, take_minima};
 use crate::data::activation::BYTES;
 use crate::data::panel::{BLOCK, GROUP, GROUPS, ROWS};
+use crate::x86::vector::Avx2;
 
 /// Superblocks that are stored in some way.
 pub(super) struct Superblocks<const KIND: u8>;
@@ -94,6 +96,8 @@ unsafe fn weights<const KIND: u8>(unit: *const u8, part: usize, at: usize) -> [_
 }
 
 impl<const KIND: u8> Unit for Superblocks<KIND> {
+    type Vector = Avx2;
+    type Totals = [__m256; VECTORS];
     const OFFSET: u8 = if KIND == SIX_K { 32 } else { 0 };
     const BLOCKS: usize = 8;
     const PARTS: usize = 8 / shared(KIND) * VECTORS;
@@ -105,8 +109,8 @@ impl<const KIND: u8> Unit for Superblocks<KIND> {
         unit: *const u8,
         part: usize,
         _table: __m256i,
-        rows: &[*const u8; M],
-        totals: &mut Totals<M>,
+        (rows, at): (&[*const u8; M], usize),
+        totals: &mut [Self::Totals; M],
     ) {
         let ones = _mm256_set1_epi16(1);
         let (part, vector) = (part / VECTORS, part % VECTORS);
@@ -114,7 +118,8 @@ impl<const KIND: u8> Unit for Superblocks<KIND> {
         let groups = GROUPS / halves_of_block;
         // SAFETY: as the caller promises.
         unsafe {
-            let block = |t: usize, number: usize| rows[t].add((blocks * part + number) * BYTES);
+            let block =
+                |t: usize, number: usize| rows[t].add(at + (blocks * part + number) * BYTES);
             let mut sums = [[[_mm256_setzero_si256(); M]; MOST]; 2];
             for (half, sums) in sums[..halves_of_block].iter_mut().enumerate() {
                 let of_block = if KIND == SIX_K { 1 + half } else { 0 };
