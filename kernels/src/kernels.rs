@@ -1,6 +1,6 @@
 //! The choice of instructions, and the functions that every choice implements.
 
-use crate::data::activation::Layout;
+use crate::data::activation::ActivationLayout;
 use crate::data::float;
 use crate::data::format::Format;
 use crate::data::matmul::{self, Matmul, Output};
@@ -76,18 +76,18 @@ impl Kernels {
         all
     }
 
-    /// Whether a model is computed in less time than by stock llama.cpp compiled for the same
+    /// Returns true if a model takes less time than with stock llama.cpp, compiled for the same
     /// instructions, AMX included where the processor has it.
     pub fn beats_stock(&self) -> bool {
         !matches!(self.set, Set::Portable)
     }
 
-    /// Whether these instructions compute [`Attention`](crate::Attention).
+    /// Returns true if these instructions compute [`Attention`](crate::Attention).
     pub fn attends(&self) -> bool {
         self.floats().is_some()
     }
 
-    /// What is computed with in floating point.
+    /// Returns the instructions for floating point; `None` means plain Rust.
     pub(crate) fn floats(self) -> Option<FloatSet> {
         match self.set {
             #[cfg(target_arch = "x86_64")]
@@ -98,7 +98,7 @@ impl Kernels {
         }
     }
 
-    /// The instructions' name.
+    /// Returns the name of the instructions, for logs.
     pub fn name(&self) -> &'static str {
         match self.set {
             #[cfg(target_arch = "x86_64")]
@@ -150,7 +150,7 @@ impl Kernels {
         if format.is_float() {
             4 * float::stride(cols)
         } else {
-            Layout::new(cols).bytes()
+            ActivationLayout::new(cols).bytes()
         }
     }
 
@@ -175,7 +175,7 @@ impl Kernels {
                 float::copy(source, row);
                 continue;
             }
-            let layout = Layout::new(cols);
+            let layout = ActivationLayout::new(cols);
             match self.set {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: all sets of instructions include AVX2.

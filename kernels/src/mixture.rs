@@ -8,7 +8,7 @@ use crate::data::mixture::{Experts, MixtureMatmul, Plan, Route};
 use crate::data::panel::ROWS;
 use crate::kernels::Kernels;
 
-/// Most activations that are gathered at a time: so many use a panel often enough, and
+/// Maximum number of activations that are gathered at a time. They use a panel often enough, and
 /// stay in a cache with their results.
 const TOKENS: usize = 256;
 

@@ -1,6 +1,6 @@
 //! The matmul in plain Rust: a slow reference for the other kernels.
 
-use crate::data::activation::Layout;
+use crate::data::activation::ActivationLayout;
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{self, BLOCK, ROWS, UnpackedRow};
 
@@ -9,7 +9,7 @@ use crate::data::panel::{self, BLOCK, ROWS, UnpackedRow};
 /// # Safety
 /// No other code may read or write the elements of `out` that belong to the span.
 pub(crate) unsafe fn multiply(matmul: &Matmul<'_>, span: &Span, out: Output<'_>) {
-    let layout = Layout::new(matmul.cols);
+    let layout = ActivationLayout::new(matmul.cols);
     let blocks = matmul.format.block() / BLOCK;
     let unit = panel::unit_bytes(matmul.format);
     for row in span.panels.start * ROWS..(span.panels.end * ROWS).min(matmul.rows) {

@@ -2,17 +2,17 @@
 
 use crate::data::panel::BLOCK;
 
-/// Where the parts of a quantized activation are. Each block has its integers and then its
+/// Memory layout of quantized activations. Each block has its integers and then its
 /// [`Factors`].
 #[derive(Clone, Copy)]
-pub(crate) struct Layout {
+pub(crate) struct ActivationLayout {
     cols: usize,
 }
 
-/// What a block of activations is multiplied and corrected by.
+/// Factors and corrections of a block of activations.
 #[derive(Clone, Copy)]
 pub(crate) struct Factors {
-    /// The factor from integers to values.
+    /// Value of the integer 1.
     pub(crate) scale: f32,
     /// Initial values of dot products with weights that are 128 too large: the sums then end as the
     /// bits of the right sum plus [`ORIGIN`]. Over the block, its first half and its second half.
@@ -28,11 +28,11 @@ pub(crate) const ORIGIN: f32 = 12_582_912.0;
 
 /// Bytes of a block's factors.
 const FACTORS: usize = 20;
-/// Bytes of a block.
+/// Bytes of a block: its integers and factors.
 pub(crate) const BYTES: usize = BLOCK + FACTORS;
 
 impl Factors {
-    /// Reads what [`Layout::quantize`] wrote.
+    /// Reads what [`ActivationLayout::quantize`] wrote.
     #[inline]
     pub(crate) fn read(bytes: &[u8; FACTORS]) -> Self {
         let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
@@ -61,7 +61,7 @@ const OFFSET: i32 = 128;
 /// overflow. The 16-bit scales of stock llama.cpp end at 6e-8.
 const SMALLEST: f32 = 1e-30;
 
-impl Layout {
+impl ActivationLayout {
     pub(crate) fn new(cols: usize) -> Self {
         Self { cols }
     }
@@ -76,7 +76,7 @@ impl Layout {
         self.blocks() | 1
     }
 
-    /// Bytes of a row.
+    /// Returns the number of bytes of a quantized activation.
     pub(crate) fn bytes(self) -> usize {
         self.room() * BYTES
     }
@@ -95,7 +95,7 @@ impl Layout {
         })
     }
 
-    /// Quantizes one row.
+    /// Quantizes an activation into its row.
     pub(crate) fn quantize(self, source: &[f32], row: &mut [u8]) {
         self.quantize_blocks(source, row, Integers::quantize);
     }
@@ -139,9 +139,9 @@ impl Layout {
 
 /// A block of activations as integers.
 pub(crate) struct Integers {
-    /// The bytes of the integers.
+    /// Signed integers, as bytes.
     pub(crate) values: [u8; BLOCK],
-    /// The factor from integers to values.
+    /// Value of the integer 1.
     pub(crate) scale: f32,
     /// Sums of the integers of both halves.
     pub(crate) sums: [i32; 2],
@@ -165,7 +165,7 @@ impl Integers {
         integers
     }
 
-    /// No integer but zero.
+    /// Creates a block of zeros.
     pub(crate) fn zero(scale: f32) -> Self {
         Self {
             values: [0; BLOCK],

@@ -11,19 +11,19 @@ const PIECES_PER_THREAD: usize = 4;
 /// Rows of a token whose cells can be divided.
 const FEW_ROWS: usize = 16;
 
-/// How threads divide attention.
-pub(crate) struct Plan {
-    /// Tokens of a part at most; one if its cells are divided.
+/// Division of attention among threads.
+pub(crate) struct AttentionPlan {
+    /// Maximum number of tokens of a part; 1 if its cells are divided.
     pub(crate) tokens: usize,
-    /// How the cells of each token are divided; `None` if they are not.
-    pub(crate) cells: Option<Pieces>,
-    /// Blocks of cells.
+    /// Division of the cells of each token; `None` if they are not divided.
+    pub(crate) cells: Option<CellPieces>,
+    /// Number of blocks of cells.
     pub(crate) blocks: usize,
 }
 
-/// How the cells of a token are divided.
-pub(crate) struct Pieces {
-    /// Into how many parts.
+/// Division of the cells of a token.
+pub(crate) struct CellPieces {
+    /// Number of parts.
     pub(crate) count: usize,
     /// Heads of keys of a part. It computes a block of cells for each before the next block, as
     /// keys of all heads are side by side: memory is read in order.
@@ -33,9 +33,9 @@ pub(crate) struct Pieces {
 /// The types of keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// 32 bits.
+    /// IEEE 754 binary32, 4 bytes.
     F32,
-    /// IEEE 754 binary16.
+    /// IEEE 754 binary16, 2 bytes.
     F16,
     /// The first half of 32 bits.
     Bf16,
@@ -52,7 +52,7 @@ pub enum Numbers {
 }
 
 impl Numbers {
-    /// Elements of a block.
+    /// Returns the number of elements that share a scale; 1 for floats.
     pub fn block(self) -> usize {
         match self {
             Self::F32 | Self::F16 | Self::Bf16 => 1,
@@ -60,7 +60,7 @@ impl Numbers {
         }
     }
 
-    /// Bytes of whole blocks.
+    /// Returns the number of bytes of `count` elements, which are whole blocks.
     pub(crate) fn bytes(self, count: usize) -> usize {
         match self {
             Self::F32 => 4 * count,
@@ -74,7 +74,7 @@ impl Numbers {
     }
 }
 
-/// Where rows of elements are, in three dimensions.
+/// Rows of elements in memory, in three dimensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows {
     /// The first element of the first row.
@@ -84,7 +84,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Where a row begins.
+    /// Returns the address of a row.
     pub(crate) fn at(&self, index: [usize; 3]) -> *const u8 {
         let offsets = index.iter().zip(self.strides);
         let offset = offsets.map(|(index, stride)| index * stride);
@@ -102,7 +102,7 @@ impl Rows {
 pub struct Attention {
     /// Queries of a stream, for each head.
     pub tokens: usize,
-    /// Heads of a query.
+    /// Number of heads of a query.
     pub heads: usize,
     /// Heads of a key and a value, each shared by equally many heads of a query.
     pub kv_heads: usize,
@@ -134,15 +134,15 @@ pub struct Attention {
     pub scale: f32,
     /// Scores are bent to stay below this; 0 for scores as they are.
     pub cap: f32,
-    /// How steeply the mask of the first head counts, as in attention with linear biases; 0 for
-    /// masks as they are.
+    /// Slope of the mask of the first head, as in attention with linear biases; 0 for masks as
+    /// they are.
     pub max_bias: f32,
     /// Results: `value_size` elements for each head of each token of each stream.
     pub out: *mut f32,
 }
 
 impl Attention {
-    /// Whether there is a kernel for these shapes.
+    /// Returns true if there is a kernel for these shapes.
     pub fn fits(&self) -> bool {
         let whole =
             |size: usize, numbers: Numbers| size > 0 && size.is_multiple_of(numbers.block());
@@ -168,8 +168,8 @@ impl Attention {
         }
     }
 
-    /// How threads divide it.
-    pub(crate) fn plan(&self, threads: usize) -> Plan {
+    /// Returns the division among threads.
+    pub(crate) fn plan(&self, threads: usize) -> AttentionPlan {
         let sets = self.streams * self.kv_heads;
         let most = (ROWS_PER_PART / self.group()).max(1);
         let wanted = threads.max(1) * PARTS_PER_THREAD;
@@ -177,7 +177,7 @@ impl Attention {
         let blocks = self.cells.div_ceil(BLOCK);
         let few = self.tokens == 1 || self.tokens * sets < 2 * threads;
         let divided = self.group() <= FEW_ROWS && blocks > 1 && few;
-        Plan {
+        AttentionPlan {
             tokens: if divided { 1 } else { tokens },
             cells: divided.then(|| {
                 let wanted = threads.max(1) * PIECES_PER_THREAD;
@@ -185,7 +185,7 @@ impl Attention {
                 let count = wanted.div_ceil(tokens).min(blocks);
                 let shares = wanted.div_ceil(tokens * count).min(self.kv_heads);
                 let heads = self.kv_heads.div_ceil(shares);
-                Pieces { count, heads }
+                CellPieces { count, heads }
             }),
             blocks,
         }
@@ -201,7 +201,7 @@ impl Attention {
         self.tokens.div_ceil(plan.tokens) * self.streams * parts
     }
 
-    /// How many results are to be merged from parts when all of these are computed.
+    /// Returns the number of results to merge from parts, once all parts are computed.
     pub fn merges(&self, threads: usize) -> usize {
         match self.plan(threads).cells {
             None => 0,
@@ -222,11 +222,11 @@ impl Attention {
     }
 
     /// Bytes that the blocks of a result take.
-    pub(crate) fn partials(&self, plan: &Plan) -> usize {
+    pub(crate) fn partials(&self, plan: &AttentionPlan) -> usize {
         plan.blocks * self.partial() * size_of::<f32>()
     }
 
-    /// How steeply the mask counts for a head.
+    /// Returns the slope of a head's mask.
     pub(crate) fn slope(&self, head: usize) -> f32 {
         if self.max_bias <= 0.0 {
             return 1.0;

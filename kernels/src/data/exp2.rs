@@ -1,7 +1,7 @@
-//! What powers of two are computed with.
+//! Constants of powers of two.
 
-/// What powers of two between whole ones need: `(2^x - 1) / x` for x from -1/2 to 1/2, the highest
-/// power of x first; with rounding the result is off by 8e-8 at most.
+/// Coefficients of `(2^x - 1) / x` for x from -1/2 to 1/2, that of the highest power of x first.
+/// With rounding, the result is off by 8e-8 at most.
 pub(crate) const COEFFICIENTS: [f32; 6] = [
     0.000_153_533_62,
     0.001_339_887_5,

@@ -30,7 +30,7 @@ pub(crate) fn pack(cols: usize, source: &[u8], panels: &mut [u8]) {
     }
 }
 
-/// Copies one activation.
+/// Copies an activation as floats of 4 bytes.
 pub(crate) fn copy(source: &[f32], row: &mut [u8]) {
     for (number, bytes) in source.iter().zip(row.as_chunks_mut().0) {
         *bytes = number.to_ne_bytes();

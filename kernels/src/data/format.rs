@@ -1,6 +1,6 @@
-//! How weights are stored in a GGUF file.
+//! Formats of weights in GGUF files.
 
-/// How a tensor of weights is stored in a GGUF file.
+/// Format of a tensor of weights in a GGUF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// Blocks of 32 weights of 8 bits with a scale.
@@ -34,7 +34,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Every format.
+    /// All formats that the kernels multiply.
     pub const ALL: [Format; 14] = [
         Format::Q8_0,
         Format::Q4_0,
@@ -86,7 +86,7 @@ impl Format {
         self.sizes().2
     }
 
-    /// Whether weights are floating-point values, without blocks.
+    /// Returns true if weights are floating-point values, without blocks.
     pub fn is_float(self) -> bool {
         matches!(self, Format::F16 | Format::Bf16)
     }
@@ -95,7 +95,7 @@ impl Format {
     pub fn row_bytes(self, cols: usize) -> usize {
         cols / self.block() * self.block_bytes()
     }
-    /// What the 4 bits of a weight stand for, in formats that have no more.
+    /// Returns the values of the 4 bits of a weight, in formats that have no more.
     pub(crate) fn table(self) -> [i8; 16] {
         match self {
             Format::MxFp4 => [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12],

@@ -17,13 +17,13 @@ pub struct Matmul<'a> {
     pub cols: usize,
     /// Weights as `Kernels::pack` left them.
     pub panels: &'a [u8],
-    /// Activations.
+    /// Number of activations.
     pub tokens: usize,
     /// Activations as `Kernels::quantize` left them.
     pub activations: &'a [u8],
 }
 
-/// Where results go: the element of a row and a token is at `token * stride + row`.
+/// Memory of results. The element of a row and a token is at `token * stride + row`.
 #[derive(Clone, Copy)]
 pub struct Output<'a> {
     first: *mut f32,
@@ -53,7 +53,7 @@ impl Output<'_> {
         }
     }
 
-    /// Whether there is room for the results of a matmul.
+    /// Returns true if the results of a matmul fit.
     pub(crate) fn holds(&self, rows: usize, tokens: usize) -> bool {
         tokens == 0
             || rows == 0
@@ -88,8 +88,8 @@ pub(crate) struct Span {
 
 /// Parts a thread should get, so that threads that are interrupted leave some of theirs to others.
 const PARTS_PER_THREAD: usize = 4;
-/// As many of a single activation, whose parts are read from a few places at once, each as long as
-/// possible.
+/// Parts of a thread for a single activation. They are few and long, because each is read from a
+/// place of its own.
 const PARTS_OF_ONE: usize = 2;
 /// Panels that such a part has at least if a thread gets more than one.
 const PANELS_OF_ONE: usize = 16;
@@ -104,7 +104,7 @@ const TAPERED: usize = 3;
 /// a panel negligible.
 const TOKENS_PER_PART: usize = 256;
 
-/// How many parts a matmul has.
+/// Returns the number of parts of a matmul.
 pub(crate) fn parts(rows: usize, tokens: usize, threads: usize) -> usize {
     if tokens == 0 {
         return 0;
@@ -135,7 +135,7 @@ fn across(tokens: usize, parts: usize) -> usize {
         .unwrap_or(1)
 }
 
-/// One part of `parts`.
+/// Returns the rows and activations of a part.
 pub(crate) fn span(matmul: &Matmul<'_>, part: usize, parts: usize) -> Span {
     let across = across(matmul.tokens, parts);
     let down = parts / across;

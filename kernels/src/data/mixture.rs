@@ -19,14 +19,14 @@ pub struct MixtureMatmul<'a> {
     /// Rows from the first of an expert to the first of the next: more than `rows`, and whole
     /// panels, where other matrices of the experts are between.
     pub step: usize,
-    /// What activations are multiplied by.
+    /// Matrices by which activations are multiplied.
     pub experts: Experts<'a>,
     /// Activations as `Kernels::quantize` left them.
     pub activations: &'a [u8],
     /// The gates of the experts, if they have any, of the same format, shape and step, and how
     /// results are gated by what these make of the activation.
     pub gates: Option<(Experts<'a>, Gating)>,
-    /// What each result is multiplied by, if it is not left as it is.
+    /// Factor of each result; `None` means 1.
     pub weights: Option<&'a [f32]>,
 }
 
@@ -35,11 +35,11 @@ pub struct MixtureMatmul<'a> {
 pub struct Experts<'a> {
     /// Begins with the first expert's, as `Kernels::pack` left it.
     pub panels: &'a [u8],
-    /// What is added to the products of each row, if anything is; begins with the first expert's.
+    /// Addends of the products of each row, those of the first expert first; `None` means 0.
     pub biases: Option<&'a [f32]>,
 }
 
-/// How a result `r` is gated by `g`.
+/// Function by which `g` gates a result `r`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gating {
     /// `r g / (1 + e^-g)`, called `SwiGLU`.
@@ -49,9 +49,9 @@ pub enum Gating {
     /// `(r + 1) g / (1 + e^-(alpha g))`, of `g` that is at most `limit`, and `r` that is at most as far
     /// from 0: that of gpt-oss.
     Oai {
-        /// How steep the gate is.
+        /// Steepness of the gate.
         alpha: f32,
-        /// Where values are cut off.
+        /// Largest absolute value; others are cut off.
         limit: f32,
     },
 }
@@ -72,7 +72,7 @@ pub struct Route {
 pub struct Plan {
     /// Routes of an expert follow each other.
     routes: Vec<Route>,
-    /// Where the routes of each expert end, and of those before it.
+    /// End of the routes of each expert, behind those of all experts before it.
     ends: Vec<usize>,
     parts: Vec<ExpertPart>,
 }
@@ -138,7 +138,7 @@ impl Plan {
             .sort_by_key(|part| Reverse(part.panels.len() * weight(&part.routes)));
     }
 
-    /// How many parts there are, each for one thread.
+    /// Returns the number of parts, each for one thread.
     pub fn parts(&self) -> usize {
         self.parts.len()
     }

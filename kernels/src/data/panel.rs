@@ -9,13 +9,13 @@
 use crate::data::format::Format;
 use crate::data::{float, half};
 
-/// Rows of a panel.
+/// Number of rows of a panel.
 pub(crate) const ROWS: usize = 32;
 /// Columns that have a sum of their own, and of a block of activations.
 pub(crate) const BLOCK: usize = 32;
 /// Bytes of one group of every row.
 pub(crate) const GROUP: usize = 4 * ROWS;
-/// Groups of a block.
+/// Number of groups of a block.
 pub(crate) const GROUPS: usize = BLOCK / 4;
 
 /// The largest exponent of a scale that is a power of two: with a larger one, the bits that sums
@@ -32,7 +32,7 @@ pub(crate) fn power_of_two(exponent: u8) -> f32 {
     })
 }
 
-/// Bytes of a unit.
+/// Returns the number of bytes of a unit of packed weights.
 pub(crate) fn unit_bytes(format: Format) -> usize {
     ROWS * format.packed_bytes()
 }
@@ -115,7 +115,7 @@ pub(crate) fn pack(format: Format, cols: usize, source: &[u8], panels: &mut [u8]
     }
 }
 
-/// What remains to be filled of a unit, and the row that fills it.
+/// The rest of a unit that is being filled, with the row that fills it.
 struct Lane<'a> {
     unit: &'a mut [u8],
     lane: usize,
@@ -195,7 +195,8 @@ pub(crate) struct UnpackedRow {
     /// The scales of the first and of the second half, where they have their own.
     pub(crate) scale: f32,
     pub(crate) second: Option<f32>,
-    /// What every weight is too large by, or those of the first half if the second has another.
+    /// Amount to subtract from every weight, or from those of the first half if the second half has
+    /// its own.
     pub(crate) minimum: Option<f32>,
     pub(crate) second_minimum: Option<f32>,
 }

@@ -10,7 +10,7 @@ use crate::data::panel::{BLOCK, GROUP, ROWS};
 use crate::x86::expand::Shape;
 use crate::x86::strip::Strip;
 
-/// Activations of a tile.
+/// Number of activations of a tile.
 pub(crate) const TOKENS: usize = 16;
 
 /// A block of the activations of a tile.
@@ -38,7 +38,7 @@ impl Block {
     }
 }
 
-/// Whether the CPU has the instructions and the system lets this process use them.
+/// Returns true if the CPU has the instructions and the system lets this process use them.
 pub(crate) fn available() -> bool {
     static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
         // Bits 24 and 25: tiles, and products of bytes. The system must save the tiles of a thread
@@ -122,8 +122,8 @@ impl Drop for TileGuard {
     }
 }
 
-/// Whether records of a shape are multiplied here. With two scales in a record tiles are half empty,
-/// and the vector instructions are faster; they have records with two minima, too.
+/// Returns true if records of a shape are multiplied here. With two scales in a record, tiles are
+/// half empty and the vector instructions are faster. Those also take records with two minima.
 pub(crate) fn suits(shape: Shape) -> bool {
     matches!(shape, Shape::Plain | Shape::Minima)
 }

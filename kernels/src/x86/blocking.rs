@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use crate::data::activation::{self, Layout};
+use crate::data::activation::{self, ActivationLayout};
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::{self, BLOCK, ROWS};
 use crate::x86::avx2::{bytes, words};
@@ -13,7 +13,7 @@ use crate::x86::strip::{Lines, Record, Strip};
 use crate::x86::tiles::{self, Tiles};
 use crate::x86::{amx, avx512, small_batch};
 
-/// The instructions that multiply.
+/// Instructions of a matmul.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Instructions {
     Amx,
@@ -28,8 +28,8 @@ const AMX_TOKENS: usize = 32;
 const FEW: usize = 16;
 /// Records that are expanded at a time for few activations: a part of L1.
 const RECORDS_FEW: usize = 4;
-/// Most records that are expanded at a time for more: half of L1, beside a tile of activations and
-/// the next one.
+/// Maximum number of records that are expanded at a time for more activations. They take half of
+/// L1; a tile of activations and the next one take the rest.
 const RECORDS: usize = 16;
 /// The same where records are reused so often that they need not stay: for AVX2, and for AVX-512
 /// and more activations than [`MANY`].
@@ -50,28 +50,28 @@ struct Space {
     /// The results of a panel that is not full.
     rest: Vec<f32>,
     high: Vec<amx::Block>,
-    narrow: Vec<bytes::Block>,
-    wide: Vec<words::Block>,
+    narrow: Vec<bytes::ByteBlock>,
+    wide: Vec<words::WordBlock>,
     records_of_words: Vec<Record<i16>>,
 }
 
 /// Takes units of a format to records.
 type Expand<'a, W> = &'a dyn Fn(&[u8], &mut [Record<W>]);
 
-/// How instructions multiply activations in tiles of `T` by weights as `W`.
+/// Way of a set of instructions to multiply activations in tiles of `T` by weights as `W`.
 struct Way<'a, T, W> {
     /// Brings activations into tiles: from which, how many, and how many to a tile.
     tiles: &'a mut dyn FnMut(usize, usize, usize) -> Tiles<T>,
     expand: Expand<'a, W>,
-    /// Multiplies strips.
+    /// Multiplies a strip of activations by a panel.
     compute: &'a dyn Fn(&Strip<'_, T, W>),
     /// Records that are expanded at a time for all but few activations, at most.
     records: usize,
     /// The steps that it takes for each record.
     steps: usize,
-    /// Activations of a tile.
+    /// Number of activations of a tile.
     height: usize,
-    /// Whether tiles may be lower, and are to be about as high as each other.
+    /// True if tiles may be lower. They are then made about equally high.
     balance: bool,
 }
 
@@ -148,10 +148,11 @@ pub(crate) unsafe fn multiply(
                 Instructions::Avx2 if words::suits(format) => {
                     let mut way = Way {
                         tiles: &mut |first, count, height| {
-                            let tiles = (words::Block::ZERO, &mut *wide);
-                            let put = |block: &mut words::Block, token, integers: &_, factors| {
-                                block.put(token, integers, factors);
-                            };
+                            let tiles = (words::WordBlock::ZERO, &mut *wide);
+                            let put =
+                                |block: &mut words::WordBlock, token, integers: &_, factors| {
+                                    block.put(token, integers, factors);
+                                };
                             tiles::gather(matmul, first, count, height, tiles, put)
                         },
                         expand: &|units, records| words::expand(format, units, records),
@@ -168,10 +169,11 @@ pub(crate) unsafe fn multiply(
                     let offset = expand::least_offset(format);
                     let mut way = Way {
                         tiles: &mut |first, count, height| {
-                            let tiles = (bytes::Block::ZERO, &mut *narrow);
-                            let put = |block: &mut bytes::Block, token, integers: &_, factors| {
-                                block.put(token, integers, factors, (format, offset));
-                            };
+                            let tiles = (bytes::ByteBlock::ZERO, &mut *narrow);
+                            let put =
+                                |block: &mut bytes::ByteBlock, token, integers: &_, factors| {
+                                    block.put(token, integers, factors, (format, offset));
+                                };
                             tiles::gather(matmul, first, count, height, tiles, put)
                         },
                         expand: &|units, records| expand::expand256(format, units, records),
@@ -205,7 +207,7 @@ unsafe fn blocks<T, W: Copy + Default>(
     way: &mut Way<'_, T, W>,
     (records, rest): (&mut Vec<Record<W>>, &mut Vec<f32>),
 ) {
-    let blocks = Layout::new(matmul.cols).blocks();
+    let blocks = ActivationLayout::new(matmul.cols).blocks();
     let of_unit = matmul.format.block() / BLOCK;
     let bytes = panel::unit_bytes(matmul.format);
     let few = span.tokens.len() <= FEW;
@@ -290,8 +292,8 @@ unsafe fn blocks<T, W: Copy + Default>(
     }
 }
 
-/// How many of some things to take, no more than `at_once`, so that as few turns as possible take
-/// about as many each.
+/// Returns the number of things to take in this turn, `at_once` at most, so that the fewest
+/// possible turns take about equally many.
 fn balanced(left: usize, at_once: usize) -> usize {
     left.div_ceil(left.div_ceil(at_once))
 }

@@ -16,29 +16,29 @@ const TOKENS: usize = 128;
 /// Columns that are multiplied before more: their activations stay in L2, and those of a tile in
 /// L1.
 const COLUMNS: usize = 512;
-/// How many bytes ahead weights are prefetched.
+/// Distance in bytes at which weights are prefetched.
 const AHEAD: usize = 2048;
-/// Most activations of a tile.
+/// Maximum number of activations of a tile.
 const MOST: usize = 12;
 
 /// Some columns of a panel, and the activations of a tile.
 #[derive(Clone, Copy)]
-struct Tile {
+struct FloatTile {
     weights: *const u8,
     columns: usize,
     /// The first activation's element for the first column, and the distance to the next
     /// activation's, in elements.
     numbers: *const u8,
     stride: usize,
-    /// As many results of the first activation as a panel has rows, and the distance to the next
-    /// activation's, in elements.
+    /// Results of the first activation, one for each row of a panel. `step` is the number of
+    /// elements to the results of the next activation.
     out: *mut f32,
     step: usize,
-    /// Whether to add to what is there.
+    /// True if results are added to the present ones.
     resume: bool,
 }
 
-impl Tile {
+impl FloatTile {
     /// An element of one of the activations.
     #[inline]
     unsafe fn number(&self, activation: usize, column: usize) -> f32 {
@@ -79,7 +79,7 @@ pub(crate) unsafe fn multiply(
                     // their places in `rest`.
                     unsafe {
                         let place = out.at(token, panel * ROWS);
-                        let mut tile = Tile {
+                        let mut tile = FloatTile {
                             weights: matmul.panels.as_ptr().add((panel * cols + column) * COLUMN),
                             columns: at_once.min(cols - column),
                             numbers: matmul
@@ -131,14 +131,14 @@ pub(crate) unsafe fn multiply(
 
 /// All rows of a panel, sixteen in a vector.
 #[target_feature(enable = "avx512f")]
-unsafe fn rows512<const BRAIN: bool, const M: usize>(tile: &Tile) {
+unsafe fn rows512<const BRAIN: bool, const M: usize>(tile: &FloatTile) {
     // SAFETY: as the caller promises.
     unsafe { two_vectors::<Avx512, BRAIN, M>(tile, 0) };
 }
 
 /// Half of a panel's rows, from `row` on, eight in a vector.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn rows256<const BRAIN: bool, const M: usize>(tile: &Tile, row: usize) {
+unsafe fn rows256<const BRAIN: bool, const M: usize>(tile: &FloatTile, row: usize) {
     // SAFETY: as the caller promises.
     unsafe { two_vectors::<Avx2, BRAIN, M>(tile, row) };
 }
@@ -149,7 +149,7 @@ unsafe fn rows256<const BRAIN: bool, const M: usize>(tile: &Tile, row: usize) {
     reason = "what is not inlined lacks the instructions of its caller"
 )]
 #[inline(always)]
-unsafe fn two_vectors<V: Vector, const BRAIN: bool, const M: usize>(tile: &Tile, row: usize) {
+unsafe fn two_vectors<V: Vector, const BRAIN: bool, const M: usize>(tile: &FloatTile, row: usize) {
     // SAFETY: as the caller promises; any address may be prefetched.
     unsafe {
         let out = tile.out.add(row);

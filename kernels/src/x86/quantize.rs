@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::data::activation::{Integers, Layout};
+use crate::data::activation::{ActivationLayout, Integers};
 use crate::data::panel::BLOCK;
 
 /// Quantizes one row, to the bits that plain Rust gives.
@@ -10,7 +10,7 @@ use crate::data::panel::BLOCK;
 /// # Safety
 /// The CPU must have AVX2.
 #[target_feature(enable = "avx2")]
-pub(crate) unsafe fn row(layout: Layout, source: &[f32], row: &mut [u8]) {
+pub(crate) unsafe fn row(layout: ActivationLayout, source: &[f32], row: &mut [u8]) {
     // SAFETY: the CPU has the instructions.
     layout.quantize_blocks(source, row, |block| unsafe { integers(block) });
 }

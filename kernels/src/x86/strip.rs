@@ -1,4 +1,4 @@
-//! What the kernels of every instruction set multiply at a time: expanded weights, and a strip of
+//! Operands of one call of a kernel, for all instruction sets: expanded weights, and a strip of
 //! activations.
 
 use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
@@ -7,7 +7,7 @@ use super::expand::Shape;
 use super::tiles::Tiles;
 use crate::data::panel::{BLOCK, ROWS};
 
-/// Weights of a record.
+/// Number of weights of a record.
 const WEIGHTS: usize = ROWS * BLOCK;
 
 /// A block of columns of a panel, expanded.
@@ -47,11 +47,11 @@ pub(crate) struct Strip<'a, T, W = u8> {
     /// Activations of a tile; the last may have fewer.
     pub(crate) height: usize,
     pub(crate) tokens: usize,
-    /// Where the result of the panel's first row and the first activation goes.
+    /// Address of the result of the panel's first row and the first activation.
     pub(crate) out: *mut f32,
     /// Elements from one activation's results to the next's.
     pub(crate) stride: usize,
-    /// Whether these records add to what is there.
+    /// True if results are added to the present ones.
     pub(crate) resume: bool,
     /// Weights that are multiplied soon, to be prefetched meanwhile.
     pub(crate) next: Lines,
@@ -72,7 +72,7 @@ impl Lines {
         self.from(step).next();
     }
 
-    /// Those of a step and the ones after it.
+    /// Returns the prefetches from a step on.
     #[inline]
     pub(crate) fn from(&self, step: usize) -> Fetches {
         let line = |line: usize| self.first.wrapping_add(64 * line.min(self.count));

@@ -1,6 +1,6 @@
 //! Activations by tiles, as the kernels read them: everything of one block together.
 
-use crate::data::activation::{BYTES, Factors, Layout};
+use crate::data::activation::{ActivationLayout, BYTES, Factors};
 use crate::data::matmul::Matmul;
 use crate::data::panel::BLOCK;
 
@@ -14,7 +14,7 @@ pub(crate) fn gather<B: Copy>(
     (zero, tiles): (B, &mut Vec<B>),
     put: impl Fn(&mut B, usize, &[u8; BLOCK], Factors),
 ) -> Tiles<B> {
-    let layout = Layout::new(matmul.cols);
+    let layout = ActivationLayout::new(matmul.cols);
     tiles.resize(count.div_ceil(height) * layout.blocks(), zero);
     for at in 0..count {
         let (tile, token) = (at / height, at % height);
@@ -30,7 +30,7 @@ pub(crate) fn gather<B: Copy>(
     }
 }
 
-/// Where the blocks of tiles are.
+/// Addresses of the blocks of tiles.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiles<T> {
     pub(crate) first: *const T,
@@ -40,7 +40,7 @@ pub(crate) struct Tiles<T> {
 
 /// Activations where they are, `height` to a tile.
 pub(crate) fn in_place(matmul: &Matmul<'_>, first: usize, height: usize) -> Tiles<[u8; BYTES]> {
-    let room = Layout::new(matmul.cols).room();
+    let room = ActivationLayout::new(matmul.cols).room();
     Tiles {
         first: matmul.activations.as_chunks().0[first * room..].as_ptr(),
         step: height * room,

@@ -45,7 +45,7 @@ impl Unit<'_> {
         self.0[first..first + count].as_ptr()
     }
 
-    /// A vector of bytes.
+    /// Reads a vector of bytes.
     #[inline(always)]
     pub(crate) unsafe fn bytes<V: Vector>(self, first: usize) -> V::Integers {
         // SAFETY: the caller promises the instructions, and the unit has the bytes.

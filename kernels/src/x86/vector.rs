@@ -20,13 +20,13 @@ macro_rules! operations {
         pub(crate) trait Vector {
             /// Rows of a vector: elements of 32 bits.
             const LANES: usize;
-            /// Bytes of a vector.
+            /// Number of bytes of a vector.
             const BYTES: usize = 4 * Self::LANES;
-            /// A vector of integers.
+            /// Vector of integers of any width.
             type Integers: Copy;
-            /// A vector of floats.
+            /// Vector of `LANES` floats.
             type Floats: Copy;
-            /// As many words of 16 bits as floats.
+            /// Vector of `LANES` words of 16 bits.
             type Words: Copy;
             $($(#[$doc])* unsafe fn $name($($argument: $kind),*) -> $result;)*
         }
@@ -58,27 +58,27 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Reads bytes.
+    /// Reads a vector of bytes from any address.
     fn load(from: *const u8) -> Self::Integers
         { _mm256_loadu_si256(from.cast()); _mm512_loadu_si512(from.cast()) }
-    /// Writes bytes.
+    /// Writes a vector of bytes to any address.
     fn store(to: *mut u8, bytes: Self::Integers) -> ()
         { _mm256_storeu_si256(to.cast(), bytes); _mm512_storeu_si512(to.cast(), bytes) }
-    /// Repeats sixteen bytes.
+    /// Fills a vector with copies of sixteen bytes.
     fn repeat(from: *const i8) -> Self::Integers {
         _mm256_broadcastsi128_si256(_mm_loadu_si128(from.cast()));
         _mm512_broadcast_i32x4(_mm_loadu_si128(from.cast()))
     }
-    /// The same byte everywhere.
+    /// Fills a vector with copies of a byte.
     fn splat(byte: u8) -> Self::Integers
         { _mm256_set1_epi8(byte.cast_signed()); _mm512_set1_epi8(byte.cast_signed()) }
-    /// Bits of both.
+    /// Returns the bits that are set in both.
     fn and(a: Self::Integers, b: Self::Integers) -> Self::Integers
         { _mm256_and_si256(a, b); _mm512_and_si512(a, b) }
-    /// Bits of either.
+    /// Returns the bits that are set in either.
     fn or(a: Self::Integers, b: Self::Integers) -> Self::Integers
         { _mm256_or_si256(a, b); _mm512_or_si512(a, b) }
-    /// The sums of bytes.
+    /// Adds bytes, without carries between them.
     fn add(a: Self::Integers, b: Self::Integers) -> Self::Integers
         { _mm256_add_epi8(a, b); _mm512_add_epi8(a, b) }
     /// The bits of words of 16 bits, so many places up.
@@ -177,7 +177,7 @@ operations! {
             _mm512_mask_cmpeq_epi16_mask(present, words, _mm512_set1_epi16(number))
         }
     }
-    /// Binary16 words as floats.
+    /// Converts binary16 words to floats.
     fn half_floats(words: Self::Words) -> Self::Floats
         { _mm256_cvtph_ps(words); _mm512_cvtph_ps(words) }
     /// Words that are the upper halves of floats, as these.
@@ -220,22 +220,22 @@ operations! {
             _mm512_castsi512_ps(_mm512_mask_mov_epi32(normal, small, subnormal))
         }
     }
-    /// Reads floats.
+    /// Reads a vector of floats from any address.
     fn load_floats(from: *const f32) -> Self::Floats
         { _mm256_loadu_ps(from); _mm512_loadu_ps(from) }
-    /// Writes floats.
+    /// Writes a vector of floats to any address.
     fn store_floats(to: *mut f32, floats: Self::Floats) -> ()
         { _mm256_storeu_ps(to, floats); _mm512_storeu_ps(to, floats) }
-    /// The same float everywhere.
+    /// Fills a vector with copies of a float.
     fn splat_float(float: f32) -> Self::Floats
         { _mm256_set1_ps(float); _mm512_set1_ps(float) }
-    /// The products of floats.
+    /// Multiplies floats, lane by lane.
     fn multiply(a: Self::Floats, b: Self::Floats) -> Self::Floats
         { _mm256_mul_ps(a, b); _mm512_mul_ps(a, b) }
     /// The products of floats, and further floats, rounded once.
     fn multiply_add(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats
         { _mm256_fmadd_ps(a, b, c); _mm512_fmadd_ps(a, b, c) }
-    /// The differences of floats.
+    /// Subtracts floats, lane by lane.
     fn subtract(a: Self::Floats, b: Self::Floats) -> Self::Floats
         { _mm256_sub_ps(a, b); _mm512_sub_ps(a, b) }
 }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::Run;
+use super::TokenRun;
 use super::seen::{AT_ONCE, Cells, SeenCells, UNSEEN};
 use crate::data::attention::{Attention, BLOCK, Rows};
 use crate::x86::vector::Vector;
@@ -48,7 +48,7 @@ unsafe fn read<V: Vector>(
 /// The CPU must have the instructions, and the mask an element for each token and each cell.
 #[inline(always)]
 pub(super) unsafe fn block<V: Vector>(
-    run: &Run<'_>,
+    run: &TokenRun<'_>,
     first: usize,
     seen: &mut Vec<SeenCells>,
 ) -> Cells {

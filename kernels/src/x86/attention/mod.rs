@@ -17,14 +17,14 @@ use crate::x86::vector::Vector;
 
 /// Tokens that see mostly the same cells, and the heads that share one of a key.
 #[derive(Clone)]
-struct Run<'a> {
+struct TokenRun<'a> {
     attention: &'a Attention,
     kv_head: usize,
     stream: usize,
     tokens: Range<usize>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> TokenRun<'a> {
     /// Takes the first tokens of a stream that are worth computing together.
     ///
     /// # Safety
@@ -54,7 +54,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// One token alone.
+    /// Creates the run of one token.
     fn for_token(
         attention: &'a Attention,
         (kv_head, stream, token): (usize, usize, usize),
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
         queries.at([token, head, self.stream]).cast()
     }
 
-    /// Where the result of a row goes.
+    /// Returns the address of the result of a row.
     fn out(&self, row: usize) -> *mut f32 {
         let (token, head) = self.row(row);
         let attention = self.attention;
@@ -104,9 +104,9 @@ impl<'a> Run<'a> {
     }
 
     /// The keys of the block that begins at the cell `first`.
-    fn keys(&self, first: usize) -> Source {
+    fn keys(&self, first: usize) -> CellSource {
         let attention = self.attention;
-        Source {
+        CellSource {
             numbers: attention.key_numbers,
             first: attention.keys.at([first, self.kv_head, self.stream]),
             stride: attention.keys.strides[0],
@@ -115,9 +115,9 @@ impl<'a> Run<'a> {
     }
 
     /// The values of that block.
-    fn values(&self, first: usize) -> Source {
+    fn values(&self, first: usize) -> CellSource {
         let attention = self.attention;
-        Source {
+        CellSource {
             numbers: attention.value_numbers,
             first: attention.values.at([first, self.kv_head, self.stream]),
             stride: attention.values.strides[0],
@@ -128,17 +128,17 @@ impl<'a> Run<'a> {
 
 /// The keys or the values of a head.
 #[derive(Clone, Copy)]
-struct Source {
+struct CellSource {
     numbers: Numbers,
-    /// Where that of the first cell is.
+    /// Address of the first cell's.
     first: *const u8,
     /// Bytes from one cell to the next.
     stride: usize,
-    /// Elements of each.
+    /// Number of elements of a cell.
     size: usize,
 }
 
-impl Source {
+impl CellSource {
     fn at(&self, cell: u16) -> *const u8 {
         self.first.wrapping_add(usize::from(cell) * self.stride)
     }

@@ -1,4 +1,4 @@
-//! Which cells of a block tokens see.
+//! Cells of a block that tokens see.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use crate::data::attention::BLOCK;
 
 /// Cells that are looked at together.
 pub(super) const AT_ONCE: usize = 32;
-/// What the mask has for a cell that is not seen: minus infinity, of 16 bits.
+/// Mask of a cell that is not seen: minus infinity in 16 bits.
 pub(super) const UNSEEN: i16 = 0xfc00_u16.cast_signed();
 
 /// A bit for each cell of a block.
@@ -67,16 +67,17 @@ impl Cells {
     }
 }
 
-/// What a token sees of a block.
+/// Cells of a block that a token sees.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SeenCells {
-    /// The cells it sees.
+    /// All seen cells.
     pub(super) any: Cells,
     /// The seen cells whose scores stay as they are.
     pub(super) plain: Cells,
 }
 
-/// What a set of tokens sees, and those cells whose scores stay as they are for all of them.
+/// Returns the cells that any of some tokens sees, and the ones whose scores stay as they are for
+/// all of them.
 pub(super) fn common(seen: &[SeenCells]) -> (Cells, Cells) {
     let (mut any, mut plain) = (seen[0].any, seen[0].plain);
     for seen in &seen[1..] {

@@ -16,13 +16,13 @@ use crate::x86::avx2::{self, LANES, SUMS, Sums, VECTORS, add_scaled};
 use crate::x86::counts::with_count;
 use crate::x86::strip::{Record, Strip};
 
-/// Activations of a tile.
+/// Number of activations of a tile.
 pub(crate) const TOKENS: usize = 16;
 
 /// A block of the activations of a tile.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
-pub(crate) struct Block {
+pub(crate) struct ByteBlock {
     integers: [[u8; BLOCK]; TOKENS],
     /// The factors, as in [`Factors`].
     scales: [f32; TOKENS],
@@ -31,7 +31,7 @@ pub(crate) struct Block {
     starts: [[i32; 3]; TOKENS],
 }
 
-impl Block {
+impl ByteBlock {
     pub(crate) const ZERO: Self = Self {
         integers: [[0; BLOCK]; TOKENS],
         scales: [0.0; TOKENS],
@@ -66,10 +66,10 @@ const MINIMA: u8 = 1;
 const HALVES: u8 = 2;
 const MINIMA_OF_HALVES: u8 = 3;
 
-/// How many groups are added in 16 bits: this for AVX-VNNI, which needs none.
+/// Number of groups to add in 16 bits with AVX-VNNI, which adds in 32.
 const VNNI: usize = 0;
 
-/// Groups of a block.
+/// Number of groups of a block.
 const GROUPS: usize = BLOCK / 4;
 
 /// Multiplies activations by records of unsigned weights of at most 6 bits, with AVX2.
@@ -78,7 +78,7 @@ const GROUPS: usize = BLOCK / 4;
 /// The CPU must have the instructions; the strip's activations and the places of its results must
 /// exist.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block>) {
+pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, ByteBlock>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
@@ -102,7 +102,7 @@ pub(crate) unsafe fn multiply(format: Format, strip: &Strip<'_, Block>) {
 /// # Safety
 /// As [`multiply`].
 #[target_feature(enable = "avx2,fma,avxvnni")]
-pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
+pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, ByteBlock>) {
     // SAFETY: as the caller promises.
     unsafe {
         match format {
@@ -126,7 +126,7 @@ pub(crate) unsafe fn multiply_vnni(format: Format, strip: &Strip<'_, Block>) {
     reason = "in a function of its own it would lack the instructions of the caller"
 )]
 #[inline(always)]
-unsafe fn tiles<const SHAPE: u8, const DEPTH: usize>(strip: &Strip<'_, Block>) {
+unsafe fn tiles<const SHAPE: u8, const DEPTH: usize>(strip: &Strip<'_, ByteBlock>) {
     // SAFETY: as the caller promises.
     unsafe {
         avx2::tiles::<TOKENS, _, _>(
@@ -142,7 +142,7 @@ unsafe fn tiles<const SHAPE: u8, const DEPTH: usize>(strip: &Strip<'_, Block>) {
 #[inline(always)]
 unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const M: usize>(
     record: &Record,
-    block: &Block,
+    block: &ByteBlock,
     token: usize,
     totals: &mut [[f32; ROWS]],
 ) -> usize {
@@ -161,7 +161,7 @@ unsafe fn record_times<const SHAPE: u8, const DEPTH: usize, const M: usize>(
                     array::from_fn(|t| block.integers[token + t].as_ptr().add(4 * first));
                 let part = if SHAPE == HALVES { 1 + half } else { 0 };
                 let starts = array::from_fn(|t| block.starts[token + t][part]);
-                let factors = avx2::Factors {
+                let factors = avx2::SumFactors {
                     scales: if half == 0 {
                         &record.scales
                     } else {

@@ -15,7 +15,7 @@ use crate::x86::strip::{Record, Strip};
 
 /// Activations whose sums are in registers at once, at most.
 const SUMS: usize = 4;
-/// Rows of a vector.
+/// Number of rows of a vector.
 const LANES: usize = 8;
 /// Vectors of rows whose sums are in registers at once.
 const VECTORS: usize = 2;
@@ -27,7 +27,7 @@ type Sums<const M: usize> = [[__m256i; VECTORS]; M];
 /// Results of a tile, while they grow. Where they go in the end, those of different activations can
 /// be so far apart that they take each other's places in the cache.
 #[repr(C, align(32))]
-struct Totals<const TOKENS: usize>([[f32; ROWS]; TOKENS]);
+struct TileTotals<const TOKENS: usize>([[f32; ROWS]; TOKENS]);
 
 /// Multiplies a strip, tile by tile of `TOKENS` activations at most. `add` adds the products of a
 /// record and some activations of a block to totals: those of activations from a number on. It gets
@@ -44,7 +44,7 @@ unsafe fn tiles<const TOKENS: usize, T, W>(
     strip: &Strip<'_, T, W>,
     add: impl Fn(&Record<W>, &T, (usize, usize), &mut [[f32; ROWS]]) -> usize,
 ) {
-    let mut totals = Totals([[0.0; ROWS]; TOKENS]);
+    let mut totals = TileTotals([[0.0; ROWS]; TOKENS]);
     for (tile, first) in (0..strip.tokens).step_by(strip.height).enumerate() {
         let tokens = strip.height.min(strip.tokens - first);
         // SAFETY: the tile and its results are of the strip, which the caller promises to exist.
@@ -77,10 +77,10 @@ unsafe fn tiles<const TOKENS: usize, T, W>(
     }
 }
 
-/// What sums are multiplied by, and what is taken away.
-struct Factors<'a> {
+/// Factors of sums, and amounts to subtract.
+struct SumFactors<'a> {
     scales: &'a [f32; ROWS],
-    /// Of the activations.
+    /// Factors of the activations.
     of_activations: &'a [f32],
     /// The minima of the rows, or of both halves of their columns, and what they are multiplied by
     /// for each activation.
@@ -95,7 +95,7 @@ struct Factors<'a> {
 #[inline(always)]
 unsafe fn add_scaled<const M: usize>(
     sums: Sums<M>,
-    factors: &Factors<'_>,
+    factors: &SumFactors<'_>,
     row: usize,
     totals: &mut [[f32; ROWS]],
 ) {

@@ -33,16 +33,16 @@ const PAIR: usize = 2;
 /// A block of the activations of a tile.
 #[derive(Clone, Copy)]
 #[repr(C, align(32))]
-pub(crate) struct Block {
+pub(crate) struct WordBlock {
     /// Of each group the second, the fourth, the first and the third: each meets the weight of its
     /// neighbor.
     integers: [[i16; BLOCK]; TOKENS],
     scales: [f32; TOKENS],
-    /// What the sums of an activation start from: less the products of its neighbors.
+    /// First values of an activation's sums: the negative products of its neighbors.
     starts: [i32; TOKENS],
 }
 
-impl Block {
+impl WordBlock {
     pub(crate) const ZERO: Self = Self {
         integers: [[0; BLOCK]; TOKENS],
         scales: [0.0; TOKENS],
@@ -81,7 +81,7 @@ impl Block {
     }
 }
 
-/// Whether weights of a format are multiplied here.
+/// Returns true if weights of a format are multiplied here.
 pub(crate) fn suits(format: Format) -> bool {
     matches!(format, Format::Q8_0 | Format::Iq4Nl | Format::Iq4Xs)
 }
@@ -149,8 +149,8 @@ fn put(record: &mut Record<i16>, bytes: impl Fn(usize) -> __m256i) {
     }
 }
 
-/// Where the words of a group are in a record: of its first and third column, or of its second and
-/// fourth, from a row on.
+/// Returns the place of a group's words in a record, from a row on: those of the first and third
+/// column, or of the second and fourth.
 #[inline]
 fn place(group: usize, pair: usize, row: usize) -> usize {
     ROWS * (GROUP * group + PAIR * pair) + PAIR * row
@@ -162,7 +162,7 @@ fn place(group: usize, pair: usize, row: usize) -> usize {
 /// The CPU must have the instructions; the strip's activations and the places of its results must
 /// exist.
 #[target_feature(enable = "avx2,fma")]
-pub(crate) unsafe fn multiply(strip: &Strip<'_, Block, i16>) {
+pub(crate) unsafe fn multiply(strip: &Strip<'_, WordBlock, i16>) {
     // SAFETY: as the caller promises.
     unsafe {
         avx2::tiles::<TOKENS, _, _>(
@@ -177,11 +177,11 @@ pub(crate) unsafe fn multiply(strip: &Strip<'_, Block, i16>) {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn record_times<const M: usize>(
     record: &Record<i16>,
-    block: &Block,
+    block: &WordBlock,
     token: usize,
     totals: &mut [[f32; ROWS]],
 ) -> usize {
-    let factors = avx2::Factors {
+    let factors = avx2::SumFactors {
         scales: &record.scales,
         of_activations: &block.scales[token..],
         minima: [None; 2],

@@ -14,11 +14,11 @@ pub(super) struct Blocks<const KIND: u8>;
 
 /// In 8 bits. These and [`TABLE`] and [`SCALED`] are multiplied as signed bytes.
 pub(super) const EIGHT: u8 = 0;
-/// As 4 bits.
+/// Weights of 4 bits.
 pub(super) const FOUR: u8 = 1;
-/// As 5 bits.
+/// Weights of 5 bits.
 pub(super) const FIVE: u8 = 2;
-/// As 5 bits with a minimum.
+/// Weights of 5 bits with a minimum.
 pub(super) const MINIMA: u8 = 3;
 /// As 4-bit indexes into a table.
 pub(super) const TABLE: u8 = 4;

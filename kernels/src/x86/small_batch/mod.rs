@@ -11,7 +11,7 @@ use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
 use std::mem;
 use std::ops::Range;
 
-use crate::data::activation::{BYTES, Layout};
+use crate::data::activation::{ActivationLayout, BYTES};
 use crate::data::format::Format;
 use crate::data::matmul::{Matmul, Output, Span};
 use crate::data::panel::ROWS;
@@ -37,11 +37,11 @@ trait Unit {
     type Totals: Copy;
     /// The number by which weights are too large when they are multiplied as unsigned bytes.
     const OFFSET: u8;
-    /// Bytes of the unit.
+    /// Number of bytes of the unit.
     const BYTES: usize;
-    /// Blocks of the unit.
+    /// Number of blocks of the unit.
     const BLOCKS: usize;
-    /// Parts of the unit, which take about as long as each other.
+    /// Number of parts of the unit, which take about equally long.
     const PARTS: usize;
 
     /// Adds the products of a part and some activations, whose blocks for the unit begin so many
@@ -188,7 +188,7 @@ unsafe fn several<U: Unit, const M: usize, const PLACES: usize>(
     token: usize,
     out: Output<'_>,
 ) {
-    let layout = Layout::new(matmul.cols);
+    let layout = ActivationLayout::new(matmul.cols);
     let units = layout.blocks() / U::BLOCKS;
     let each = left.len() / PLACES;
     let first = left.start;

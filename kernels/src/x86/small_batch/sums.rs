@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use crate::data::activation::ORIGIN;
 use crate::data::panel::{BLOCK, ROWS};
 
-/// Rows of a vector.
+/// Number of rows of a vector.
 pub(super) const LANES: usize = 8;
 /// Vectors of a panel's rows.
 pub(super) const VECTORS: usize = ROWS / LANES;
@@ -41,7 +41,7 @@ pub(super) unsafe fn start(block: *const u8, part: usize, offset: u8) -> __m256i
     _mm256_set1_epi32(origin + (start - origin) / 128 * i32::from(offset))
 }
 
-/// Eight binary16 values.
+/// Reads eight binary16 values as floats.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 pub(super) unsafe fn halves(values: *const u8) -> __m256 {

@@ -25,7 +25,7 @@ const WHOLE: usize = ROWS * BLOCK;
 /// The most blocks that share bytes.
 const MOST: usize = 4;
 
-/// Blocks that share bytes.
+/// Returns the number of blocks that share bytes.
 const fn shared(kind: u8) -> usize {
     if kind == SIX_K { 4 } else { 2 }
 }
@@ -35,7 +35,7 @@ const fn halves_of_block(kind: u8) -> usize {
     if kind == SIX_K { 2 } else { 1 }
 }
 
-/// Bytes before the scales.
+/// Returns the number of bytes before the scales.
 const fn weight_bytes(kind: u8) -> usize {
     match kind {
         FOUR_K => 4 * WHOLE,

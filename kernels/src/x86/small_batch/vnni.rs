@@ -12,9 +12,9 @@ use crate::x86::vector::{Avx512, Vector};
 /// Blocks that are stored in some way.
 pub(super) struct VnniBlocks<const KIND: u8>;
 
-/// In 8 bits.
+/// Weights of 8 bits.
 pub(super) const EIGHT: u8 = 0;
-/// As 4-bit indexes into a table.
+/// Weights that are 4-bit indexes into a table.
 pub(super) const FOUR: u8 = 1;
 /// As such indexes, with scales that are powers of two.
 pub(super) const POWERS: u8 = 2;

@@ -14,13 +14,13 @@ use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
 use super::seen::{Cells, SeenCells};
-use super::{Run, chunks, mask};
+use super::{TokenRun, chunks, mask};
 use crate::data::attention::{Attention, BLOCK};
 use crate::x86::vector::{Avx2, Vector};
 use products::ROWS;
 use softmax::{Factors, SoftmaxState};
 
-/// Elements of a vector.
+/// Number of elements of a vector.
 const LANES: usize = 8;
 /// Cells whose keys are turned together.
 const GROUP: usize = 16;
@@ -29,14 +29,14 @@ const VALUES_AT_ONCE: usize = 32;
 
 /// Memory that a thread uses again and again.
 #[derive(Default)]
-struct Space {
+struct AttentionSpace {
     seen: Vec<SeenCells>,
     /// The cells of a block that some row sees.
     cells: Vec<u16>,
     /// The keys of a group of them by element, and the values of some, in 32-bit elements.
     keys: Vec<f32>,
     values: Vec<f32>,
-    /// What the mask of a token has for them.
+    /// The mask of a token for them.
     mask: Vec<f32>,
     /// Rows that are computed together.
     parts: Vec<RowGroup>,
@@ -56,7 +56,7 @@ struct RowGroup {
 }
 
 thread_local! {
-    static SPACE: RefCell<Space> = RefCell::default();
+    static SPACE: RefCell<AttentionSpace> = RefCell::default();
 }
 
 /// Computes the results of some tokens, for the heads that share one of a key.
@@ -74,7 +74,7 @@ pub(crate) unsafe fn compute(
         let place = (kv_head, stream);
         // SAFETY: as the caller promises.
         unsafe {
-            while let Some(run) = Run::next::<Avx2>(attention, place, &mut tokens) {
+            while let Some(run) = TokenRun::next::<Avx2>(attention, place, &mut tokens) {
                 compute_run(&run, space);
             }
         }
@@ -92,7 +92,7 @@ pub(crate) unsafe fn compute_block(
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run::for_token(attention, place);
+    let run = TokenRun::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let size = attention.partial();
         // SAFETY: as the caller promises.
@@ -120,7 +120,7 @@ pub(crate) unsafe fn merge(
     place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run::for_token(attention, place);
+    let run = TokenRun::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         empty(&run, space, true);
         let size = attention.partial();
@@ -148,7 +148,7 @@ pub(crate) unsafe fn merge(
 /// # Safety
 /// As for [`compute`].
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn compute_run(run: &Run<'_>, space: &mut Space) {
+unsafe fn compute_run(run: &TokenRun<'_>, space: &mut AttentionSpace) {
     // SAFETY: as the caller promises.
     unsafe {
         begin(run, space, true);
@@ -159,7 +159,7 @@ unsafe fn compute_run(run: &Run<'_>, space: &mut Space) {
         if run.tokens.len() > 1 && !space.sums.iter().all(|sum| sum.is_finite()) {
             for token in run.tokens.clone() {
                 let tokens = token..token + 1;
-                let run = Run {
+                let run = TokenRun {
                     tokens,
                     ..run.clone()
                 };
@@ -173,7 +173,7 @@ unsafe fn compute_run(run: &Run<'_>, space: &mut Space) {
 
 /// Brings queries into order and empties the sums.
 #[target_feature(enable = "avx2")]
-unsafe fn begin(run: &Run<'_>, space: &mut Space, sinks: bool) {
+unsafe fn begin(run: &TokenRun<'_>, space: &mut AttentionSpace, sinks: bool) {
     let attention = run.attention;
     let (keys, factor) = (attention.key_size, attention.factor());
     let values = padded(attention.value_size);
@@ -191,7 +191,7 @@ unsafe fn begin(run: &Run<'_>, space: &mut Space, sinks: bool) {
     empty(run, space, sinks);
 }
 
-fn empty(run: &Run<'_>, space: &mut Space, sinks: bool) {
+fn empty(run: &TokenRun<'_>, space: &mut AttentionSpace, sinks: bool) {
     space.sums.clear();
     let values = padded(run.attention.value_size);
     space.sums.resize(run.rows() * values, 0.0);
@@ -202,7 +202,7 @@ fn empty(run: &Run<'_>, space: &mut Space, sinks: bool) {
 
 /// Adds the cells of a block, the first of which is `first`.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
+unsafe fn add(run: &TokenRun<'_>, space: &mut AttentionSpace, first: usize) {
     // SAFETY: as the caller promises.
     let any = unsafe { mask::block::<Avx2>(run, first, &mut space.seen) };
     any.list(&mut space.cells);
@@ -221,7 +221,7 @@ unsafe fn add(run: &Run<'_>, space: &mut Space, first: usize) {
 
 impl RowGroup {
     /// The rows of a run that are computed together.
-    fn split_run(run: &Run<'_>, seen: &[SeenCells], any: &Cells, parts: &mut Vec<Self>) {
+    fn split_run(run: &TokenRun<'_>, seen: &[SeenCells], any: &Cells, parts: &mut Vec<Self>) {
         let group = run.attention.group();
         parts.clear();
         parts.extend(chunks(run.rows(), ROWS).map(|rows| {
@@ -234,7 +234,7 @@ impl RowGroup {
         }));
     }
 
-    /// Whether its rows see any of these places.
+    /// Returns true if its rows see any of these places.
     fn sees(&self, places: &Range<usize>) -> bool {
         self.places.start < places.end && places.start < self.places.end
     }
@@ -242,7 +242,7 @@ impl RowGroup {
 
 /// The dot products of queries and keys.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn score(run: &Run<'_>, space: &mut Space, first: usize) {
+unsafe fn score(run: &TokenRun<'_>, space: &mut AttentionSpace, first: usize) {
     let size = run.attention.key_size;
     let keys = run.keys(first);
     for (index, cells) in space.cells.chunks(GROUP).enumerate() {
@@ -263,7 +263,7 @@ unsafe fn score(run: &Run<'_>, space: &mut Space, first: usize) {
 
 /// Replaces scores by weights, and adds the states of rows.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn weigh(run: &Run<'_>, space: &mut Space, first: usize, any: &Cells) {
+unsafe fn weigh(run: &TokenRun<'_>, space: &mut AttentionSpace, first: usize, any: &Cells) {
     let attention = run.attention;
     let count = space.cells.len();
     let whole = count.next_multiple_of(LANES);
@@ -316,7 +316,7 @@ unsafe fn widen(row: *const u16, cells: &[u16], out: &mut [f32]) {
 
 /// The sums of values by their weights.
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn sum(run: &Run<'_>, space: &mut Space, first: usize) {
+unsafe fn sum(run: &TokenRun<'_>, space: &mut AttentionSpace, first: usize) {
     let values = run.values(first);
     let stride = padded(values.size);
     space.added.clear();
@@ -352,9 +352,9 @@ fn add_sums(factors: &[Factors], added: &[f32], sums: &mut [f32]) {
     }
 }
 
-/// Writes the results.
+/// Divides the sums by the weights and writes the results.
 #[target_feature(enable = "avx2")]
-unsafe fn end(run: &Run<'_>, space: &Space) {
+unsafe fn end(run: &TokenRun<'_>, space: &AttentionSpace) {
     let size = run.attention.value_size;
     let rows = space.sums.chunks_exact(padded(size)).zip(&space.states);
     for (row, (sums, state)) in rows.enumerate() {
@@ -366,7 +366,7 @@ unsafe fn end(run: &Run<'_>, space: &Space) {
     }
 }
 
-/// So many elements of a value in pairs of vectors.
+/// Rounds a number of elements up to whole pairs of vectors.
 const fn padded(numbers: usize) -> usize {
     numbers.next_multiple_of(2 * LANES)
 }

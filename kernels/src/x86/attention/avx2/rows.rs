@@ -3,15 +3,15 @@
 use std::arch::x86_64::*;
 
 use super::super::elements::vector;
-use super::super::{Source, with_numbers};
+use super::super::{CellSource, with_numbers};
 use super::{GROUP, LANES, padded};
 use crate::data::attention::Numbers;
 use crate::x86::vector::Avx2;
 
-/// How many cells ahead of their use keys and values are prefetched.
+/// Distance in cells at which keys and values are prefetched.
 const AHEAD: usize = 32;
 
-impl Source {
+impl CellSource {
     /// Writes the elements of up to [`GROUP`] cells: for each element, that of every cell. Behind
     /// the last cell is anything that is in its place already, or the last cell again.
     ///
@@ -95,7 +95,7 @@ impl Source {
     }
 }
 
-/// Rows become columns.
+/// Transposes eight rows.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose(rows: &[__m256; LANES]) -> [__m256; LANES] {

@@ -6,7 +6,7 @@ use std::f32::consts::LOG2_E;
 use super::LANES;
 use super::exp::{bend, exp2, exp2_of_one};
 
-/// What the weights of a row are relative to, and their sum.
+/// Largest score of a row, to which its weights are relative, and the sum of the weights.
 #[derive(Clone, Copy)]
 pub(super) struct SoftmaxState {
     pub(super) largest: f32,
@@ -51,7 +51,7 @@ impl SoftmaxState {
         factors
     }
 
-    /// What sums are multiplied by in the end; 0 for a row that has seen nothing.
+    /// Returns the final factor of sums; 0 for a row that has seen nothing.
     pub(super) fn share(self) -> f32 {
         if self.total == 0.0 {
             0.0
@@ -100,7 +100,7 @@ pub(super) fn hide(mask: &[f32], factor: f32, scores: &mut [f32]) {
 /// whichever lane the others are.
 #[target_feature(enable = "avx2,fma")]
 pub(super) fn weigh(scores: &mut [f32]) -> SoftmaxState {
-    /// What the largest weight counts.
+    /// Integer for the weight 1.
     const ONE: f32 = (1 << 30) as f32;
     let mut largest = _mm256_set1_ps(f32::NEG_INFINITY);
     for scores in scores.chunks_exact(LANES) {
@@ -130,7 +130,7 @@ pub(super) fn weigh(scores: &mut [f32]) -> SoftmaxState {
     }
 }
 
-/// Eight elements.
+/// Reads eight elements as floats.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(elements: &[f32]) -> __m256 {

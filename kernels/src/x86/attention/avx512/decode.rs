@@ -6,16 +6,16 @@
 
 use std::arch::x86_64::*;
 
-use super::super::{Run, chunks};
+use super::super::{TokenRun, chunks};
 use super::exp::exp2;
 use super::rows::{Ahead, mixed_places};
 use super::state::{Lanes, SoftmaxState, add_product, anchor, cap_scores, gather};
-use super::{LANES, SPACE, Space, common, padded, row_pointers};
+use super::{AttentionSpace, LANES, SPACE, common, padded, row_pointers};
 use crate::data::attention::{Attention, BLOCK};
 
 /// Vectors of scores that are computed together.
 const AT_ONCE: usize = 16;
-/// How many cells ahead keys are prefetched.
+/// Distance in cells at which keys are prefetched.
 const AHEAD: usize = 32;
 /// Cells whose values stay in L1.
 const VALUES_AT_ONCE: usize = 32;
@@ -27,12 +27,12 @@ const ROWS: usize = 6;
 /// A run of few rows. A vector has the scores of one cell, or of two or four if rows are few
 /// enough: those of a row are side by side.
 pub(super) struct Narrow<'a> {
-    run: &'a Run<'a>,
+    run: &'a TokenRun<'a>,
     rows: usize,
 }
 
 impl<'a> Narrow<'a> {
-    pub(super) fn new(run: &'a Run<'a>) -> Self {
+    pub(super) fn new(run: &'a TokenRun<'a>) -> Self {
         let rows = run.rows();
         debug_assert!(rows <= LANES);
         Self { run, rows }
@@ -49,7 +49,7 @@ impl<'a> Narrow<'a> {
 
     /// Brings queries into order and empties the sums: vectors of each row in turn.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn begin(&self, space: &mut Space, sinks: bool) {
+    pub(super) unsafe fn begin(&self, space: &mut AttentionSpace, sinks: bool) {
         let attention = self.run.attention;
         let keys = attention.key_size;
         let values = padded(attention.value_size);
@@ -81,7 +81,7 @@ impl<'a> Narrow<'a> {
         }
     }
 
-    fn empty(&self, space: &mut Space, sinks: bool) {
+    fn empty(&self, space: &mut AttentionSpace, sinks: bool) {
         let values = padded(self.run.attention.value_size) / LANES;
         space.sums.clear();
         space.sums.resize(self.rows * values, Lanes::ZERO);
@@ -93,7 +93,7 @@ impl<'a> Narrow<'a> {
 
     /// Adds the cells of a block, the first of which is `first`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn add(&self, space: &mut Space, first: usize) {
+    pub(super) unsafe fn add(&self, space: &mut AttentionSpace, first: usize) {
         // SAFETY: as the caller promises.
         unsafe {
             self.run.look(space, first);
@@ -106,7 +106,7 @@ impl<'a> Narrow<'a> {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn add_mixed<const MIXED: usize>(&self, space: &mut Space, first: usize) {
+    unsafe fn add_mixed<const MIXED: usize>(&self, space: &mut AttentionSpace, first: usize) {
         let attention = self.run.attention;
         let count = space.cells.len();
         if count == 0 {
@@ -156,7 +156,7 @@ impl<'a> Narrow<'a> {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     unsafe fn score<const MIXED: usize, const STRIDE: usize>(
         &self,
-        space: &mut Space,
+        space: &mut AttentionSpace,
         first: usize,
     ) {
         let keys = self.run.keys(first);
@@ -195,7 +195,7 @@ impl<'a> Narrow<'a> {
     /// The sums of values by their weights.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn sum<const MIXED: usize>(&self, space: &mut Space, first: usize) {
+    unsafe fn sum<const MIXED: usize>(&self, space: &mut AttentionSpace, first: usize) {
         let values = self.run.values(first);
         let vectors = padded(values.size) / LANES;
         space.added.fill(Lanes::ZERO);
@@ -249,9 +249,9 @@ impl<'a> Narrow<'a> {
         }
     }
 
-    /// Writes the results.
+    /// Divides the sums by the weights and writes the results.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn end(&self, space: &mut Space) {
+    pub(super) unsafe fn end(&self, space: &mut AttentionSpace) {
         let size = self.run.attention.value_size;
         let shares = space.states[0].shares();
         let rows = space.sums.chunks_exact(padded(size) / LANES);
@@ -270,19 +270,19 @@ impl<'a> Narrow<'a> {
     }
 }
 
-/// Where some rows' sums of some vectors of values are.
+/// Sums of some rows over some vectors of values.
 struct ValueBlock<'a, const MIXED: usize> {
     /// The first of these vectors, and those of the following cells.
     values: &'a [Lanes],
-    /// Vectors of a value.
+    /// Number of vectors of a value.
     vectors: usize,
     cells: usize,
-    /// The weights of cells.
+    /// Weights of the cells, for sixteen rows each.
     weights: &'a [Lanes],
     /// The first of the rows.
     row: usize,
     added: &'a mut [Lanes],
-    /// Values that come soon.
+    /// Values to prefetch.
     ahead: &'a mut Ahead,
 }
 
@@ -415,7 +415,7 @@ pub(crate) unsafe fn compute_block(
     block: usize,
     partials: *mut u8,
 ) {
-    let run = Run::for_token(attention, place);
+    let run = TokenRun::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         // SAFETY: as the caller promises.
         unsafe {
@@ -442,7 +442,7 @@ pub(crate) unsafe fn merge(
     place: (usize, usize, usize),
     partials: *const u8,
 ) {
-    let run = Run::for_token(attention, place);
+    let run = TokenRun::for_token(attention, place);
     SPACE.with_borrow_mut(|space| {
         let narrow = Narrow::new(&run);
         narrow.empty(space, true);

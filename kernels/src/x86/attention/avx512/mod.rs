@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::seen::{SeenCells, common};
-use super::{Run, mask};
+use super::{TokenRun, mask};
 use crate::data::attention::{Attention, BLOCK};
 use crate::x86::vector::Avx512;
 use decode::Narrow;
@@ -23,12 +23,12 @@ use tile::{Tile, WIDE};
 
 pub(crate) use decode::{compute_block, merge};
 
-/// Rows of a vector.
+/// Number of rows of a vector.
 const LANES: usize = 16;
 
 /// Memory that a thread uses again and again.
 #[derive(Default)]
-struct Space {
+struct AttentionSpace {
     seen: Vec<SeenCells>,
     /// The cells of a block that some row sees.
     cells: Vec<u16>,
@@ -39,14 +39,14 @@ struct Space {
     queries: Vec<Lanes>,
     sums: Vec<Lanes>,
     states: Vec<SoftmaxState>,
-    /// Scores by cell.
+    /// Scores of sixteen rows for each cell.
     scores: Vec<Lanes>,
     /// Sums of a block of cells.
     added: Vec<Lanes>,
 }
 
 thread_local! {
-    static SPACE: RefCell<Space> = RefCell::default();
+    static SPACE: RefCell<AttentionSpace> = RefCell::default();
 }
 
 /// Computes the results of some tokens, for the heads that share one of a key.
@@ -64,14 +64,14 @@ pub(crate) unsafe fn compute(
         let place = (kv_head, stream);
         // SAFETY: as the caller promises.
         unsafe {
-            while let Some(run) = Run::next::<Avx512>(attention, place, &mut tokens) {
+            while let Some(run) = TokenRun::next::<Avx512>(attention, place, &mut tokens) {
                 run.compute(space);
             }
         }
     });
 }
 
-impl<'a> Run<'a> {
+impl<'a> TokenRun<'a> {
     /// Some rows, as many as a tile has.
     fn tiles(&self) -> impl Iterator<Item = Range<usize>> + use<'a> {
         let rows = self.rows();
@@ -83,7 +83,7 @@ impl<'a> Run<'a> {
     /// # Safety
     /// As for [`compute`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn compute(&self, space: &mut Space) {
+    unsafe fn compute(&self, space: &mut AttentionSpace) {
         let blocks = (0..self.attention.cells).step_by(BLOCK);
         // SAFETY: as the caller promises.
         unsafe {
@@ -110,25 +110,25 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a NaN may have reached rows that do not see it.
+    /// Returns true if a NaN may have reached rows that do not see it.
     #[target_feature(enable = "avx512f")]
-    fn mixed(&self, space: &Space) -> bool {
+    fn mixed(&self, space: &AttentionSpace) -> bool {
         self.tokens.len() > 1 && !space.sums.iter().all(|sums| sums.are_finite())
     }
 
     /// Computes one token after the other, so that each reads only what it sees.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn separately(&self, space: &mut Space) {
+    unsafe fn separately(&self, space: &mut AttentionSpace) {
         for token in self.tokens.clone() {
             let tokens = token..token + 1;
             // SAFETY: as the caller promises.
-            unsafe { Run { tokens, ..*self }.compute(space) };
+            unsafe { TokenRun { tokens, ..*self }.compute(space) };
         }
     }
 
     /// Lists the cells of a block that tokens of the run see.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn look(&self, space: &mut Space, first: usize) {
+    unsafe fn look(&self, space: &mut AttentionSpace, first: usize) {
         // SAFETY: as the caller promises.
         let any = unsafe { mask::block::<Avx512>(self, first, &mut space.seen) };
         any.list(&mut space.cells);
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
 
     /// Brings the queries of tiles into order and empties the sums.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn begin(&self, space: &mut Space) {
+    unsafe fn begin(&self, space: &mut AttentionSpace) {
         let attention = self.attention;
         let (keys, values) = (attention.key_size, padded(attention.value_size));
         let tiles = self.rows().div_ceil(LANES * WIDE);
@@ -167,7 +167,7 @@ impl<'a> Run<'a> {
 
     /// Adds the cells of a block, the first of which is `first`, to all tiles.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn block(&self, space: &mut Space, first: usize) {
+    unsafe fn block(&self, space: &mut AttentionSpace, first: usize) {
         let attention = self.attention;
         let (keys, values) = (attention.key_size, padded(attention.value_size));
         // SAFETY: as the caller promises.
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
 
     /// Writes the results of tiles.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn end(&self, space: &mut Space) {
+    unsafe fn end(&self, space: &mut AttentionSpace) {
         let (size, values) = (self.attention.value_size, padded(self.attention.value_size));
         for (index, rows) in self.tiles().enumerate() {
             for vector in 0..WIDE {
@@ -258,7 +258,7 @@ fn row_pointers(rows: Range<usize>, pointer: impl Fn(usize) -> *const f32) -> [*
     })
 }
 
-/// So many elements in whole vectors.
+/// Rounds a number of elements up to whole vectors.
 const fn padded(numbers: usize) -> usize {
     numbers.next_multiple_of(LANES)
 }

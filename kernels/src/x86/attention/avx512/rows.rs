@@ -3,15 +3,15 @@
 use std::arch::x86_64::*;
 
 use super::super::elements::vector;
-use super::super::{Source, with_numbers};
+use super::super::{CellSource, with_numbers};
 use super::LANES;
 use crate::data::attention::Numbers;
 use crate::x86::vector::Avx512;
 
 /// Cells that are read together.
 const AT_ONCE: usize = 4;
-impl Source {
-    /// Those that come soon if cells follow each other: as many as these, `cells` further.
+impl CellSource {
+    /// Returns the rows that are `further` cells behind these, if cells follow each other.
     pub(super) fn ahead(&self, cells: &[u16], further: usize) -> Ahead {
         Ahead {
             next: self.at(cells[0]).wrapping_add(further * self.stride),
@@ -91,7 +91,7 @@ impl Ahead {
     }
 }
 
-/// Where each of sixteen elements of a key is, if it is interleaved with others: theirs follow.
+/// Returns the places of sixteen elements of a key that is interleaved with others.
 pub(super) const fn mixed_places<const MIXED: usize>() -> [usize; LANES] {
     let mut places = [0; LANES];
     let mut number = 0;

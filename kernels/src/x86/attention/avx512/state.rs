@@ -4,7 +4,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::super::Run;
+use super::super::TokenRun;
 use super::LANES;
 use super::exp::{bend, exp2};
 
@@ -38,7 +38,8 @@ impl Lanes {
     }
 }
 
-/// What the weights of sixteen rows are relative to, and their sums.
+/// Largest scores of sixteen rows, to which their weights are relative, and the sums of the
+/// weights.
 #[derive(Clone, Copy)]
 pub(super) struct SoftmaxState {
     pub(super) largest: Lanes,
@@ -47,7 +48,7 @@ pub(super) struct SoftmaxState {
 
 impl SoftmaxState {
     /// Before the first cell: nothing, or the scores that belong to heads.
-    pub(super) fn new(run: &Run<'_>, rows: Range<usize>, sinks: bool) -> Self {
+    pub(super) fn new(run: &TokenRun<'_>, rows: Range<usize>, sinks: bool) -> Self {
         let mut state = Self {
             largest: Lanes([f32::NEG_INFINITY; LANES]),
             total: Lanes::ZERO,
@@ -77,7 +78,7 @@ impl SoftmaxState {
         (before, here)
     }
 
-    /// What sums are multiplied by in the end; 0 for rows that have seen nothing.
+    /// Returns the final factors of sums; 0 for rows that have seen nothing.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn shares(&self) -> Lanes {
@@ -209,7 +210,7 @@ pub(super) unsafe fn scatter(
     }
 }
 
-/// Rows become columns.
+/// Transposes sixteen rows.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose(rows: &[__m512; LANES]) -> [__m512; LANES] {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::super::Run;
+use super::super::TokenRun;
 use super::super::seen::{SeenCells, common};
 use super::padded;
 use super::state::{Lanes, SoftmaxState, add_product, cap_scores, weigh};
@@ -18,13 +18,13 @@ const NEAR: usize = 64;
 
 /// A tile, and the cells of a block.
 pub(super) struct Tile<'a> {
-    pub(super) run: &'a Run<'a>,
+    pub(super) run: &'a TokenRun<'a>,
     pub(super) rows: Range<usize>,
-    /// The block's first cell.
+    /// First cell of the block.
     pub(super) first: usize,
     /// The cells whose keys and values follow.
     pub(super) cells: &'a [u16],
-    /// What the tokens of the run see.
+    /// Cells that the tokens of the run see.
     pub(super) seen: &'a [SeenCells],
     pub(super) keys: *const f32,
     pub(super) values: *const f32,
