@@ -51,7 +51,7 @@ pub enum Gating {
     Oai {
         /// Steepness of the gate.
         alpha: f32,
-        /// Largest absolute value; others are cut off.
+        /// Bound of `g` from above, and of `r` on both sides of 0.
         limit: f32,
     },
 }
