@@ -43,14 +43,10 @@ pub(super) struct Arguments {
 }
 
 /// Prints the explanation of one code.
-fn explain(written: &str) -> ExitCode {
-    let Some(code) = diagnostics::find(written) else {
-        report::error(&format!(
-            "unknown code `{written}`: expected one such as `GM0301`"
-        ));
-        return ExitCode::FAILURE;
-    };
-    report::exit_code(report::print(&diagnostics::entry(code)))
+fn explain(written: &str) -> Result<ExitCode, String> {
+    let code = diagnostics::find(written)
+        .ok_or_else(|| format!("unknown code `{written}`: expected one such as `GM0301`"))?;
+    report::print(&diagnostics::entry(code))
 }
 
 /// The environment that files are checked in.
@@ -88,17 +84,11 @@ impl FileReport {
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }
-    let named = match arguments.further.named() {
-        Ok(named) => named,
-        Err(reason) => {
-            report::error(&reason);
-            return ExitCode::FAILURE;
-        }
-    };
+    let named = arguments.further.named()?;
     let environment = Environment::new(Registry::global());
     let environment = if arguments.skip_models {
         environment.without_loading()
@@ -114,23 +104,15 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             all.extend(file(path, &bench));
         }
     }
+    let ok = all.iter().all(FileReport::is_right);
     match arguments.format {
         Format::Text => all.iter().for_each(show),
         Format::Json => {
             let files: Vec<Value> = all.iter().map(as_json).collect();
-            let ok = all.iter().all(FileReport::is_right);
-            let text = format!("{:#}\n", json!({ "ok": ok, "files": files }));
-            if let Err(why) = report::print(&text) {
-                report::error(&why);
-                return ExitCode::FAILURE;
-            }
+            report::print(&format!("{:#}\n", json!({ "ok": ok, "files": files })))?;
         }
     }
-    if all.iter().all(FileReport::is_right) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    Ok(report::passed(ok))
 }
 
 /// Checks the graphs that `serve` would serve from a folder. If there are none, checks its

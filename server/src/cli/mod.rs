@@ -28,7 +28,6 @@ mod registry;
 mod replay;
 mod report;
 mod run;
-mod schema;
 mod serve;
 mod server;
 mod service;
@@ -46,8 +45,9 @@ use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand
 use graphmill_calculators::onnx::{LIBRARY_VARIABLE, use_library};
 use graphmill_calculators::text::chat_template::ChatTemplate;
 use graphmill_llm::trial::{self, FileTrial, Knowledge};
+use tokio::runtime::{Builder, Runtime};
 
-use crate::observe::log;
+use crate::{config, observe::log};
 
 /// Serves inference pipelines that are written as dataflow graphs.
 #[derive(Debug, Parser)]
@@ -180,22 +180,25 @@ pub fn main() -> ExitCode {
         formats: FORMATS,
         try_template: ChatTemplate::attempt,
     });
+    let status = report::exit_code(run_command());
+    log::flush();
+    ending::leave(status)
+}
+
+/// Parses the command line and runs its command.
+fn run_command() -> Result<ExitCode, String> {
     let mut arguments = normalized(std::env::args_os());
     server::add_default(&mut arguments);
-    let expanded = match serve::properties::expand(&mut arguments) {
-        Ok(expanded) => expanded,
-        Err(message) => return report::exit_code(Err(message)),
-    };
-    let matches = |bare| {
+    let expanded = serve::properties::expand(&mut arguments)?;
+    let parsed = |bare| {
         let mut command = command(bare);
         let matches = command.try_get_matches_from_mut(&arguments);
         matches.unwrap_or_else(|error| mistakes::leave(&error, &command, &arguments, &expanded))
     };
-    let mut given = matches(false);
-    if serve::environment::counts_bare(&given) {
-        given = matches(true);
+    let mut matches = parsed(false);
+    if serve::environment::counts_bare(&matches) {
+        matches = parsed(true);
     }
-    let matches = given;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(
         cli.verb,
@@ -215,7 +218,7 @@ pub fn main() -> ExitCode {
     ) {
         trial::begin();
     }
-    let status = match &cli.verb {
+    match &cli.verb {
         Verb::Serve(arguments) => {
             let given = matches.subcommand_matches("serve");
             serve::run(
@@ -240,15 +243,19 @@ pub fn main() -> ExitCode {
         Verb::Fmt(arguments) => fmt::run(arguments),
         Verb::Run(arguments) => run::run(arguments),
         Verb::Test(arguments) => test::run(arguments),
-        Verb::Schema => schema::run(),
+        Verb::Schema => report::print(&format!("{:#}\n", config::json_schema())),
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
         Verb::Pack(arguments) => archive::pack::run(arguments),
         Verb::Key(arguments) => key::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
-    };
-    log::flush();
-    ending::leave(status)
+    }
+}
+
+/// Creates a runtime with a thread for each CPU.
+fn runtime() -> Result<Runtime, String> {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start threads: {error}"))
 }
 
 /// Builds the command line with the environment variables of its flags. If `bare`, variables

@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     rate: f64,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     block_on(record(arguments))
 }
 

@@ -6,10 +6,7 @@ use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::runtime::Builder;
 
-use super::{
-    client::{Client, USUAL_URL},
-    report,
-};
+use super::client::{Client, USUAL_URL};
 
 /// Commands whose first argument is a [`Server`], which is optional.
 const VERBS: [&str; 3] = ["record", "tap", "why"];
@@ -70,10 +67,8 @@ pub(super) fn encoded(name: &str) -> String {
 }
 
 /// Runs the work of a command to its end.
-pub(super) fn block_on(work: impl Future<Output = Result<(), String>>) -> ExitCode {
-    let done = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => Err(format!("cannot start threads: {error}")),
-    };
-    report::exit_code(done.map(|()| ExitCode::SUCCESS))
+pub(super) fn block_on(work: impl Future<Output = Result<(), String>>) -> Result<ExitCode, String> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(work).map(|()| ExitCode::SUCCESS)
 }

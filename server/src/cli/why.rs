@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     session: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     block_on(ask(arguments))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -35,16 +35,8 @@ pub(in crate::cli) struct Arguments {
     force: bool,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    report::exit_code(pack(arguments).map(|(file, files)| {
-        // Fails if the reader closes its end early, as `head` does.
-        let _ = writeln!(io::stdout(), "{}: {files} files", file.display());
-        ExitCode::SUCCESS
-    }))
-}
-
-/// Writes the archive. Returns its path and its number of files.
-fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
+/// Writes the archive, and prints its path and its number of files.
+pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let folder = &arguments.folder;
     let shown = folder.display();
     let whole = folder
@@ -83,7 +75,8 @@ fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
     write(beside.as_file_mut(), &whole, &manifest).map_err(unwritable)?;
     let written = beside.persist(&file);
     written.map_err(|error| unwritable(error.error))?;
-    Ok((file, manifest.files.len()))
+    let count = manifest.files.len();
+    report::print(&format!("{}: {count} files\n", file.display()))
 }
 
 fn write(file: &mut File, folder: &Path, manifest: &Manifest) -> io::Result<()> {

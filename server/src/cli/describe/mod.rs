@@ -33,7 +33,7 @@ pub(super) struct Arguments {
     format: Format,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let name = &arguments.name;
     if Path::new(name)
         .extension()
@@ -42,25 +42,21 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         return describe_engines(Path::new(name), arguments.format);
     }
     let registry = Registry::global();
-    let found = described(&registry, name, arguments.format).ok_or_else(|| {
-        let no_graph = no_graph(Path::new(name));
-        no_graph.map_or_else(|| Ok(near_names(&registry, name)), Err)
-    });
-    let text = match found {
-        Ok(text) => text,
-        Err(Ok(near)) if near.len() == 1 => {
+    if let Some(text) = described(&registry, name, arguments.format) {
+        return report::print(&text);
+    }
+    if let Some(why) = no_graph(Path::new(name)) {
+        return Err(why);
+    }
+    match near_names(&registry, name).as_slice() {
+        [near] => {
             report::note(&format!(
-                "no calculator is called `{name}`: this is `{}`",
-                near[0]
+                "no calculator is called `{name}`: this is `{near}`"
             ));
-            described(&registry, &near[0], arguments.format).unwrap_or_default()
+            report::print(&described(&registry, near, arguments.format).unwrap_or_default())
         }
-        Err(near) => {
-            report::error(&near.map_or_else(|why| why, |near| unknown(name, &near)));
-            return ExitCode::FAILURE;
-        }
-    };
-    report::exit_code(report::print(&text))
+        near => Err(unknown(name, near)),
+    }
 }
 
 /// Describes the calculator or subgraph of this name; `None` for an unknown name.
@@ -80,19 +76,13 @@ fn described(registry: &Registry, name: &str, format: Format) -> Option<String> 
 }
 
 /// Loads the models of a graph and prints the settings of their engines.
-fn describe_engines(graph: &Path, format: Format) -> ExitCode {
+fn describe_engines(graph: &Path, format: Format) -> Result<ExitCode, String> {
     let environment = Environment::new(Registry::global());
     let base = graph.parent().unwrap_or(Path::new(""));
-    let compiled = match compile(graph, base, &environment, &NamedSubgraphs::default()) {
-        Ok(compiled) => compiled,
-        Err(message) => {
-            report::error(&message);
-            return ExitCode::FAILURE;
-        }
-    };
+    let compiled = compile(graph, base, &environment, &NamedSubgraphs::default())?;
     report::show(&compiled.sources, &compiled.diagnostics);
     let Some(plan) = compiled.plan else {
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     };
     let models = plan.resources::<LanguageModel>();
     let engines: Vec<LlmEngineInfo> = models
@@ -113,7 +103,7 @@ fn describe_engines(graph: &Path, format: Format) -> ExitCode {
         Format::Text => blocks.join("\n\n") + "\n",
         Format::Json => format!("{:#}\n", json!(values)),
     };
-    report::exit_code(report::print(&text))
+    report::print(&text)
 }
 
 /// Describes the tensor models of a graph.
@@ -158,7 +148,6 @@ fn unknown(name: &str, near: &[String]) -> String {
         [] => format!(
             "no calculator is called `{name}`; `graphmill calculators` lists them; your own nodes are known only to the program that contains them"
         ),
-        [near] => format!("no calculator is called `{name}`; did you mean {near}?"),
         [first @ .., last] => format!(
             "no calculator is called `{name}`; did you mean {} or {last}?",
             first.join(", ")

@@ -43,7 +43,7 @@ pub(super) struct Arguments {
 /// Escape sequence that clears the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     block_on(watch(arguments))
 }
 
