@@ -18,7 +18,7 @@ use super::{
     source::{self, ModelFlags, Source, triton},
 };
 use crate::{
-    config::{self, diagnostics, subgraphs::NamedSubgraphs},
+    config::{self, GraphEntry, diagnostics, subgraphs::NamedSubgraphs},
     servable::{CompileResult, answers, compile, compile_text},
 };
 
@@ -79,6 +79,13 @@ impl FileReport {
         }
     }
 
+    fn failed(file: &Path, why: String) -> Self {
+        Self {
+            error: Some(why),
+            ..Self::new(file)
+        }
+    }
+
     fn is_right(&self) -> bool {
         self.error.is_none() && !has_errors(&self.diagnostics)
     }
@@ -134,9 +141,8 @@ fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
     }
     if all.is_empty() {
         all.push(FileReport {
-            error: Some(why),
             is_empty: true,
-            ..FileReport::new(path)
+            ..FileReport::failed(path, why)
         });
     }
     all
@@ -168,10 +174,7 @@ fn file(path: &Path, bench: &Bench) -> Vec<FileReport> {
     } else if has_ending(path, archive::ENDING) || has_ending(path, "mar") {
         match Source::from_path(path) {
             Ok(source) => check_source(&source, bench),
-            Err(why) => vec![FileReport {
-                error: Some(why),
-                ..FileReport::new(path)
-            }],
+            Err(why) => vec![FileReport::failed(path, why)],
         }
     } else {
         vec![graph(path, path.parent().unwrap_or(Path::new("")), bench)]
@@ -191,34 +194,31 @@ fn check_source(source: &Source, bench: &Bench) -> Vec<FileReport> {
 
 /// Checks a model, and the built-in graph that suits it.
 fn model(file: &Path, bench: &Bench) -> FileReport {
-    let entry = source::one_model(file, None, &ModelFlags::default());
-    let entry = entry.map(|config| config.graphs.into_iter().next());
-    match entry {
-        Ok(Some(entry)) => {
-            let text = entry.text.as_deref().unwrap_or_default();
-            let (environment, named) = (&bench.environment, &bench.named);
-            let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
-            compiled_graph(file, compiled)
-        }
-        Ok(None) => FileReport::new(file),
-        Err(why) => FileReport {
-            error: Some(why),
-            ..FileReport::new(file)
+    match source::one_model(file, None, &ModelFlags::default()) {
+        Ok(config) => match config.graphs.first() {
+            Some(entry) => built_in(file, entry, bench),
+            None => FileReport::new(file),
         },
+        Err(why) => FileReport::failed(file, why),
     }
+}
+
+/// Checks a graph that was generated for the model in `file`.
+fn built_in(file: &Path, entry: &GraphEntry, bench: &Bench) -> FileReport {
+    let text = entry.text.as_deref().unwrap_or_default();
+    let (environment, named) = (&bench.environment, &bench.named);
+    let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
+    compiled_graph(file, compiled)
 }
 
 /// Checks a `config.properties` of TorchServe.
 fn properties_file(file: &Path) -> FileReport {
-    let read = properties::check(file);
-    FileReport {
-        note: read
-            .as_ref()
-            .ok()
-            .filter(|it| !it.is_empty())
-            .map(|it| it.join("; ")),
-        error: read.err(),
-        ..FileReport::new(file)
+    match properties::check(file) {
+        Ok(warnings) => FileReport {
+            note: (!warnings.is_empty()).then(|| warnings.join("; ")),
+            ..FileReport::new(file)
+        },
+        Err(why) => FileReport::failed(file, why),
     }
 }
 
@@ -234,12 +234,9 @@ fn triton_model(file: &Path, bench: &Bench) -> Vec<FileReport> {
         ..FileReport::new(file)
     }];
     for entry in loaded.graphs {
-        let text = entry.text.as_deref().unwrap_or_default();
-        let (environment, named) = (&bench.environment, &bench.named);
-        let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
         all.push(FileReport {
             graph: Some(entry.id()),
-            ..compiled_graph(file, compiled)
+            ..built_in(file, &entry, bench)
         });
     }
     all
@@ -271,25 +268,18 @@ fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<FileReport> {
 
 /// Checks a graph file. Paths in it are relative to `base`.
 fn graph(file: &Path, base: &Path, bench: &Bench) -> FileReport {
-    let compiled = match compile(file, base, &bench.environment, &bench.named) {
-        Ok(compiled) => compiled,
-        Err(reason) => {
-            return FileReport {
-                error: Some(reason),
-                ..FileReport::new(file)
-            };
-        }
-    };
-    compiled_graph(file, compiled)
+    match compile(file, base, &bench.environment, &bench.named) {
+        Ok(compiled) => compiled_graph(file, compiled),
+        Err(why) => FileReport::failed(file, why),
+    }
 }
 
 fn compiled_graph(file: &Path, compiled: CompileResult) -> FileReport {
-    let on_another_machine = |diagnostic: Diagnostic| {
-        if diagnostic.code == &sides::RESOURCE_FAILED {
-            return diagnostic
-                .hint("`graphmill check --skip_models` checks a graph without its models");
+    let on_another_machine = |diagnostic: Diagnostic| match diagnostic.code {
+        code if code == &sides::RESOURCE_FAILED => {
+            diagnostic.hint("`graphmill check --skip_models` checks a graph without its models")
         }
-        diagnostic
+        _ => diagnostic,
     };
     // A graph without HTTP is valid: a test or another program may run it.
     let no_http = compiled.plan.and_then(|plan| answers(&plan).err());
