@@ -11,15 +11,10 @@ use super::client::{Client, USUAL_URL};
 /// Commands whose first argument is a [`Server`], which is optional.
 const VERBS: [&str; 3] = ["record", "tap", "why"];
 
-/// The URL and the key of a server.
+/// The key of a client.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Server {
-    #[arg(
-        value_name = "URL",
-        help = "Server, at its `--management_port` if it has one [default: http://127.0.0.1:8000]"
-    )]
-    url: String,
+pub(super) struct ClientKey {
     /// API key for the server.
     #[arg(
         long,
@@ -30,9 +25,29 @@ pub(super) struct Server {
     api_key: Option<String>,
 }
 
+impl ClientKey {
+    /// Creates a client for the server at `url`.
+    pub(super) fn client(&self, url: &str) -> Result<Client, String> {
+        Client::new(url, self.api_key.clone())
+    }
+}
+
+/// The URL and the key of a server.
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Server {
+    #[arg(
+        value_name = "URL",
+        help = "Server, at its `--management_port` if it has one [default: http://127.0.0.1:8000]"
+    )]
+    url: String,
+    #[command(flatten)]
+    key: ClientKey,
+}
+
 impl Server {
     pub(super) fn client(&self) -> Result<Client, String> {
-        Client::new(&self.url, self.api_key.clone())
+        self.key.client(&self.url)
     }
 }
 

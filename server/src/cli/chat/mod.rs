@@ -19,6 +19,7 @@ use tokio::runtime::Runtime;
 use super::{
     client::{Client, USUAL_URL},
     report, runtime,
+    server::ClientKey,
     source::{self, ModelFlags, Source},
 };
 use crate::{
@@ -51,14 +52,8 @@ pub(super) struct Arguments {
     /// Maximum number of tokens in an answer.
     #[arg(long, value_name = "COUNT")]
     max_tokens: Option<u32>,
-    /// API key for the server.
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "GRAPHMILL_API_KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
+    #[command(flatten)]
+    key: ClientKey,
     /// Lowest level of log messages, where a model is served for this conversation.
     #[arg(long, value_name = "LEVEL", default_value = "WARNING")]
     log_level: Level,
@@ -88,7 +83,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
         Some(server) => format!("http://{}", server.addresses()[0]),
         None => arguments.whom.clone(),
     };
-    let client = Client::new(&url, arguments.api_key.clone())?
+    let client = arguments
+        .key
+        .client(&url)?
         .hinting("`graphmill serve MODEL` starts a server, `graphmill chat MODEL` needs none");
     let models = runtime.block_on(models(&client))?;
     let model = match &arguments.model_name {
@@ -164,9 +161,9 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
 /// Returns the names of the models that are ready.
 async fn models(client: &Client) -> Result<Vec<String>, String> {
     let list = client.get_json("/v3/models").await?;
-    let all = list["data"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = list["data"].as_array().into_iter().flatten();
     let name = |model: &Value| model["id"].as_str().map(str::to_owned);
-    Ok(all.iter().filter_map(name).collect())
+    Ok(all.filter_map(name).collect())
 }
 
 /// Sends standard input as one question, and prints only the answer.
