@@ -13,7 +13,6 @@ use graphmill_calculators::onnx::OnnxModel;
 use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Environment, Plan, Registry};
 use graphmill_grammar::suggest;
-use graphmill_llm::LlmEngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
@@ -35,17 +34,15 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let name = &arguments.name;
-    if Path::new(name)
-        .extension()
-        .is_some_and(|end| end == "pbtxt")
-    {
-        return describe_engines(Path::new(name), arguments.format);
+    let path = Path::new(name);
+    if path.extension().is_some_and(|end| end == "pbtxt") {
+        return describe_engines(path, arguments.format);
     }
     let registry = Registry::global();
     if let Some(text) = described(&registry, name, arguments.format) {
         return report::print(&text);
     }
-    if let Some(why) = no_graph(Path::new(name)) {
+    if let Some(why) = no_graph(path) {
         return Err(why);
     }
     match near_names(&registry, name).as_slice() {
@@ -84,19 +81,16 @@ fn describe_engines(graph: &Path, format: Format) -> Result<ExitCode, String> {
     let Some(plan) = compiled.plan else {
         return Ok(ExitCode::FAILURE);
     };
-    let models = plan.resources::<LanguageModel>();
-    let engines: Vec<LlmEngineInfo> = models
-        .iter()
-        .map(|model| model.engine().info().clone())
-        .collect();
-    let mut described: Vec<(String, Value)> = engines
-        .iter()
-        .map(|engine| (engine.to_string(), json!(engine)))
-        .collect();
+    let mut described = Vec::new();
+    for model in plan.resources::<LanguageModel>() {
+        let engine = model.engine();
+        described.push((engine.info().to_string(), json!(engine.info())));
+    }
     described.extend(onnx_models(&plan));
-    let batchers = plan.resources::<Batcher>();
-    let batchers = batchers.iter().map(|batcher| batcher.info());
-    described.extend(batchers.map(|info| (info.to_string(), json!(info))));
+    for batcher in plan.resources::<Batcher>() {
+        let info = batcher.info();
+        described.push((info.to_string(), json!(info)));
+    }
     let (blocks, values): (Vec<String>, Vec<Value>) = described.into_iter().unzip();
     let text = match format {
         Format::Text if blocks.is_empty() => "the graph has no model\n".to_owned(),
@@ -165,17 +159,12 @@ fn near_names(registry: &Registry, name: &str) -> Vec<String> {
     }
     let described = registry.describe();
     let subgraphs = registry.subgraphs().map(|found| &*found.name);
-    let names: Vec<&str> = described
-        .iter()
-        .map(|found| found.name)
-        .chain(subgraphs)
-        .collect();
+    let calculators = described.iter().map(|found| found.name);
+    let names: Vec<&str> = calculators.chain(subgraphs).collect();
     let wanted = stem(name);
     let begins_alike = |other: &&str| {
-        other
-            .get(..3)
-            .zip(name.get(..3))
-            .is_some_and(|(a, b)| a.eq_ignore_ascii_case(b))
+        let both = other.get(..3).zip(name.get(..3));
+        both.is_some_and(|(a, b)| a.eq_ignore_ascii_case(b))
     };
     let slip = suggest::nearest(wanted, names.iter().map(|name| stem(name)));
     let slip = slip.or_else(|| {
