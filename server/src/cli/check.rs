@@ -2,7 +2,6 @@
 //! models. It checks that the models exist.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use super::{
     Format, archive, registry, report,
     serve::properties,
-    source::{self, ModelFlags, Source, triton},
+    source::{self, ModelFlags, Source, has_ending, triton},
 };
 use crate::{
     config::{self, GraphEntry, diagnostics, subgraphs::NamedSubgraphs},
@@ -135,7 +134,7 @@ fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
         if entry.is_dir() && !entry.is_symlink() {
             let inside = folder(&entry, bench).into_iter();
             all.extend(inside.filter(|checked| !checked.is_empty));
-        } else if has_ending(&entry, "pbtxt") {
+        } else if has_ending(&entry, &["pbtxt"]) {
             all.extend(file(&entry, bench));
         }
     }
@@ -148,30 +147,28 @@ fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
     all
 }
 
-/// Lists a folder sorted by name, without hidden files.
+/// Lists a folder sorted by name, without hidden files. One that cannot be read is empty.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let entries = entries.filter(|it| !it.file_name().to_string_lossy().starts_with('.'));
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
+    let mut paths = source::entries(folder).unwrap_or_default();
+    paths.retain(|it| {
+        !it.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .starts_with('.')
+    });
     paths
-}
-
-fn has_ending(file: &Path, ending: &str) -> bool {
-    file.extension()
-        .is_some_and(|it| it.eq_ignore_ascii_case(ending))
 }
 
 fn file(path: &Path, bench: &Bench) -> Vec<FileReport> {
     if source::is_model(path) {
         vec![model(path, bench)]
-    } else if has_ending(path, "properties") {
+    } else if has_ending(path, &["properties"]) {
         vec![properties_file(path)]
-    } else if has_ending(path, "json") {
+    } else if has_ending(path, &["json"]) {
         config_and_graphs(path, bench)
     } else if path.file_name().is_some_and(|name| name == triton::FILE) {
         triton_model(path, bench)
-    } else if has_ending(path, archive::ENDING) || has_ending(path, "mar") {
+    } else if has_ending(path, &[archive::ENDING, "mar"]) {
         match Source::from_path(path) {
             Ok(source) => check_source(&source, bench),
             Err(why) => vec![FileReport::failed(path, why)],

@@ -12,7 +12,10 @@ use tar::{Builder, Header};
 
 use super::{ChecksumReader, FORMAT, MANIFEST, MAX_FILES, Manifest, PackedFile};
 use crate::{
-    cli::{report, source::Source},
+    cli::{
+        report,
+        source::{Source, entries},
+    },
     config,
 };
 
@@ -111,10 +114,9 @@ fn header(bytes: u64) -> Header {
 /// Collects the files below a folder, without hidden ones, by their paths in `root`.
 fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let path = entry.path();
-        if entry.file_name().to_string_lossy().starts_with('.') {
+    for path in entries(folder)? {
+        let name = path.file_name().unwrap_or_default();
+        if name.to_string_lossy().starts_with('.') {
             continue;
         }
         let kind = fs::metadata(&path).map_err(unreadable)?;
