@@ -10,7 +10,10 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::json;
 
 use super::report;
-use crate::keys::{Digest, check_name};
+use crate::{
+    hub::hex,
+    keys::{Digest, check_name},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -28,8 +31,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| "the system has no random bytes")?;
-    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-    let key = format!("gm-{}", digits.collect::<String>());
+    let key = format!("gm-{}", hex(&bytes));
     let entry = json!({ "name": name, "sha256": Digest::new(key.as_bytes()).to_string() });
     report::note(&format!(
         "the key of `{name}`, which is not stored anywhere, and its entry in `keys` of the key file:"

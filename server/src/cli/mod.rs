@@ -38,7 +38,7 @@ mod test;
 mod top;
 mod why;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "onnxruntime")]
@@ -172,7 +172,7 @@ pub fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     #[cfg(feature = "onnxruntime")]
-    if let Some(library) = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
+    if let Some(library) = variable(LIBRARY_VARIABLE) {
         use_library(library.into());
     }
     // The process may be one that tries loading a model, started without arguments.
@@ -187,7 +187,7 @@ pub fn main() -> ExitCode {
 
 /// Parses the command line and runs its command.
 fn run_command() -> Result<ExitCode, String> {
-    let mut arguments = normalized(std::env::args_os());
+    let mut arguments = normalized(env::args_os());
     server::add_default(&mut arguments);
     let expanded = serve::properties::expand(&mut arguments)?;
     let parsed = |bare| {
@@ -250,6 +250,17 @@ fn run_command() -> Result<ExitCode, String> {
         Verb::Key(arguments) => key::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
     }
+}
+
+/// Returns the value of an environment variable that is not empty.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Returns the folder that a variable names, or else a folder in the user's home.
+fn user_folder(name: &str, in_home: &str) -> Option<PathBuf> {
+    let named = variable(name).map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(in_home)))
 }
 
 /// Creates a runtime with a thread for each CPU.
