@@ -1,11 +1,11 @@
 //! Flags for keys, tokens and TLS.
 
-use std::{env, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use reqwest::Url;
 
-use super::heading;
+use super::{heading, variable};
 use crate::{
     app::state::Options,
     keys::{Digest, JwksSource, JwtOptions, KeySource},
@@ -114,10 +114,8 @@ impl Access {
 fn key(text: &str) -> Result<String, String> {
     match text {
         "" => Err("it is empty".to_owned()),
-        list if list.contains(',') => {
-            Err("for several keys, use a file (--api_key_file)".to_owned())
-        }
-        key => Ok(key.to_owned()),
+        key if !key.contains(',') => Ok(key.to_owned()),
+        _ => Err("for several keys, use a file (--api_key_file)".to_owned()),
     }
 }
 
@@ -140,9 +138,9 @@ fn jwks_source(text: &str) -> Result<JwksSource, String> {
 }
 
 fn from_environment() -> Option<KeySource> {
-    VARIABLES.into_iter().find_map(|variable| {
-        let key = env::var_os(variable).filter(|key| !key.is_empty())?;
-        tracing::info!("requests need the key in the variable {variable}");
+    VARIABLES.into_iter().find_map(|name| {
+        let key = variable(name)?;
+        tracing::info!("requests need the key in the variable {name}");
         Some(KeySource::One(Digest::new(key.as_encoded_bytes())))
     })
 }

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     format: Format,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let registry = Registry::global();
     let part = arguments.text.as_deref().unwrap_or_default().to_lowercase();
     let has_it = |text: &str| text.to_lowercase().contains(&part);
@@ -30,10 +30,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let mut subgraphs: Vec<_> = registry.subgraphs().collect();
     subgraphs.retain(|found| wanted(&found.name, &found.doc));
     if calculators.is_empty() && subgraphs.is_empty() {
-        report::error(&format!(
+        return Err(format!(
             "no calculator has `{part}` in its name or description"
         ));
-        return ExitCode::FAILURE;
     }
     let text = match arguments.format {
         Format::Json => {
@@ -59,7 +58,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             listed(&groups)
         }
     };
-    report::exit_code(report::print(&text))
+    report::print(&text)
 }
 
 /// Formats a line for each calculator, under a heading for each group.

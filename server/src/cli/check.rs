@@ -2,7 +2,6 @@
 //! models. It checks that the models exist.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -15,10 +14,10 @@ use serde_json::{Value, json};
 use super::{
     Format, archive, registry, report,
     serve::properties,
-    source::{self, ModelFlags, Source, triton},
+    source::{self, ModelFlags, Source, has_ending, triton},
 };
 use crate::{
-    config::{self, diagnostics, subgraphs::NamedSubgraphs},
+    config::{self, GraphEntry, diagnostics, subgraphs::NamedSubgraphs},
     servable::{CompileResult, answers, compile, compile_text},
 };
 
@@ -43,14 +42,10 @@ pub(super) struct Arguments {
 }
 
 /// Prints the explanation of one code.
-fn explain(written: &str) -> ExitCode {
-    let Some(code) = diagnostics::find(written) else {
-        report::error(&format!(
-            "unknown code `{written}`: expected one such as `GM0301`"
-        ));
-        return ExitCode::FAILURE;
-    };
-    report::exit_code(report::print(&diagnostics::entry(code)))
+fn explain(written: &str) -> Result<ExitCode, String> {
+    let code = diagnostics::find(written)
+        .ok_or_else(|| format!("unknown code `{written}`: expected one such as `GM0301`"))?;
+    report::print(&diagnostics::entry(code))
 }
 
 /// The environment that files are checked in.
@@ -83,22 +78,23 @@ impl FileReport {
         }
     }
 
+    fn failed(file: &Path, why: String) -> Self {
+        Self {
+            error: Some(why),
+            ..Self::new(file)
+        }
+    }
+
     fn is_right(&self) -> bool {
         self.error.is_none() && !has_errors(&self.diagnostics)
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }
-    let named = match arguments.further.named() {
-        Ok(named) => named,
-        Err(reason) => {
-            report::error(&reason);
-            return ExitCode::FAILURE;
-        }
-    };
+    let named = arguments.further.named()?;
     let environment = Environment::new(Registry::global());
     let environment = if arguments.skip_models {
         environment.without_loading()
@@ -114,23 +110,15 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
             all.extend(file(path, &bench));
         }
     }
+    let ok = all.iter().all(FileReport::is_right);
     match arguments.format {
         Format::Text => all.iter().for_each(show),
         Format::Json => {
             let files: Vec<Value> = all.iter().map(as_json).collect();
-            let ok = all.iter().all(FileReport::is_right);
-            let text = format!("{:#}\n", json!({ "ok": ok, "files": files }));
-            if let Err(why) = report::print(&text) {
-                report::error(&why);
-                return ExitCode::FAILURE;
-            }
+            report::print(&format!("{:#}\n", json!({ "ok": ok, "files": files })))?;
         }
     }
-    if all.iter().all(FileReport::is_right) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    Ok(report::passed(ok))
 }
 
 /// Checks the graphs that `serve` would serve from a folder. If there are none, checks its
@@ -146,50 +134,44 @@ fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
         if entry.is_dir() && !entry.is_symlink() {
             let inside = folder(&entry, bench).into_iter();
             all.extend(inside.filter(|checked| !checked.is_empty));
-        } else if has_ending(&entry, "pbtxt") {
+        } else if has_ending(&entry, &["pbtxt"]) {
             all.extend(file(&entry, bench));
         }
     }
     if all.is_empty() {
         all.push(FileReport {
-            error: Some(why),
             is_empty: true,
-            ..FileReport::new(path)
+            ..FileReport::failed(path, why)
         });
     }
     all
 }
 
-/// Lists a folder sorted by name, without hidden files.
+/// Lists a folder sorted by name, without hidden files. One that cannot be read is empty.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let entries = entries.filter(|it| !it.file_name().to_string_lossy().starts_with('.'));
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort();
+    let mut paths = source::entries(folder).unwrap_or_default();
+    paths.retain(|it| {
+        !it.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .starts_with('.')
+    });
     paths
-}
-
-fn has_ending(file: &Path, ending: &str) -> bool {
-    file.extension()
-        .is_some_and(|it| it.eq_ignore_ascii_case(ending))
 }
 
 fn file(path: &Path, bench: &Bench) -> Vec<FileReport> {
     if source::is_model(path) {
         vec![model(path, bench)]
-    } else if has_ending(path, "properties") {
+    } else if has_ending(path, &["properties"]) {
         vec![properties_file(path)]
-    } else if has_ending(path, "json") {
+    } else if has_ending(path, &["json"]) {
         config_and_graphs(path, bench)
     } else if path.file_name().is_some_and(|name| name == triton::FILE) {
         triton_model(path, bench)
-    } else if has_ending(path, archive::ENDING) || has_ending(path, "mar") {
+    } else if has_ending(path, &[archive::ENDING, "mar"]) {
         match Source::from_path(path) {
             Ok(source) => check_source(&source, bench),
-            Err(why) => vec![FileReport {
-                error: Some(why),
-                ..FileReport::new(path)
-            }],
+            Err(why) => vec![FileReport::failed(path, why)],
         }
     } else {
         vec![graph(path, path.parent().unwrap_or(Path::new("")), bench)]
@@ -209,34 +191,31 @@ fn check_source(source: &Source, bench: &Bench) -> Vec<FileReport> {
 
 /// Checks a model, and the built-in graph that suits it.
 fn model(file: &Path, bench: &Bench) -> FileReport {
-    let entry = source::one_model(file, None, &ModelFlags::default());
-    let entry = entry.map(|config| config.graphs.into_iter().next());
-    match entry {
-        Ok(Some(entry)) => {
-            let text = entry.text.as_deref().unwrap_or_default();
-            let (environment, named) = (&bench.environment, &bench.named);
-            let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
-            compiled_graph(file, compiled)
-        }
-        Ok(None) => FileReport::new(file),
-        Err(why) => FileReport {
-            error: Some(why),
-            ..FileReport::new(file)
+    match source::one_model(file, None, &ModelFlags::default()) {
+        Ok(config) => match config.graphs.first() {
+            Some(entry) => built_in(file, entry, bench),
+            None => FileReport::new(file),
         },
+        Err(why) => FileReport::failed(file, why),
     }
+}
+
+/// Checks a graph that was generated for the model in `file`.
+fn built_in(file: &Path, entry: &GraphEntry, bench: &Bench) -> FileReport {
+    let text = entry.text.as_deref().unwrap_or_default();
+    let (environment, named) = (&bench.environment, &bench.named);
+    let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
+    compiled_graph(file, compiled)
 }
 
 /// Checks a `config.properties` of TorchServe.
 fn properties_file(file: &Path) -> FileReport {
-    let read = properties::check(file);
-    FileReport {
-        note: read
-            .as_ref()
-            .ok()
-            .filter(|it| !it.is_empty())
-            .map(|it| it.join("; ")),
-        error: read.err(),
-        ..FileReport::new(file)
+    match properties::check(file) {
+        Ok(warnings) => FileReport {
+            note: (!warnings.is_empty()).then(|| warnings.join("; ")),
+            ..FileReport::new(file)
+        },
+        Err(why) => FileReport::failed(file, why),
     }
 }
 
@@ -252,12 +231,9 @@ fn triton_model(file: &Path, bench: &Bench) -> Vec<FileReport> {
         ..FileReport::new(file)
     }];
     for entry in loaded.graphs {
-        let text = entry.text.as_deref().unwrap_or_default();
-        let (environment, named) = (&bench.environment, &bench.named);
-        let compiled = compile_text(&entry.file, text, &entry.base, environment, named);
         all.push(FileReport {
             graph: Some(entry.id()),
-            ..compiled_graph(file, compiled)
+            ..built_in(file, &entry, bench)
         });
     }
     all
@@ -289,25 +265,18 @@ fn config_and_graphs(file: &Path, bench: &Bench) -> Vec<FileReport> {
 
 /// Checks a graph file. Paths in it are relative to `base`.
 fn graph(file: &Path, base: &Path, bench: &Bench) -> FileReport {
-    let compiled = match compile(file, base, &bench.environment, &bench.named) {
-        Ok(compiled) => compiled,
-        Err(reason) => {
-            return FileReport {
-                error: Some(reason),
-                ..FileReport::new(file)
-            };
-        }
-    };
-    compiled_graph(file, compiled)
+    match compile(file, base, &bench.environment, &bench.named) {
+        Ok(compiled) => compiled_graph(file, compiled),
+        Err(why) => FileReport::failed(file, why),
+    }
 }
 
 fn compiled_graph(file: &Path, compiled: CompileResult) -> FileReport {
-    let on_another_machine = |diagnostic: Diagnostic| {
-        if diagnostic.code == &sides::RESOURCE_FAILED {
-            return diagnostic
-                .hint("`graphmill check --skip_models` checks a graph without its models");
+    let on_another_machine = |diagnostic: Diagnostic| match diagnostic.code {
+        code if code == &sides::RESOURCE_FAILED => {
+            diagnostic.hint("`graphmill check --skip_models` checks a graph without its models")
         }
-        diagnostic
+        _ => diagnostic,
     };
     // A graph without HTTP is valid: a test or another program may run it.
     let no_http = compiled.plan.and_then(|plan| answers(&plan).err());

@@ -1,7 +1,7 @@
 //! HTTP client of the commands that query a running server.
 
 use bytes::Bytes;
-use reqwest::{Client as Http, Method, RequestBuilder, Response, StatusCode, Url, header};
+use reqwest::{Client as Http, Method, RequestBuilder, Response, Url, header};
 use serde_json::Value;
 
 use super::server::is_url;
@@ -71,27 +71,29 @@ impl Client {
 
     /// Fetches a path like [`Client::get`], and parses the body as JSON.
     pub(super) async fn get_json(&self, path: &str) -> Result<Value, String> {
-        let text = self.get(path).await?;
-        let url = &self.base;
-        serde_json::from_str(&text).map_err(|error| format!("{url}{path} is not JSON: {error}"))
+        self.json(path, &self.get(path).await?)
     }
 
     /// Posts a request that is answered by a stream of events.
     pub(super) async fn stream(&self, path: &str, body: &Value) -> Result<Events, String> {
-        Ok(Events::new(self.post(path, body).await?))
+        self.post(path, body).await.map(Events::new)
     }
 
     /// Fetches a path that is answered by a stream of events.
     pub(super) async fn listen(&self, path: &str) -> Result<Events, String> {
-        let answer = self.send(self.request(Method::GET, path)).await?;
-        Ok(Events::new(answer))
+        let answer = self.send(self.request(Method::GET, path)).await;
+        answer.map(Events::new)
     }
 
     /// Posts JSON, and parses the answer as JSON.
     pub(super) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, String> {
-        let answer = whole(self.post(path, body).await?).await?;
+        let answer = self.post(path, body).await?;
+        self.json(path, &whole(answer).await?)
+    }
+
+    fn json(&self, path: &str, text: &str) -> Result<Value, String> {
         let url = &self.base;
-        serde_json::from_str(&answer).map_err(|error| format!("{url}{path} is not JSON: {error}"))
+        serde_json::from_str(text).map_err(|error| format!("{url}{path} is not JSON: {error}"))
     }
 
     /// Deletes the resource at a path.
@@ -127,7 +129,9 @@ impl Client {
         if status.is_success() {
             return Ok(answer);
         }
-        Err(refusal(status, &whole(answer).await?))
+        let body = serde_json::from_str(&whole(answer).await?);
+        let said = body.ok().and_then(|body| message(&body));
+        Err(said.unwrap_or_else(|| format!("the server answered {status}")))
     }
 }
 
@@ -146,14 +150,6 @@ async fn whole(mut answer: Response) -> Result<String, String> {
 async fn next(answer: &mut Response) -> Result<Option<Bytes>, String> {
     let read = answer.chunk().await;
     read.map_err(|error| format!("the answer was cut short: {}", http_client::reason(&error)))
-}
-
-/// Returns the server's message for a refused request.
-fn refusal(status: StatusCode, body: &str) -> String {
-    let said = serde_json::from_str::<Value>(body)
-        .ok()
-        .and_then(|body| message(&body));
-    said.unwrap_or_else(|| format!("the server answered {status}"))
 }
 
 /// Returns the message of an error body, in the form of OpenAI or of this server.

@@ -14,7 +14,7 @@ pub(super) struct Arguments {
     shell: Shell,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,
@@ -22,5 +22,5 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         "graphmill",
         &mut script,
     );
-    report::exit_code(report::print(&String::from_utf8_lossy(&script)))
+    report::print(&String::from_utf8_lossy(&script))
 }

@@ -27,17 +27,7 @@ pub(super) struct Arguments {
     further: registry::Further,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    report::exit_code(compare(arguments).map(|difference| match difference {
-        None => ExitCode::SUCCESS,
-        Some(difference) => {
-            print(&difference);
-            ExitCode::FAILURE
-        }
-    }))
-}
-
-fn compare(arguments: &Arguments) -> Result<Option<String>, String> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let one = Recording::read(&arguments.one)?;
     let other = Recording::read(&arguments.other)?;
     let named = arguments.further.named()?;
@@ -45,9 +35,14 @@ fn compare(arguments: &Arguments) -> Result<Option<String>, String> {
     let environment = Environment::new(Registry::global()).without_loading();
     let (file, text) = (Path::new("recorded.pbtxt"), other.head.text.clone());
     let compiled = compile_text(file, text, Path::new(""), &environment, &named);
-    Ok(difference::between(&one, &other, |stream| {
+    let difference = difference::between(&one, &other, |stream| {
         producer(compiled.plan.as_deref()?, stream)
-    }))
+    });
+    let Some(difference) = difference else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    report::print(&difference)?;
+    Ok(ExitCode::FAILURE)
 }
 
 /// Returns the node that produces a stream.
@@ -55,11 +50,4 @@ pub(super) fn producer(plan: &Plan, stream: &str) -> Option<String> {
     let mut nodes = plan.explain().nodes.iter();
     let node = nodes.find(|node| node.outputs.iter().any(|port| port.name == stream))?;
     Some(node.name.clone())
-}
-
-/// Prints a difference, or that there is none.
-pub(super) fn print(difference: &str) {
-    if let Err(why) = report::print(difference) {
-        report::error(&why);
-    }
 }

@@ -47,27 +47,17 @@ fn is_folder(folder: &Path) -> String {
     )
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     if arguments.file.is_dir() {
-        report::error(&is_folder(&arguments.file));
-        return ExitCode::FAILURE;
+        return Err(is_folder(&arguments.file));
     }
     let base = arguments.file.parent().unwrap_or(Path::new(""));
-    let compiled = arguments.further.named().and_then(|named| {
-        let environment = Environment::new(Registry::global()).without_loading();
-        compile(&arguments.file, base, &environment, &named)
-    });
-    let compiled = match compiled {
-        Ok(compiled) => compiled,
-        Err(reason) => {
-            report::error(&reason);
-            return ExitCode::FAILURE;
-        }
-    };
+    let named = arguments.further.named()?;
+    let environment = Environment::new(Registry::global()).without_loading();
+    let compiled = compile(&arguments.file, base, &environment, &named)?;
     report::show(&compiled.sources, &compiled.diagnostics);
     let Some(plan) = compiled.plan else {
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     };
-    let text = arguments.format.write(plan.explain());
-    report::exit_code(report::print(&text))
+    report::print(&arguments.format.write(plan.explain()))
 }

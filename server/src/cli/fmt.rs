@@ -28,58 +28,49 @@ pub(super) struct Arguments {
     stdin: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let mut right = true;
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     if arguments.stdin {
-        right &= standard_input(arguments.check);
+        return standard_input(arguments.check).map(report::passed);
     }
-    match below::files(&arguments.files, ENDING) {
-        Ok(files) => {
-            for file in &files {
-                right &= rewritten(file, arguments.check);
-            }
-        }
-        Err(nothing) => right &= failed(&nothing),
+    let mut right = true;
+    for file in below::files(&arguments.files, ENDING)? {
+        right &= rewritten(&file, arguments.check).unwrap_or_else(|why| {
+            report::error(&why);
+            false
+        });
     }
-    if right {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    Ok(report::passed(right))
 }
 
-/// Formats a file. Returns false if that fails or, with `check`, if the file is not formatted.
-fn rewritten(file: &Path, check: bool) -> bool {
+/// Formats a file. Returns false if it cannot be parsed. With `check`, a file that is not formatted
+/// is an error.
+fn rewritten(file: &Path, check: bool) -> Result<bool, String> {
     let name = file.display().to_string();
-    let text = match graphmill_engine::read_regular(file) {
-        Ok(text) => text,
-        Err(error) => return failed(&format!("cannot read `{name}`: {error}")),
-    };
+    let text = graphmill_engine::read_regular(file)
+        .map_err(|error| format!("cannot read `{name}`: {error}"))?;
     match formatted(&name, &text) {
-        None => false,
-        Some(formatted) if formatted.as_bytes() == text => true,
-        Some(_) if check => failed(&format!("`{name}` is not formatted")),
-        Some(formatted) => match std::fs::write(file, formatted) {
-            Ok(()) => true,
-            Err(error) => failed(&format!("cannot write `{name}`: {error}")),
-        },
+        None => Ok(false),
+        Some(formatted) if formatted.as_bytes() == text => Ok(true),
+        Some(_) if check => Err(format!("`{name}` is not formatted")),
+        Some(formatted) => {
+            let written = std::fs::write(file, formatted);
+            written.map_err(|error| format!("cannot write `{name}`: {error}"))?;
+            Ok(true)
+        }
     }
 }
 
-fn standard_input(check: bool) -> bool {
+/// Formats standard input, as [`rewritten`] formats a file.
+fn standard_input(check: bool) -> Result<bool, String> {
     let mut text = Vec::new();
-    if let Err(error) = io::stdin().read_to_end(&mut text) {
-        return failed(&format!("cannot read standard input: {error}"));
-    }
+    io::stdin()
+        .read_to_end(&mut text)
+        .map_err(|error| format!("cannot read standard input: {error}"))?;
     match formatted("standard input", &text) {
-        None => false,
-        Some(formatted) if check => {
-            formatted.as_bytes() == text || failed("standard input is not formatted")
-        }
-        Some(formatted) => {
-            let printed = report::print(&formatted);
-            printed.map_or_else(|why| failed(&why), |_| true)
-        }
+        None => Ok(false),
+        Some(formatted) if !check => report::print(&formatted).map(|_| true),
+        Some(formatted) if formatted.as_bytes() == text => Ok(true),
+        Some(_) => Err("standard input is not formatted".to_owned()),
     }
 }
 
@@ -90,9 +81,4 @@ fn formatted(name: &str, text: &[u8]) -> Option<String> {
     formatted
         .map_err(|diagnostics| report::show(&sources, &diagnostics))
         .ok()
-}
-
-fn failed(message: &str) -> bool {
-    report::error(message);
-    false
 }

@@ -10,7 +10,10 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::json;
 
 use super::report;
-use crate::keys::{Digest, check_name};
+use crate::{
+    hub::hex,
+    keys::{Digest, check_name},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -21,31 +24,19 @@ pub(super) struct Arguments {
 /// Random bytes in a key, too many to guess.
 const BYTES: usize = 32;
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    if let Err(why) = check_name(&arguments.name) {
-        report::error(&format!("`{}`: a name {why}", arguments.name));
-        return ExitCode::FAILURE;
-    }
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+    let name = &arguments.name;
+    check_name(name).map_err(|why| format!("`{name}`: a name {why}"))?;
     let mut bytes = [0; BYTES];
-    if SystemRandom::new().fill(&mut bytes).is_err() {
-        report::error("the system has no random bytes");
-        return ExitCode::FAILURE;
-    }
-    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-    let key = format!("gm-{}", digits.collect::<String>());
-    let entry = json!({
-        "name": arguments.name,
-        "sha256": Digest::new(key.as_bytes()).to_string(),
-    });
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| "the system has no random bytes")?;
+    let key = format!("gm-{}", hex(&bytes));
+    let entry = json!({ "name": name, "sha256": Digest::new(key.as_bytes()).to_string() });
     report::note(&format!(
-        "the key of `{}`, which is not stored anywhere, and its entry in `keys` of the key file:",
-        arguments.name
+        "the key of `{name}`, which is not stored anywhere, and its entry in `keys` of the key file:"
     ));
-    match writeln!(io::stdout(), "{key}\n{entry}") {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            report::error(&format!("the key cannot be written: {error}"));
-            ExitCode::FAILURE
-        }
-    }
+    writeln!(io::stdout(), "{key}\n{entry}")
+        .map_err(|error| format!("the key cannot be written: {error}"))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -28,7 +28,6 @@ mod registry;
 mod replay;
 mod report;
 mod run;
-mod schema;
 mod serve;
 mod server;
 mod service;
@@ -39,15 +38,16 @@ mod test;
 mod top;
 mod why;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 #[cfg(feature = "onnxruntime")]
 use graphmill_calculators::onnx::{LIBRARY_VARIABLE, use_library};
 use graphmill_calculators::text::chat_template::ChatTemplate;
 use graphmill_llm::trial::{self, FileTrial, Knowledge};
+use tokio::runtime::{Builder, Runtime};
 
-use crate::observe::log;
+use crate::{config, observe::log};
 
 /// Serves inference pipelines that are written as dataflow graphs.
 #[derive(Debug, Parser)]
@@ -172,7 +172,7 @@ pub fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     #[cfg(feature = "onnxruntime")]
-    if let Some(library) = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
+    if let Some(library) = variable(LIBRARY_VARIABLE) {
         use_library(library.into());
     }
     // The process may be one that tries loading a model, started without arguments.
@@ -180,22 +180,25 @@ pub fn main() -> ExitCode {
         formats: FORMATS,
         try_template: ChatTemplate::attempt,
     });
-    let mut arguments = normalized(std::env::args_os());
+    let status = report::exit_code(run_command());
+    log::flush();
+    ending::leave(status)
+}
+
+/// Parses the command line and runs its command.
+fn run_command() -> Result<ExitCode, String> {
+    let mut arguments = normalized(env::args_os());
     server::add_default(&mut arguments);
-    let expanded = match serve::properties::expand(&mut arguments) {
-        Ok(expanded) => expanded,
-        Err(message) => return report::exit_code(Err(message)),
-    };
-    let matches = |bare| {
+    let expanded = serve::properties::expand(&mut arguments)?;
+    let parsed = |bare| {
         let mut command = command(bare);
         let matches = command.try_get_matches_from_mut(&arguments);
         matches.unwrap_or_else(|error| mistakes::leave(&error, &command, &arguments, &expanded))
     };
-    let mut given = matches(false);
-    if serve::environment::counts_bare(&given) {
-        given = matches(true);
+    let mut matches = parsed(false);
+    if serve::environment::counts_bare(&matches) {
+        matches = parsed(true);
     }
-    let matches = given;
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if matches!(
         cli.verb,
@@ -215,7 +218,7 @@ pub fn main() -> ExitCode {
     ) {
         trial::begin();
     }
-    let status = match &cli.verb {
+    match &cli.verb {
         Verb::Serve(arguments) => {
             let given = matches.subcommand_matches("serve");
             serve::run(
@@ -240,15 +243,30 @@ pub fn main() -> ExitCode {
         Verb::Fmt(arguments) => fmt::run(arguments),
         Verb::Run(arguments) => run::run(arguments),
         Verb::Test(arguments) => test::run(arguments),
-        Verb::Schema => schema::run(),
+        Verb::Schema => report::print(&format!("{:#}\n", config::json_schema())),
         Verb::Calculators(arguments) => calculators::run(arguments),
         Verb::Describe(arguments) => describe::run(arguments),
         Verb::Pack(arguments) => archive::pack::run(arguments),
         Verb::Key(arguments) => key::run(arguments),
         Verb::Completions(arguments) => completions::run(arguments),
-    };
-    log::flush();
-    ending::leave(status)
+    }
+}
+
+/// Returns the value of an environment variable that is not empty.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Returns the folder that a variable names, or else a folder in the user's home.
+fn user_folder(name: &str, in_home: &str) -> Option<PathBuf> {
+    let named = variable(name).map(PathBuf::from);
+    named.or_else(|| Some(PathBuf::from(variable("HOME")?).join(in_home)))
+}
+
+/// Creates a runtime with a thread for each CPU.
+fn runtime() -> Result<Runtime, String> {
+    let runtime = Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start threads: {error}"))
 }
 
 /// Builds the command line with the environment variables of its flags. If `bare`, variables

@@ -1,11 +1,6 @@
 //! `graphmill pull`, `list` and `rm`: models in Hugging Face's cache.
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write as _},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{fmt::Write as _, iter, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 
@@ -49,33 +44,22 @@ pub(super) struct Remove {
     name: ModelName,
 }
 
-pub(super) fn pull(arguments: &Pull) -> ExitCode {
+pub(super) fn pull(arguments: &Pull) -> Result<ExitCode, String> {
     let order = Order {
         name: arguments.name.clone(),
         folder: arguments.folder.clone(),
         again: arguments.overwrite,
     };
-    report::exit_code(pulled(&order))
+    pulled(&order)
 }
 
-/// Downloads a model and prints its path.
+/// Downloads a model, shows the progress, and prints the paths of its files.
 pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
-    let FetchedModel { model, projector } = fetched(order)?;
-    let paths = [Some(model), projector].into_iter().flatten();
-    for path in paths {
-        print(&format!(
-            "{}
-",
-            path.display()
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Downloads a model, and shows the progress.
-fn fetched(order: &Order) -> Result<FetchedModel, String> {
     log::start(Level::Warning, log::Format::Text, None)?;
-    shown_while(|| hub::fetch(order))
+    let FetchedModel { model, projector } = shown_while(|| hub::fetch(order))?;
+    let line = |path: PathBuf| format!("{}\n", path.display());
+    let lines: String = iter::once(model).chain(projector).map(line).collect();
+    report::print(&lines)
 }
 
 /// Shows the progress of a download during `work`.
@@ -84,15 +68,12 @@ pub(super) fn shown_while<T>(work: impl FnOnce() -> T) -> T {
     progress::shown_while(part, work)
 }
 
-pub(super) fn list(arguments: &List) -> ExitCode {
-    let files = Cache::from_environment().and_then(|cache| cache.list());
-    report::exit_code(files.map(|files| {
-        print(&match arguments.format {
-            Format::Text => table(&files),
-            Format::Json => format!("{}\n", serde_json::json!(files)),
-        });
-        ExitCode::SUCCESS
-    }))
+pub(super) fn list(arguments: &List) -> Result<ExitCode, String> {
+    let files = Cache::from_environment()?.list()?;
+    report::print(&match arguments.format {
+        Format::Text => table(&files),
+        Format::Json => format!("{}\n", serde_json::json!(files)),
+    })
 }
 
 fn table(files: &[CachedFile]) -> String {
@@ -109,16 +90,9 @@ fn table(files: &[CachedFile]) -> String {
     table
 }
 
-pub(super) fn remove(arguments: &Remove) -> ExitCode {
+pub(super) fn remove(arguments: &Remove) -> Result<ExitCode, String> {
     let name = &arguments.name;
-    let removed = Cache::from_environment().and_then(|cache| cache.remove(name));
-    report::exit_code(removed.map(|freed| {
-        report::note(&format!("removed `{name}`: {} freed", bytes(freed)));
-        ExitCode::SUCCESS
-    }))
-}
-
-fn print(text: &str) {
-    // Fails if the reader closes its end early, as `head` does.
-    let _ = io::stdout().write_all(text.as_bytes());
+    let freed = Cache::from_environment()?.remove(name)?;
+    report::note(&format!("removed `{name}`: {} freed", bytes(freed)));
+    Ok(ExitCode::SUCCESS)
 }

@@ -43,11 +43,7 @@ pub(super) struct Arguments {
     threads: Option<u32>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    report::exit_code(try_run(arguments).map(|()| ExitCode::SUCCESS))
-}
-
-fn try_run(arguments: &Arguments) -> Result<(), String> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     log::start(Level::Error, Format::Text, None)?;
     let (input, output) = (&arguments.input, &arguments.output);
     let shown = output.display();
@@ -112,5 +108,5 @@ fn try_run(arguments: &Arguments) -> Result<(), String> {
         bytes(after),
         bytes(before)
     ));
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     rate: f64,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     block_on(record(arguments))
 }
 
@@ -57,10 +57,9 @@ async fn record(arguments: &Arguments) -> Result<(), String> {
         "rate": arguments.rate,
     });
     client.post_json(&path, &asked).await?;
-    let (sessions, seconds) = (arguments.sessions, arguments.seconds);
     report::note(&format!(
-        "recording the next sessions of `{}`: {sessions}, within {seconds} s",
-        arguments.graph
+        "recording the next sessions of `{}`: {}, within {} s",
+        arguments.graph, arguments.sessions, arguments.seconds
     ));
     let written = tokio::select! {
         written = collect(&client, &path, arguments, before) => written,
@@ -120,9 +119,8 @@ async fn save(client: &Client, arguments: &Arguments, id: &str) -> Result<(), St
 
 /// Returns the ids of the listed recordings that `which` selects.
 fn ids(listed: &Value, which: impl Fn(&Value) -> bool) -> BTreeSet<String> {
-    let recordings = listed["recordings"].as_array();
-    let recordings = recordings.map_or(&[][..], Vec::as_slice);
-    let chosen = recordings.iter().filter(|recording| which(recording));
+    let recordings = listed["recordings"].as_array().into_iter().flatten();
+    let chosen = recordings.filter(|recording| which(recording));
     let ids = chosen.filter_map(|recording| recording["id"].as_str());
     ids.map(str::to_owned).collect()
 }

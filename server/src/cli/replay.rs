@@ -12,7 +12,7 @@ use std::{
 use clap::Args;
 use graphmill_engine::{Environment, Packet, Plan, Registry};
 
-use super::{diff, ending, registry, report};
+use super::{diff, ending, registry, report, runtime};
 use crate::{
     offline::{
         difference,
@@ -50,11 +50,7 @@ pub(super) struct Arguments {
     further: registry::Further,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    report::exit_code(try_run(arguments))
-}
-
-fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     ending::prepare_run()?;
     let recording = Recording::read(&arguments.recording)?;
     if let Some(gaps) = recording.gaps() {
@@ -89,7 +85,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
         Some(difference) => {
-            diff::print(&difference);
+            report::print(&difference)?;
             Ok(ExitCode::FAILURE)
         }
     }
@@ -160,10 +156,7 @@ fn play(
     let id = &recording.head.id;
     let mut session = Play::new(plan, sides, Some(tokens), id).map_err(in_words)?;
     let kept = session.keep(plan.streams(), usize::MAX).map_err(in_words)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = runtime()?;
     ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
     let patience = Patience {
         close: true,

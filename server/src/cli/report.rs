@@ -37,6 +37,11 @@ pub(super) fn exit_code(ended: Result<ExitCode, String>) -> ExitCode {
     })
 }
 
+/// Returns the exit status of a check.
+pub(super) fn passed(ok: bool) -> ExitCode {
+    ExitCode::from(u8::from(!ok))
+}
+
 /// Prints the result of a command. A reader that closes its end early, as `head` does, is not an
 /// error.
 ///

@@ -14,7 +14,7 @@ use graphmill_engine::{Environment, Error, Handle, Plan, Registry, SidePackets, 
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{ending, registry, report};
+use super::{ending, registry, report, runtime};
 use crate::{
     offline::{
         line::{Line, Reader, Shown},
@@ -59,11 +59,7 @@ pub(super) struct Arguments {
     further: registry::Further,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    report::exit_code(try_run(arguments))
-}
-
-fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     ending::prepare_run()?;
     let base = arguments.graph.parent().unwrap_or(Path::new(""));
     let environment = Environment::new(Registry::global());
@@ -96,10 +92,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
             }
         }
     });
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = runtime()?;
     let tell = |why: &str| report::note(&format!("nothing came out for a second\n{why}"));
     let patience = Patience {
         close: true,
@@ -112,7 +105,7 @@ fn try_run(arguments: &Arguments) -> Result<ExitCode, String> {
     drop(handle);
     // A node's call that does not return does not keep the process alive.
     runtime.shutdown_background();
-    Ok(code)
+    code
 }
 
 /// Reads the side packets of the command line.
@@ -154,9 +147,10 @@ fn start(arguments: &Arguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<
 /// Error of a session whose output is a closed pipe.
 const NOBODY_READS: &str = "nobody reads the output";
 
-/// Reports the end of a session. `input` is the name of its input in messages.
-fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> ExitCode {
-    match end {
+/// Prints the output side packets of a session that is done, and returns the exit status or the
+/// error of its end. `input` is the name of its input in messages.
+fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> Result<ExitCode, String> {
+    Err(match end {
         End::Done => {
             let mut sides = String::new();
             for name in &plan.explain().side_outputs {
@@ -165,21 +159,17 @@ fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> ExitCode {
                     sides.push('\n');
                 }
             }
-            return report::exit_code(report::print(&sides));
+            return report::print(&sides);
         }
-        End::Failed(error) if error.message == NOBODY_READS => return ExitCode::SUCCESS,
-        End::Failed(error) => report::error(&match error.time {
+        End::Failed(error) if error.message == NOBODY_READS => return Ok(ExitCode::SUCCESS),
+        End::Failed(error) => match error.time {
             Timestamp::UNSET => error.to_string(),
             time => format!("{error} (packet at {time})"),
-        }),
-        End::Stuck(why) => {
-            report::error(&why);
-        }
-        End::BadLine(problem) => report::error(&problem),
-        End::Refused(number, problem) => report::error(&format!("{input}:{number}: {problem}")),
-        End::Interrupted => return ExitCode::from(INTERRUPTED),
-    }
-    ExitCode::FAILURE
+        },
+        End::Stuck(why) | End::BadLine(why) => why,
+        End::Refused(number, problem) => format!("{input}:{number}: {problem}"),
+        End::Interrupted => return Ok(ExitCode::from(INTERRUPTED)),
+    })
 }
 
 /// Reader of the input's lines for a plan.

@@ -6,23 +6,15 @@ use clap::Args;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::runtime::Builder;
 
-use super::{
-    client::{Client, USUAL_URL},
-    report,
-};
+use super::client::{Client, USUAL_URL};
 
 /// Commands whose first argument is a [`Server`], which is optional.
 const VERBS: [&str; 3] = ["record", "tap", "why"];
 
-/// The URL and the key of a server.
+/// The key of a client.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Server {
-    #[arg(
-        value_name = "URL",
-        help = "Server, at its `--management_port` if it has one [default: http://127.0.0.1:8000]"
-    )]
-    url: String,
+pub(super) struct ClientKey {
     /// API key for the server.
     #[arg(
         long,
@@ -33,9 +25,29 @@ pub(super) struct Server {
     api_key: Option<String>,
 }
 
+impl ClientKey {
+    /// Creates a client for the server at `url`.
+    pub(super) fn client(&self, url: &str) -> Result<Client, String> {
+        Client::new(url, self.api_key.clone())
+    }
+}
+
+/// The URL and the key of a server.
+#[derive(Debug, Args)]
+#[command(rename_all = "snake_case")]
+pub(super) struct Server {
+    #[arg(
+        value_name = "URL",
+        help = "Server, at its `--management_port` if it has one [default: http://127.0.0.1:8000]"
+    )]
+    url: String,
+    #[command(flatten)]
+    key: ClientKey,
+}
+
 impl Server {
     pub(super) fn client(&self) -> Result<Client, String> {
-        Client::new(&self.url, self.api_key.clone())
+        self.key.client(&self.url)
     }
 }
 
@@ -70,10 +82,8 @@ pub(super) fn encoded(name: &str) -> String {
 }
 
 /// Runs the work of a command to its end.
-pub(super) fn block_on(work: impl Future<Output = Result<(), String>>) -> ExitCode {
-    let done = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(work),
-        Err(error) => Err(format!("cannot start threads: {error}")),
-    };
-    report::exit_code(done.map(|()| ExitCode::SUCCESS))
+pub(super) fn block_on(work: impl Future<Output = Result<(), String>>) -> Result<ExitCode, String> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(work).map(|()| ExitCode::SUCCESS)
 }

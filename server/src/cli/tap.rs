@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     no_payloads: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     block_on(tap(arguments))
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 
-use super::{below, registry, report};
+use super::{below, registry, report, runtime};
 use crate::offline::{
     test_file::{Outcome, TestFile},
     update,
@@ -41,24 +41,9 @@ struct Tally {
     updated: usize,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let files = match below::files(&arguments.files, ENDING) {
-        Ok(files) => files,
-        Err(nothing) => {
-            report::error(&nothing);
-            return ExitCode::FAILURE;
-        }
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            report::error(&format!("cannot start threads: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+    let files = below::files(&arguments.files, ENDING)?;
+    let runtime = runtime()?;
     let mut tally = Tally::default();
     for file in &files {
         if let Err(problem) = runtime.block_on(test(file, arguments, &mut tally)) {
@@ -79,9 +64,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         report::error(&format!("no case has `{part}` in its name (--only)"));
     }
     if tally.failed > 0 || tally.passed + tally.updated == 0 {
-        ExitCode::FAILURE
+        Ok(ExitCode::FAILURE)
     } else {
-        report::exit_code(summary)
+        summary
     }
 }
 

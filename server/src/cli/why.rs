@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     session: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     block_on(ask(arguments))
 }
 
@@ -42,25 +42,21 @@ async fn ask(arguments: &Arguments) -> Result<(), String> {
 
 /// Formats a line for each open session.
 fn listed(answer: &Value) -> String {
-    let sessions = answer["sessions"].as_array();
-    let sessions = sessions.map_or(&[][..], Vec::as_slice);
-    if sessions.is_empty() {
-        return "no session is open\n".to_owned();
-    }
+    let sessions = answer["sessions"].as_array().into_iter().flatten();
     let line = |session: &Value| {
         let seconds = session["age_ms"].as_f64().unwrap_or_default() / 1e3;
-        let stalled = if session["stalled"] == true {
-            "  stalled"
-        } else {
-            ""
-        };
+        let is_stalled = session["stalled"] == true;
+        let stalled = if is_stalled { "  stalled" } else { "" };
         let (id, graph) = (text(&session["id"]), text(&session["graph"]));
         format!(
             "{id}  {graph}  {seconds:.1} s{stalled}  {}\n",
             text(&session["why"])
         )
     };
-    sessions.iter().map(line).collect()
+    match sessions.map(line).collect::<String>() {
+        none if none.is_empty() => "no session is open\n".to_owned(),
+        lines => lines,
+    }
 }
 
 fn text(value: &Value) -> &str {

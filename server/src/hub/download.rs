@@ -17,7 +17,7 @@ use super::{
     cache::Place,
     choice::{RepositoryFile, Sum},
     client::{Client, Failure},
-    progress,
+    hex, progress,
 };
 use crate::http_client;
 
@@ -316,9 +316,7 @@ impl Partial {
     }
 
     fn finish(self) -> (File, String) {
-        let digest = self.sum.finish();
-        let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
-        (self.file, digits.collect())
+        (self.file, hex(self.sum.finish().as_ref()))
     }
 }
 

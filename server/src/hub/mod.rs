@@ -188,6 +188,12 @@ impl PendingFile<'_> {
     }
 }
 
+/// Formats bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    digits.collect()
+}
+
 /// Formats a number of bytes for people.
 pub(crate) fn bytes(bytes: u64) -> String {
     let units = ["kB", "MB", "GB", "TB"];

@@ -5,7 +5,6 @@ pub(super) mod pack;
 mod unpack;
 
 use std::{
-    fmt::Write as _,
     io::{self, Read},
     path::{Component, Path},
 };
@@ -13,6 +12,7 @@ use std::{
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
+use crate::hub::hex;
 pub(super) use unpack::{name_of, unpacked};
 
 pub(super) const ENDING: &str = "gmar";
@@ -65,23 +65,16 @@ struct ChecksumReader<R> {
 
 impl<R: Read> ChecksumReader<R> {
     fn new(from: R) -> Self {
-        let sum = Context::new(&SHA256);
         Self {
             from,
-            sum,
+            sum: Context::new(&SHA256),
             bytes: 0,
         }
     }
 
     /// Returns the number of bytes read, and their checksum in hexadecimal.
     fn finish(self) -> (u64, String) {
-        let sum = self.sum.finish();
-        let mut text = String::with_capacity(64);
-        for byte in sum.as_ref() {
-            // Writing to a string does not fail.
-            let _ = write!(text, "{byte:02x}");
-        }
-        (self.bytes, text)
+        (self.bytes, hex(self.sum.finish().as_ref()))
     }
 }
 

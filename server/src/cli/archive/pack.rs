@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -12,7 +12,10 @@ use tar::{Builder, Header};
 
 use super::{ChecksumReader, FORMAT, MANIFEST, MAX_FILES, Manifest, PackedFile};
 use crate::{
-    cli::{report, source::Source},
+    cli::{
+        report,
+        source::{Source, entries},
+    },
     config,
 };
 
@@ -35,16 +38,8 @@ pub(in crate::cli) struct Arguments {
     force: bool,
 }
 
-pub(in crate::cli) fn run(arguments: &Arguments) -> ExitCode {
-    report::exit_code(pack(arguments).map(|(file, files)| {
-        // Fails if the reader closes its end early, as `head` does.
-        let _ = writeln!(io::stdout(), "{}: {files} files", file.display());
-        ExitCode::SUCCESS
-    }))
-}
-
-/// Writes the archive. Returns its path and its number of files.
-fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
+/// Writes the archive, and prints its path and its number of files.
+pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let folder = &arguments.folder;
     let shown = folder.display();
     let whole = folder
@@ -83,7 +78,8 @@ fn pack(arguments: &Arguments) -> Result<(PathBuf, usize), String> {
     write(beside.as_file_mut(), &whole, &manifest).map_err(unwritable)?;
     let written = beside.persist(&file);
     written.map_err(|error| unwritable(error.error))?;
-    Ok((file, manifest.files.len()))
+    let count = manifest.files.len();
+    report::print(&format!("{}: {count} files\n", file.display()))
 }
 
 fn write(file: &mut File, folder: &Path, manifest: &Manifest) -> io::Result<()> {
@@ -118,10 +114,9 @@ fn header(bytes: u64) -> Header {
 /// Collects the files below a folder, without hidden ones, by their paths in `root`.
 fn collect(root: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let path = entry.path();
-        if entry.file_name().to_string_lossy().starts_with('.') {
+    for path in entries(folder)? {
+        let name = path.file_name().unwrap_or_default();
+        if name.to_string_lossy().starts_with('.') {
             continue;
         }
         let kind = fs::metadata(&path).map_err(unreadable)?;

@@ -3,8 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    env, fs,
-    fs::File,
+    fs::{self, File},
     io::{self, ErrorKind, Read as _, Seek as _},
     path::{Path, PathBuf},
 };
@@ -15,7 +14,11 @@ use super::{
     ChecksumReader, FORMAT, MANIFEST, MAX_FILES, MAX_MANIFEST_BYTES, MAX_NAME_BYTES, Manifest,
     PackedFile, is_inside,
 };
-use crate::{config, observe::log::shown};
+use crate::{
+    cli::{user_folder, variable},
+    config,
+    observe::log::shown,
+};
 
 /// Returns the folder of an archive, unpacked.
 pub(in crate::cli) fn unpacked(file: &Path) -> Result<PathBuf, String> {
@@ -55,17 +58,12 @@ fn damaged(error: &io::Error) -> String {
 
 /// Returns the cache folder of unpacked archives.
 fn cache() -> Result<PathBuf, String> {
-    let given = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let of_service = given("CACHE_DIRECTORY").map(PathBuf::from);
-    let of_user = || {
-        let home = given("XDG_CACHE_HOME").map(PathBuf::from);
-        let home = home.or_else(|| Some(PathBuf::from(given("HOME")?).join(".cache")));
-        Some(home?.join("graphmill"))
-    };
+    let of_service = variable("CACHE_DIRECTORY").map(PathBuf::from);
+    let of_user = || Some(user_folder("XDG_CACHE_HOME", ".cache")?.join("graphmill"));
     let cache = of_service
         .or_else(of_user)
-        .map(|cache| cache.join("archives"));
-    cache.ok_or_else(|| "there is no cache folder: set XDG_CACHE_HOME or HOME".to_owned())
+        .ok_or("there is no cache folder: set XDG_CACHE_HOME or HOME")?;
+    Ok(cache.join("archives"))
 }
 
 fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
@@ -90,13 +88,12 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
             "its first entry is not `{MANIFEST}`: create archives with `graphmill pack`"
         ));
     }
-    let manifest: Manifest = serde_json::from_reader(first.take(MAX_MANIFEST_BYTES))
-        .map_err(|error| format!("`{MANIFEST}`: {error}"))?;
     let Manifest {
         format,
         name,
         files,
-    } = manifest;
+    } = serde_json::from_reader(first.take(MAX_MANIFEST_BYTES))
+        .map_err(|error| format!("`{MANIFEST}`: {error}"))?;
     if format != FORMAT {
         return Err(format!("its format is {format}: expected {FORMAT}"));
     }
@@ -116,10 +113,10 @@ fn unpack(file: &Path, cache: &Path) -> Result<PathBuf, String> {
     let beside = tempfile::tempdir_in(cache).map_err(told)?;
     let root = beside.path().join(&name);
     fs::create_dir(&root).map_err(told)?;
-    let mut expected: BTreeMap<PathBuf, PackedFile> = BTreeMap::new();
-    for packed in files {
-        expected.insert(PathBuf::from(&packed.path), packed);
-    }
+    let files = files.into_iter();
+    let mut expected: BTreeMap<PathBuf, PackedFile> = files
+        .map(|packed| (PathBuf::from(&packed.path), packed))
+        .collect();
     for entry in entries {
         let mut entry = entry.map_err(|error| damaged(&error))?;
         let path = entry.path().map_err(told)?.into_owned();

@@ -12,13 +12,14 @@ use std::{
 
 use clap::Args;
 use graphmill_engine::Registry;
-use graphmill_llm::{backend, trial};
+use graphmill_llm::trial;
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 use super::{
     client::{Client, USUAL_URL},
-    report,
+    report, runtime,
+    server::ClientKey,
     source::{self, ModelFlags, Source},
 };
 use crate::{
@@ -51,14 +52,8 @@ pub(super) struct Arguments {
     /// Maximum number of tokens in an answer.
     #[arg(long, value_name = "COUNT")]
     max_tokens: Option<u32>,
-    /// API key for the server.
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "GRAPHMILL_API_KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
+    #[command(flatten)]
+    key: ClientKey,
     /// Lowest level of log messages, where a model is served for this conversation.
     #[arg(long, value_name = "LEVEL", default_value = "WARNING")]
     log_level: Level,
@@ -69,24 +64,10 @@ pub(super) struct Arguments {
 /// Exit status of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let status = match try_run(arguments) {
-        Ok(status) => status,
-        Err(message) => {
-            report::error(&message);
-            1
-        }
-    };
-    log::flush();
-    // The model's threads may still compute.
-    backend::exit(status)
-}
-
-fn try_run(arguments: &Arguments) -> Result<u8, String> {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let pictures = arguments.image.iter().map(|file| image::part(file));
     let pictures = pictures.collect::<Result<Vec<_>, _>>()?;
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = runtime()?;
     let is_url = arguments.whom.contains("://");
     let server = if is_url {
         if let Some(flag) = arguments.model.any()? {
@@ -102,7 +83,9 @@ fn try_run(arguments: &Arguments) -> Result<u8, String> {
         Some(server) => format!("http://{}", server.addresses()[0]),
         None => arguments.whom.clone(),
     };
-    let client = Client::new(&url, arguments.api_key.clone())?
+    let client = arguments
+        .key
+        .client(&url)?
         .hinting("`graphmill serve MODEL` starts a server, `graphmill chat MODEL` needs none");
     let models = runtime.block_on(models(&client))?;
     let model = match &arguments.model_name {
@@ -119,7 +102,7 @@ fn try_run(arguments: &Arguments) -> Result<u8, String> {
         conversation.show(picture);
     }
     let status = if io::stdin().is_terminal() && io::stdout().is_terminal() {
-        terminal::talk(&runtime, &client, conversation, &models).map(|()| 0)
+        terminal::talk(&runtime, &client, conversation, &models).map(|()| ExitCode::SUCCESS)
     } else {
         ask(&runtime, &client, conversation)
     };
@@ -178,13 +161,17 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
 /// Returns the names of the models that are ready.
 async fn models(client: &Client) -> Result<Vec<String>, String> {
     let list = client.get_json("/v3/models").await?;
-    let all = list["data"].as_array().map_or(&[][..], Vec::as_slice);
+    let all = list["data"].as_array().into_iter().flatten();
     let name = |model: &Value| model["id"].as_str().map(str::to_owned);
-    Ok(all.iter().filter_map(name).collect())
+    Ok(all.filter_map(name).collect())
 }
 
 /// Sends standard input as one question, and prints only the answer.
-fn ask(runtime: &Runtime, client: &Client, mut conversation: Conversation) -> Result<u8, String> {
+fn ask(
+    runtime: &Runtime,
+    client: &Client,
+    mut conversation: Conversation,
+) -> Result<ExitCode, String> {
     let mut question = String::new();
     io::stdin()
         .read_to_string(&mut question)
@@ -204,11 +191,11 @@ fn ask(runtime: &Runtime, client: &Client, mut conversation: Conversation) -> Re
         Said::Reasoning(_) => true,
     };
     match runtime.block_on(conversation.ask(client, question, print))? {
-        Heard::Stopped => Ok(INTERRUPTED),
+        Heard::Stopped => Ok(ExitCode::from(INTERRUPTED)),
         // If the reader is gone, the line break is not missed either.
         Heard::All | Heard::Unread => {
             let _ = writeln!(io::stdout());
-            Ok(0)
+            Ok(ExitCode::SUCCESS)
         }
     }
 }

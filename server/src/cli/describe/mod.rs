@@ -13,7 +13,6 @@ use graphmill_calculators::onnx::OnnxModel;
 use graphmill_calculators::tensor::batch::Batcher;
 use graphmill_engine::{Environment, Plan, Registry};
 use graphmill_grammar::suggest;
-use graphmill_llm::LlmEngineInfo;
 use serde_json::{Value, json};
 
 use super::{Format, report};
@@ -33,34 +32,28 @@ pub(super) struct Arguments {
     format: Format,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let name = &arguments.name;
-    if Path::new(name)
-        .extension()
-        .is_some_and(|end| end == "pbtxt")
-    {
-        return describe_engines(Path::new(name), arguments.format);
+    let path = Path::new(name);
+    if path.extension().is_some_and(|end| end == "pbtxt") {
+        return describe_engines(path, arguments.format);
     }
     let registry = Registry::global();
-    let found = described(&registry, name, arguments.format).ok_or_else(|| {
-        let no_graph = no_graph(Path::new(name));
-        no_graph.map_or_else(|| Ok(near_names(&registry, name)), Err)
-    });
-    let text = match found {
-        Ok(text) => text,
-        Err(Ok(near)) if near.len() == 1 => {
+    if let Some(text) = described(&registry, name, arguments.format) {
+        return report::print(&text);
+    }
+    if let Some(why) = no_graph(path) {
+        return Err(why);
+    }
+    match near_names(&registry, name).as_slice() {
+        [near] => {
             report::note(&format!(
-                "no calculator is called `{name}`: this is `{}`",
-                near[0]
+                "no calculator is called `{name}`: this is `{near}`"
             ));
-            described(&registry, &near[0], arguments.format).unwrap_or_default()
+            report::print(&described(&registry, near, arguments.format).unwrap_or_default())
         }
-        Err(near) => {
-            report::error(&near.map_or_else(|why| why, |near| unknown(name, &near)));
-            return ExitCode::FAILURE;
-        }
-    };
-    report::exit_code(report::print(&text))
+        near => Err(unknown(name, near)),
+    }
 }
 
 /// Describes the calculator or subgraph of this name; `None` for an unknown name.
@@ -80,40 +73,31 @@ fn described(registry: &Registry, name: &str, format: Format) -> Option<String> 
 }
 
 /// Loads the models of a graph and prints the settings of their engines.
-fn describe_engines(graph: &Path, format: Format) -> ExitCode {
+fn describe_engines(graph: &Path, format: Format) -> Result<ExitCode, String> {
     let environment = Environment::new(Registry::global());
     let base = graph.parent().unwrap_or(Path::new(""));
-    let compiled = match compile(graph, base, &environment, &NamedSubgraphs::default()) {
-        Ok(compiled) => compiled,
-        Err(message) => {
-            report::error(&message);
-            return ExitCode::FAILURE;
-        }
-    };
+    let compiled = compile(graph, base, &environment, &NamedSubgraphs::default())?;
     report::show(&compiled.sources, &compiled.diagnostics);
     let Some(plan) = compiled.plan else {
-        return ExitCode::FAILURE;
+        return Ok(ExitCode::FAILURE);
     };
-    let models = plan.resources::<LanguageModel>();
-    let engines: Vec<LlmEngineInfo> = models
-        .iter()
-        .map(|model| model.engine().info().clone())
-        .collect();
-    let mut described: Vec<(String, Value)> = engines
-        .iter()
-        .map(|engine| (engine.to_string(), json!(engine)))
-        .collect();
+    let mut described = Vec::new();
+    for model in plan.resources::<LanguageModel>() {
+        let engine = model.engine();
+        described.push((engine.info().to_string(), json!(engine.info())));
+    }
     described.extend(onnx_models(&plan));
-    let batchers = plan.resources::<Batcher>();
-    let batchers = batchers.iter().map(|batcher| batcher.info());
-    described.extend(batchers.map(|info| (info.to_string(), json!(info))));
+    for batcher in plan.resources::<Batcher>() {
+        let info = batcher.info();
+        described.push((info.to_string(), json!(info)));
+    }
     let (blocks, values): (Vec<String>, Vec<Value>) = described.into_iter().unzip();
     let text = match format {
         Format::Text if blocks.is_empty() => "the graph has no model\n".to_owned(),
         Format::Text => blocks.join("\n\n") + "\n",
         Format::Json => format!("{:#}\n", json!(values)),
     };
-    report::exit_code(report::print(&text))
+    report::print(&text)
 }
 
 /// Describes the tensor models of a graph.
@@ -158,7 +142,6 @@ fn unknown(name: &str, near: &[String]) -> String {
         [] => format!(
             "no calculator is called `{name}`; `graphmill calculators` lists them; your own nodes are known only to the program that contains them"
         ),
-        [near] => format!("no calculator is called `{name}`; did you mean {near}?"),
         [first @ .., last] => format!(
             "no calculator is called `{name}`; did you mean {} or {last}?",
             first.join(", ")
@@ -176,17 +159,12 @@ fn near_names(registry: &Registry, name: &str) -> Vec<String> {
     }
     let described = registry.describe();
     let subgraphs = registry.subgraphs().map(|found| &*found.name);
-    let names: Vec<&str> = described
-        .iter()
-        .map(|found| found.name)
-        .chain(subgraphs)
-        .collect();
+    let calculators = described.iter().map(|found| found.name);
+    let names: Vec<&str> = calculators.chain(subgraphs).collect();
     let wanted = stem(name);
     let begins_alike = |other: &&str| {
-        other
-            .get(..3)
-            .zip(name.get(..3))
-            .is_some_and(|(a, b)| a.eq_ignore_ascii_case(b))
+        let both = other.get(..3).zip(name.get(..3));
+        both.is_some_and(|(a, b)| a.eq_ignore_ascii_case(b))
     };
     let slip = suggest::nearest(wanted, names.iter().map(|name| stem(name)));
     let slip = slip.or_else(|| {

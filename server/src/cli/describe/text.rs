@@ -14,13 +14,10 @@ pub(super) fn subgraph_text(subgraph: &Subgraph) -> String {
     let mut out = format!("{} (subgraph)\n", subgraph.name);
     paragraph(&mut out, 2, &subgraph.doc);
     if let Some(primary) = &subgraph.primary {
-        paragraph(
-            &mut out,
-            2,
-            &format!(
-                "Its node `{primary}` gets the options, the input policy and the executor of the node."
-            ),
+        let text = format!(
+            "Its node `{primary}` gets the options, the input policy and the executor of the node."
         );
+        paragraph(&mut out, 2, &text);
     }
     out.push_str("\n  Expands to\n");
     paragraph(&mut out, 4, &subgraph.text);
@@ -37,15 +34,8 @@ pub(super) fn calculator_text(calculator: &Description) -> String {
         ("input_side_packet", "Input side packets"),
         ("output_side_packet", "Output side packets"),
     ] {
-        ports(
-            &mut out,
-            title,
-            calculator
-                .ports
-                .iter()
-                .filter(|port| port.kind == kind)
-                .collect(),
-        );
+        let of_kind = calculator.ports.iter().filter(|port| port.kind == kind);
+        ports(&mut out, title, &of_kind.collect::<Vec<_>>());
     }
     options(&mut out, calculator);
     out.push_str("\n  In a graph\n");
@@ -66,18 +56,14 @@ fn behavior(calculator: &Description) -> String {
     sentence
 }
 
-fn ports(out: &mut String, title: &str, ports: Vec<&PortDescription>) {
+fn ports(out: &mut String, title: &str, ports: &[&PortDescription]) {
     if ports.is_empty() {
         return;
     }
     // Writing to a string cannot fail.
     let _ = writeln!(out, "\n  {title}");
-    let width = ports
-        .iter()
-        .map(|port| port.tag.len())
-        .max()
-        .unwrap_or(0)
-        .max(1);
+    let widths = ports.iter().map(|port| port.tag.len());
+    let width = widths.fold(1, usize::max);
     for port in ports {
         let tag = if port.tag.is_empty() { "-" } else { &port.tag };
         let optional = if port.optional { ", optional" } else { "" };
@@ -135,11 +121,7 @@ fn type_of(option: &Value, schema: &Value) -> String {
         return found.map_or_else(|| target.to_owned(), |found| type_of(found, schema));
     }
     if let Some(values) = option.get("enum").and_then(Value::as_array) {
-        return values
-            .iter()
-            .map(Value::to_string)
-            .collect::<Vec<_>>()
-            .join(" | ");
+        return either(values.iter().map(Value::to_string));
     }
     if let Some(value) = option.get("const") {
         return value.to_string();
@@ -149,34 +131,28 @@ fn type_of(option: &Value, schema: &Value) -> String {
             let types = types
                 .iter()
                 .filter(|of| of.get("type") != Some(&json!("null")));
-            return types
-                .map(|of| type_of(of, schema))
-                .collect::<Vec<_>>()
-                .join(" | ");
+            return either(types.map(|of| type_of(of, schema)));
         }
     }
     match option.get("type") {
         Some(Value::String(name)) if name == "array" => {
-            format!(
-                "list of {}",
-                option
-                    .get("items")
-                    .map_or("any".to_owned(), |items| type_of(items, schema))
-            )
+            let items = option.get("items").map(|items| type_of(items, schema));
+            format!("list of {}", items.as_deref().unwrap_or("any"))
         }
         Some(Value::String(name)) if name == "object" && option.get("properties").is_some() => {
             "message".to_owned()
         }
         Some(Value::String(name)) => name.clone(),
         Some(Value::Array(names)) => {
-            let names = names
-                .iter()
-                .filter_map(Value::as_str)
-                .filter(|name| *name != "null");
-            names.collect::<Vec<_>>().join(" | ")
+            let names = names.iter().filter_map(Value::as_str);
+            either(names.filter(|name| *name != "null").map(str::to_owned))
         }
         _ => "any".to_owned(),
     }
+}
+
+fn either(types: impl Iterator<Item = String>) -> String {
+    types.collect::<Vec<_>>().join(" | ")
 }
 
 /// Returns the range of a number, or of the numbers in a list, unless the type implies it.

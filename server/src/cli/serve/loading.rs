@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     app::state::Options,
-    cli::{heading, source::Source},
+    cli::{heading, source::Source, user_folder, variable},
     config::Config,
     servable::{Keeper, LastGood, ReloadPolicy},
 };
@@ -62,17 +62,9 @@ impl Loading {
 
     /// Returns the folder for good configurations.
     fn folder(&self) -> Option<PathBuf> {
-        let given = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let of_service = || {
-            // The variable may list several folders.
-            let folders = given("STATE_DIRECTORY")?;
-            env::split_paths(&folders).next()
-        };
-        let of_user = || {
-            let home = given("XDG_STATE_HOME").map(PathBuf::from);
-            let home = home.or_else(|| Some(PathBuf::from(given("HOME")?).join(".local/state")));
-            Some(home?.join("graphmill"))
-        };
+        // The variable may list several folders.
+        let of_service = || env::split_paths(&variable("STATE_DIRECTORY")?).next();
+        let of_user = || Some(user_folder("XDG_STATE_HOME", ".local/state")?.join("graphmill"));
         self.state_dir.clone().or_else(of_service).or_else(of_user)
     }
 
@@ -80,8 +72,9 @@ impl Loading {
     /// be writable in any case.
     pub(super) fn rolled_back(&self, source: &Source) -> Result<Option<Config>, String> {
         let Source::Configuration(file) = source else {
+            let why = "--rollback needs a config.json: nothing else is stored";
             return if self.rollback {
-                Err("--rollback needs a config.json: nothing else is stored".to_owned())
+                Err(why.to_owned())
             } else {
                 Ok(None)
             };
@@ -89,9 +82,9 @@ impl Loading {
         if !self.rollback && self.state_dir.is_none() {
             return Ok(None);
         }
-        let Some(folder) = self.folder() else {
-            return Err("--rollback has no folder: name it with --state_dir".to_owned());
-        };
+        let folder = self
+            .folder()
+            .ok_or("--rollback has no folder: name it with --state_dir")?;
         let keeper = Keeper::new(&folder, file).map_err(|error| {
             format!(
                 "cannot store a configuration in `{}` (--state_dir): {error}",

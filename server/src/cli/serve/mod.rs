@@ -27,7 +27,7 @@ use super::{
     access::Access,
     ending, heading,
     listening::Listening,
-    report,
+    report, runtime,
     source::{ModelFlags, SamplingFlags, Source},
     telemetry::Telemetry,
 };
@@ -200,20 +200,18 @@ fn size(text: &str) -> Result<usize, String> {
 }
 
 /// Serves. `warnings` are about settings outside of the command line.
-pub(super) fn run(arguments: &Arguments, given: &ArgMatches, warnings: &[String]) -> ExitCode {
+pub(super) fn run(
+    arguments: &Arguments,
+    given: &ArgMatches,
+    warnings: &[String],
+) -> Result<ExitCode, String> {
     if arguments.help_ovms {
-        return report::exit_code(report::print(&accepted::listed()));
+        return report::print(&accepted::listed());
     }
     if let Some(done) = arguments.instead_of_serving() {
-        return match done {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(message) => fail(&message),
-        };
+        return done.map(|()| ExitCode::SUCCESS);
     }
-    match try_run(arguments, given, warnings) {
-        Ok(code) => code,
-        Err(message) => fail(&message),
-    }
+    start(arguments, given, warnings)
 }
 
 impl Arguments {
@@ -230,7 +228,7 @@ impl Arguments {
 }
 
 /// Starts the server and runs it to its end. Diagnostics have been printed before it returns.
-fn try_run(
+fn start(
     arguments: &Arguments,
     given: &ArgMatches,
     warnings: &[String],
@@ -323,10 +321,7 @@ fn try_run(
     arguments.sources.apply(&source, &mut options)?;
     arguments.loading.apply(&mut options);
     arguments.sequences.apply(&mut options);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start threads: {error}"))?;
+    let runtime = runtime()?;
     let prints_address = arguments.rest_port == 0;
     let ended = runtime.block_on(serve(options, started, prints_address));
     // Work that is still running does not keep the process alive.
@@ -336,9 +331,4 @@ fn try_run(
     }
     log::flush();
     backend::exit(ended.is_err().into())
-}
-
-fn fail(message: &str) -> ExitCode {
-    report::error(message);
-    ExitCode::FAILURE
 }

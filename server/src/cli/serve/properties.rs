@@ -17,7 +17,7 @@ use super::{
         OF_MODELS, REPOSITORY, key_of, known, names,
     },
 };
-use crate::cli::{command, mistakes, source::ModelFlags};
+use crate::cli::{command, mistakes, source::ModelFlags, variable};
 
 /// The settings that a properties file adds to a command line.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     if arguments.get(1).is_none_or(|verb| verb != "serve") {
         return Ok(PropertiesExpansion::default());
     }
-    let mut file = variable("ts_config");
+    let mut file = set("ts_config");
     let given = arguments.clone();
     for (at, argument) in given.iter().enumerate().skip(2) {
         let text = argument.to_string_lossy();
@@ -68,7 +68,7 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
         names.any(|name| name == flag || (name, flag) == ("model_store", REPOSITORY))
     };
     for (flag, value) in flags {
-        if !is_given(flag) && variable(flag).is_none() {
+        if !is_given(flag) && set(flag).is_none() {
             arguments.push(format!("--{flag}={value}").into());
             expanded.keys.extend(key_of(flag).map(|key| (flag, key)));
         }
@@ -115,9 +115,8 @@ fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>)
 }
 
 /// Returns the value of the environment variable of a flag.
-fn variable(flag: &str) -> Option<OsString> {
-    let value = env::var_os(format!("GRAPHMILL_{}", flag.to_ascii_uppercase()));
-    value.filter(|value| !value.is_empty())
+fn set(flag: &str) -> Option<OsString> {
+    variable(&format!("GRAPHMILL_{}", flag.to_ascii_uppercase()))
 }
 
 fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {

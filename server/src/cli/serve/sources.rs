@@ -1,7 +1,6 @@
 //! Flags that name what is served.
 
 use std::{
-    collections::BTreeSet,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -98,31 +97,26 @@ impl Sources {
     /// Finds what to serve. The command line takes precedence over the environment.
     pub(super) fn resolve(&self, given: &ArgMatches) -> Result<Source, String> {
         let all = [
-            ("MODEL", "model", &self.model),
-            ("--model_path", "model_path", &self.model_path),
-            ("--source_model", "source_model", &self.source_model),
-            ("--config_path", "config_path", &self.config_path),
-            (
-                "--model_repository_path",
-                "model_repository_path",
-                &self.model_repository_path,
-            ),
-            ("--models_dir", "models_dir", &self.models_dir),
+            ("model", &self.model),
+            ("model_path", &self.model_path),
+            ("source_model", &self.source_model),
+            ("config_path", &self.config_path),
+            ("model_repository_path", &self.model_repository_path),
+            ("models_dir", &self.models_dir),
         ];
-        let from = |wanted: ValueSource| -> Vec<(&str, &str, &Path)> {
-            let named = all
-                .iter()
-                .filter(|(_, id, _)| given.value_source(id) == Some(wanted));
+        let from = |wanted: ValueSource| -> Vec<(&str, &Path)> {
+            let all = all.into_iter();
+            let named = all.filter(|(id, _)| given.value_source(id) == Some(wanted));
             named
-                .filter_map(|(flag, id, path)| Some((*flag, *id, path.as_deref()?)))
+                .filter_map(|(id, path)| Some((id, path.as_deref()?)))
                 .collect()
         };
         let mut named = from(ValueSource::CommandLine);
         if named.is_empty() {
             named = from(ValueSource::EnvVariable);
         }
-        if named.iter().any(|(_, id, _)| *id == "source_model") {
-            named.retain(|(_, id, _)| *id != "model_repository_path");
+        if named.iter().any(|(id, _)| *id == "source_model") {
+            named.retain(|(id, _)| *id != "model_repository_path");
         }
         let taken = self.any_model.as_deref();
         let mut source = match (named.as_slice(), taken.filter(|it| Path::new(it).is_file())) {
@@ -132,19 +126,27 @@ impl Sources {
             ([], None) => Source::from_path(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
-            ([(_, "config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
-            ([(_, "models_dir", root)], _) => Source::models(root),
-            ([(_, "model_repository_path", root)], _) => match &self.model_name {
+            ([("config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
+            ([("models_dir", root)], _) => Source::models(root),
+            ([("model_repository_path", root)], _) => match &self.model_name {
                 Some(name) if !source::triton::is_model(&root.join(name)) => {
                     Source::from_path(&source::folder_of(root, name)?)
                 }
                 _ => Source::repository(root),
             },
-            ([(_, "model", path)], _) => Source::given(path),
-            ([(_, _, path)], _) => Source::from_path(path),
-            ([(first, ..), (second, ..), ..], _) => Err(format!(
-                "{first} and {second} both name what to serve: use one of them"
-            )),
+            ([("model", path)], _) => Source::given(path),
+            ([(_, path)], _) => Source::from_path(path),
+            ([(first, _), (second, _), ..], _) => {
+                let flag = |id: &str| match id {
+                    "model" => "MODEL".to_owned(),
+                    flag => format!("--{flag}"),
+                };
+                Err(format!(
+                    "{} and {} both name what to serve: use one of them",
+                    flag(first),
+                    flag(second)
+                ))
+            }
         }?;
         self.order(&mut source)?;
         Ok(source)
@@ -168,11 +170,9 @@ impl Sources {
         };
         order.name.wanted = self.gguf_filename.clone().or(order.name.wanted.take());
         order.again = self.overwrite_models;
-        let of_source = self
-            .source_model
-            .as_ref()
-            .and(self.model_repository_path.as_ref());
-        order.folder = of_source.map(|root| root.join(&order.name.repository));
+        let root = self.model_repository_path.as_ref();
+        let root = root.filter(|_| self.source_model.is_some());
+        order.folder = root.map(|root| root.join(&order.name.repository));
         Ok(())
     }
 
@@ -201,19 +201,12 @@ impl Sources {
                 shown(source)
             ));
         }
-        match source {
-            Source::Model(model) => {
-                let config = source::one_model(model, name, flags)?;
-                self.with_aliases(config).map(Some)
-            }
-            Source::Named(order) => {
-                let config = source::one_named(order, name, flags)?;
-                self.with_aliases(config).map(Some)
-            }
+        let config = match source {
+            Source::Model(model) => source::one_model(model, name, flags)?,
+            Source::Named(order) => source::one_named(order, name, flags)?,
             Source::Graph { file, base } => {
                 refuse(flags.any()?, source)?;
-                let config = source::one_graph(file, base, name)?;
-                self.with_aliases(config).map(Some)
+                source::one_graph(file, base, name)?
             }
             Source::Models(root) => {
                 if let Some(flag) = name.map(|_| "model_name").or(flags.any()?) {
@@ -223,7 +216,7 @@ impl Sources {
                         shown(source)
                     ));
                 }
-                Ok(Some(source::models_in_folder(root)))
+                source::models_in_folder(root)
             }
             Source::Repository(root) => {
                 refuse(flags.any()?, source)?;
@@ -236,19 +229,22 @@ impl Sources {
                 for why in found.left_out.iter().chain(&found.notes) {
                     tracing::warn!("{why}");
                 }
-                found
-                    .config
-                    .graphs
-                    .retain(|graph| name.is_none_or(|name| graph.name == name));
-                Ok(Some(found.config))
+                let is_wanted = |graph: &GraphEntry| name.is_none_or(|name| graph.name == name);
+                found.config.graphs.retain(is_wanted);
+                found.config
             }
             Source::Configuration(file) => {
                 refuse(name.map(|_| "model_name").or(flags.any()?), source)?;
                 let loaded = config::load(file);
                 report::show(&loaded.sources, &loaded.diagnostics);
                 report::show(&loaded.sources, &loaded.lacking);
-                Ok(loaded.config)
+                return Ok(loaded.config);
             }
+        };
+        if is_single {
+            self.with_aliases(config).map(Some)
+        } else {
+            Ok(Some(config))
         }
     }
 
@@ -299,8 +295,9 @@ impl Sources {
                     graph.name == name || graph.aliases.iter().any(|alias| alias == name)
                 };
                 if options.lister.is_none() && !graphs.iter().any(is_it) {
-                    let names: BTreeSet<&str> = graphs.iter().map(|it| it.name.as_str()).collect();
-                    let names: Vec<&str> = names.into_iter().collect();
+                    let mut names: Vec<&str> = graphs.iter().map(|it| it.name.as_str()).collect();
+                    names.sort_unstable();
+                    names.dedup();
                     return Err(format!(
                         "`--any_model {name}` (or GRAPHMILL_ANY_MODEL): {} has no graph `{name}`, but `{}`; \
                          `--any_model=true` selects the only one that can answer",
@@ -321,6 +318,8 @@ impl Sources {
         source: &Source,
         flags: &ModelFlags,
     ) -> Result<Option<String>, String> {
+        let prepared =
+            |wanted: PendingModel| models::shown_while(|| source::text_of_wanted(&wanted, flags));
         let (text, of) = match source {
             Source::Repository(root) if self.model_name.is_some() => {
                 let found = source::all_in(root)?;
@@ -331,16 +330,11 @@ impl Sources {
                 let text = text.ok_or_else(|| found.left_out.join("; "))?;
                 (text.to_string(), root.join(name.unwrap_or_default()))
             }
-            Source::Model(model) => {
-                let wanted = PendingModel::File(model.clone());
-                let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
-                (text, model.clone())
-            }
-            Source::Named(order) => {
-                let wanted = PendingModel::Named(order.clone());
-                let text = models::shown_while(|| source::text_of_wanted(&wanted, flags))?;
-                (text, PathBuf::from(order.name.to_string()))
-            }
+            Source::Model(model) => (prepared(PendingModel::File(model.clone()))?, model.clone()),
+            Source::Named(order) => (
+                prepared(PendingModel::Named(order.clone()))?,
+                PathBuf::from(order.name.to_string()),
+            ),
             other => {
                 return Err(format!(
                     "`--emit_graph` is for models, and {} has its own graph",
@@ -351,13 +345,8 @@ impl Sources {
         let file = PathBuf::from(format!("graph of {}", of.display()));
         let base = of.parent().unwrap_or(Path::new(""));
         let environment = Environment::new(Registry::global()).looking_only();
-        let compiled = compile_text(
-            &file,
-            &*text,
-            base,
-            &environment,
-            &NamedSubgraphs::default(),
-        );
+        let named = NamedSubgraphs::default();
+        let compiled = compile_text(&file, &*text, base, &environment, &named);
         report::show(&compiled.sources, &compiled.diagnostics);
         Ok((!has_errors(&compiled.diagnostics)).then_some(text))
     }

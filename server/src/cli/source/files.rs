@@ -1,7 +1,7 @@
 //! Files that can be served, and how folders are searched for them.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -26,15 +26,11 @@ pub(super) fn lists_graphs(file: &Path) -> bool {
 
 /// Returns true if a file is a model, by its name.
 pub(in crate::cli) fn is_model(path: &Path) -> bool {
-    let is_gguf = path
-        .extension()
-        .is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
-    is_gguf || is_onnx(path) || BackendKind::for_model(path) == BackendKind::Scripted
+    has_ending(path, &["gguf", "onnx"]) || BackendKind::for_model(path) == BackendKind::Scripted
 }
 
 pub(super) fn is_onnx(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|ending| ending.eq_ignore_ascii_case("onnx"))
+    has_ending(path, &["onnx"])
 }
 
 /// File extensions of weights that other servers load.
@@ -63,7 +59,8 @@ pub(super) fn models_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(models)
 }
 
-pub(super) fn has_ending(path: &Path, endings: &[&str]) -> bool {
+/// Returns true if a path has one of these file extensions, in upper or lower case.
+pub(in crate::cli) fn has_ending(path: &Path, endings: &[&str]) -> bool {
     let ending = path.extension().unwrap_or_default();
     endings.iter().any(|it| ending.eq_ignore_ascii_case(it))
 }
@@ -73,14 +70,19 @@ pub(super) fn files_in(
     folder: &Path,
     is_wanted: impl Fn(&Path) -> bool,
 ) -> Result<Vec<PathBuf>, String> {
-    let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
-        if is_wanted(&path) && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
+    let mut files = entries(folder)?;
+    files.retain(|path| is_wanted(path) && path.is_file());
     Ok(files)
+}
+
+/// Returns the paths of all entries of a folder, sorted.
+pub(in crate::cli) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).and_then(|entries| {
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        paths.collect::<io::Result<Vec<_>>>()
+    });
+    let mut paths =
+        entries.map_err(|error| format!("cannot read `{}`: {error}", folder.display()))?;
+    paths.sort();
+    Ok(paths)
 }

@@ -22,11 +22,9 @@ use std::{
 
 use graphmill_llm::{ModelKind, kind_of};
 
-use files::{
-    GRAPH_FILE, OTHER_WEIGHTS, files_in, graph_in, has_ending, is_onnx, lists_graphs, models_in,
-};
+use files::{GRAPH_FILE, OTHER_WEIGHTS, files_in, graph_in, is_onnx, lists_graphs, models_in};
 
-pub(super) use files::is_model;
+pub(super) use files::{entries, has_ending, is_model};
 pub(super) use models::models_in_folder;
 pub(super) use options::ModelFlags;
 pub(super) use ready::{PendingModel, text as text_of_wanted};
@@ -84,11 +82,8 @@ impl Source {
                 }));
             }
             let here = env::current_dir().unwrap_or_default();
-            let relative = if path.is_relative() {
-                format!(" (relative to `{}`)", here.display())
-            } else {
-                String::new()
-            };
+            let relative = format!(" (relative to `{}`)", here.display());
+            let relative = if path.is_relative() { &*relative } else { "" };
             return Err(format!(
                 "cannot find `{}`{relative}: expected {SERVED}, a folder with one of them, or the \
                  name of a model, `org/repo`",
@@ -197,9 +192,7 @@ impl Source {
 
 /// Explains how to serve the Triton model with this configuration.
 fn explain_triton(file: &Path) -> String {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let whole = Path::new(".").join(folder).canonicalize();
-    let whole = whole.unwrap_or_else(|_| folder.to_owned());
+    let whole = whole(file.parent().unwrap_or(Path::new("")));
     let name = whole.file_name().unwrap_or_default().display();
     let root = whole.parent().unwrap_or(Path::new("/")).display();
     format!(
@@ -209,24 +202,22 @@ fn explain_triton(file: &Path) -> String {
     )
 }
 
+/// Resolves the path of a folder, if that is possible. An empty path means the current folder.
+fn whole(folder: &Path) -> PathBuf {
+    let whole = Path::new(".").join(folder).canonicalize();
+    whole.unwrap_or_else(|_| folder.to_owned())
+}
+
 /// Returns the configuration of a single graph file. The graph is named by `name`, by the file
 /// itself, or by its folder.
 pub(super) fn one_graph(file: &Path, base: &Path, name: Option<&str>) -> Result<Config, String> {
-    // An empty path means the current folder.
-    let folder = Path::new(".").join(base).canonicalize();
-    let folder = folder.unwrap_or_else(|_| base.to_owned());
-    let is_usual = file.file_name().is_some_and(|name| name == GRAPH_FILE);
-    let of_file = if is_usual {
-        folder.file_name()
-    } else {
-        file.file_stem()
+    let folder = whole(base);
+    let of_file = match file.file_name() {
+        Some(usual) if usual == GRAPH_FILE => folder.file_name(),
+        _ => file.file_stem(),
     };
-    let name = named(name, of_file)?;
-    Ok(alone(GraphEntry::new(
-        name,
-        base.to_owned(),
-        file.to_owned(),
-    )))
+    let entry = GraphEntry::new(named(name, of_file)?, base.to_owned(), file.to_owned());
+    Ok(alone(entry))
 }
 
 /// Returns the configuration of a model on its built-in graph.
@@ -240,12 +231,8 @@ pub(super) fn one_model(
     if flags.quantization().is_some() {
         flags.warn_of_dtype("use --quantization");
         let base = model.parent().unwrap_or(Path::new("")).to_owned();
-        return Ok(later(
-            name,
-            base,
-            PendingModel::File(model.to_owned()),
-            flags,
-        ));
+        let wanted = PendingModel::File(model.to_owned());
+        return Ok(later(name, base, wanted, flags));
     }
     flags.warn_of_dtype(
         "the file determines the type of the weights (`--quantization` and `graphmill quantize` \

@@ -11,7 +11,7 @@ use graphmill_llm::{ModelKind, is_adapter, kind_of};
 
 use super::{
     ModelFlags, OF_MODEL, archive, entry_of,
-    files::{PROJECTOR, graph_in, is_onnx},
+    files::{PROJECTOR, graph_in, has_ending, is_onnx},
     graph::text_with,
     is_model, one_graph, triton,
 };
@@ -90,7 +90,7 @@ impl FolderScan {
         };
         paths.sort();
         let (folders, mut files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|it| it.is_dir());
-        for file in files.iter().filter(|it| is_archive(it)) {
+        for file in files.iter().filter(|it| has_ending(it, &[archive::ENDING])) {
             self.left_out(
                 file,
                 "archives are served one by one: `graphmill serve FILE`",
@@ -183,10 +183,6 @@ impl FolderScan {
 fn model_path(file: &Path) -> String {
     let path = file.display().to_string();
     path.strip_prefix(OF_MODEL).unwrap_or(&path).to_owned()
-}
-
-fn is_archive(file: &Path) -> bool {
-    file.extension().is_some_and(|end| end == archive::ENDING)
 }
 
 /// Joins the name of a folder and the name of an entry in it.

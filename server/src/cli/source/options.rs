@@ -133,10 +133,25 @@ pub(in crate::cli) struct ModelFlags {
 }
 
 /// A given flag: its name, the field of the options, and the value in the graph's text format.
-struct GivenFlag {
+pub(super) struct GivenFlag {
     flag: &'static str,
     field: &'static str,
     value: String,
+}
+
+/// Returns a flag that sets this field, if it is given.
+pub(super) fn given(
+    flag: &'static str,
+    field: &'static str,
+    value: Option<impl ToString>,
+) -> Option<GivenFlag> {
+    let value = value?.to_string();
+    Some(GivenFlag { flag, field, value })
+}
+
+/// Returns a flag that sets the field of the same name, if it is given.
+pub(super) fn same(name: &'static str, value: Option<impl ToString>) -> Option<GivenFlag> {
+    given(name, name, value)
 }
 
 impl ModelFlags {
@@ -147,13 +162,12 @@ impl ModelFlags {
             ("quantization", self.quantization.is_some()),
             ("dtype", self.dtype.is_some()),
         ];
-        let without_field = without_field.iter().find(|(_, given)| *given);
-        let sampling = self.sampling.given();
-        let given = self.given()?;
-        Ok(without_field
-            .map(|(flag, _)| *flag)
-            .or(given.first().map(|given| given.flag))
-            .or(sampling.first().map(|(flag, ..)| *flag)))
+        let without_field = without_field.into_iter().filter(|(_, given)| *given);
+        let with_field = self.given()?.into_iter().chain(self.sampling.given());
+        let mut flags = without_field
+            .map(|(flag, _)| flag)
+            .chain(with_field.map(|given| given.flag));
+        Ok(flags.next())
     }
 
     /// Returns the type to quantize the model's file to, if any.
@@ -177,13 +191,11 @@ impl ModelFlags {
     pub(super) fn sampling(&self, kind: ModelKind) -> Result<Vec<(&'static str, String)>, String> {
         let given = self.sampling.given();
         match (kind, given.first()) {
-            (ModelKind::Embeds | ModelKind::Ranks, Some((flag, ..))) => Err(format!(
-                "`--{flag}` is for models that generate text, but this one does not"
+            (ModelKind::Embeds | ModelKind::Ranks, Some(first)) => Err(format!(
+                "`--{}` is for models that generate text, but this one does not",
+                first.flag
             )),
-            _ => Ok(given
-                .into_iter()
-                .map(|(_, field, value)| (field, value))
-                .collect()),
+            _ => Ok(fields(given).collect()),
         }
     }
 
@@ -194,23 +206,17 @@ impl ModelFlags {
         kind: ModelKind,
     ) -> Result<impl Iterator<Item = (&'static str, String)>, String> {
         let mut given = self.given()?;
-        let (known, what): (&[&str], _) = match kind {
+        let what = match kind {
             ModelKind::Generates => return Ok(fields(given)),
-            ModelKind::Embeds => (
-                &[
-                    "max_num_batched_tokens",
-                    "max_context",
-                    "device",
-                    "plugin_config",
-                ],
-                "embeds",
-            ),
-            ModelKind::Ranks => (
-                &["max_num_batched_tokens", "device", "plugin_config"],
-                "ranks",
-            ),
+            ModelKind::Embeds => "embeds",
+            ModelKind::Ranks => "ranks",
         };
-        if let Some(other) = given.iter().find(|given| !known.contains(&given.field)) {
+        let is_known = |field: &str| match field {
+            "max_num_batched_tokens" | "device" | "plugin_config" => true,
+            "max_context" => kind == ModelKind::Embeds,
+            _ => false,
+        };
+        if let Some(other) = given.iter().find(|given| !is_known(given.field)) {
             return Err(format!(
                 "`--{}` is for models that generate text, but this one {what} (--task overrides it)",
                 other.flag
@@ -225,8 +231,6 @@ impl ModelFlags {
     }
 
     fn given(&self) -> Result<Vec<GivenFlag>, String> {
-        let number = |number: Option<u64>| number.map(|number| number.to_string());
-        let truth = |truth: Option<bool>| truth.map(|truth| truth.to_string());
         let string = |text: &Option<String>| text.as_deref().map(quoted);
         let draft = path(self.draft_source_model.as_ref(), "draft_source_model")?;
         let template = path(self.chat_template_file.as_ref(), "chat_template_file")?;
@@ -234,83 +238,43 @@ impl ModelFlags {
             Some(none) if none.as_os_str() == "none" => Some(quoted("none")),
             file => path(file.as_ref(), "mmproj")?,
         };
-        let knobs = self.knobs()?;
-        let given = [
-            (
-                "max_num_seqs",
-                "max_num_seqs",
-                number(self.max_num_seqs.map(u64::from)),
-            ),
-            (
-                "max_num_batched_tokens",
-                "max_num_batched_tokens",
-                number(self.max_num_batched_tokens.map(u64::from)),
-            ),
-            (
-                "cache_size",
-                "cache_size",
-                number(self.cache_size.map(u64::from)),
-            ),
-            (
-                "max_context",
-                "max_context",
-                number(self.max_context.filter(|most| *most > 0).map(u64::from)),
-            ),
-            (
-                "enable_prefix_caching",
-                "enable_prefix_caching",
-                truth(self.enable_prefix_caching),
-            ),
-            (
-                "dynamic_split_fuse",
-                "dynamic_split_fuse",
-                truth(self.dynamic_split_fuse),
-            ),
-            (
-                "max_input_tokens",
-                "max_input_tokens",
-                number(self.max_input_tokens.map(u64::from)),
-            ),
-            if self.target_device.is_some() {
-                ("target_device", "device", string(&self.target_device))
-            } else if self.device_map.is_some() {
-                ("device_map", "device", string(&self.device_map))
-            } else {
+        let (device_flag, device) = match (&self.target_device, &self.device_map) {
+            (Some(device), _) => ("target_device", Some(quoted(device))),
+            (None, Some(device)) => ("device_map", Some(quoted(device))),
+            (None, None) => {
                 let any = self.knobs.wants_gpu().then(|| quoted("AUTO"));
-                ("n_gpu_layers", "device", any)
-            },
-            ("mmproj", "mmproj", projector),
-            ("prompt_embeds", "prompt_embeds", truth(self.prompt_embeds)),
-            (
-                if self.plugin_config.is_some() {
-                    "plugin_config"
-                } else {
-                    let mut flags = self.knobs.given().map(|(flag, ..)| flag);
-                    flags.next().unwrap_or("kv_cache_precision")
-                },
-                "plugin_config",
-                knobs.as_deref().map(quoted),
-            ),
-            ("draft_source_model", "draft_models_path", draft),
-            ("tool_parser", "tool_parser", string(&self.tool_parser)),
-            (
-                "reasoning_parser",
-                "reasoning_parser",
-                string(&self.reasoning_parser),
-            ),
-            (
+                ("n_gpu_layers", any)
+            }
+        };
+        let mut knob_flags = self.knobs.given().map(|(flag, ..)| flag);
+        let knobs_flag = match &self.plugin_config {
+            Some(_) => "plugin_config",
+            None => knob_flags.next().unwrap_or("kv_cache_precision"),
+        };
+        let knobs = self.knobs()?.as_deref().map(quoted);
+        let given = [
+            same("max_num_seqs", self.max_num_seqs),
+            same("max_num_batched_tokens", self.max_num_batched_tokens),
+            same("cache_size", self.cache_size),
+            same("max_context", self.max_context.filter(|most| *most > 0)),
+            same("enable_prefix_caching", self.enable_prefix_caching),
+            same("dynamic_split_fuse", self.dynamic_split_fuse),
+            same("max_input_tokens", self.max_input_tokens),
+            given(device_flag, "device", device),
+            same("mmproj", projector),
+            same("prompt_embeds", self.prompt_embeds),
+            given(knobs_flag, "plugin_config", knobs),
+            given("draft_source_model", "draft_models_path", draft),
+            same("tool_parser", string(&self.tool_parser)),
+            same("reasoning_parser", string(&self.reasoning_parser)),
+            same(
                 "enable_tool_guided_generation",
-                "enable_tool_guided_generation",
-                truth(self.enable_tool_guided_generation),
+                self.enable_tool_guided_generation,
             ),
-            ("chat_template_file", "chat_template_file", template),
-            ("pipeline_type", "pipeline_type", self.pipeline_type()?),
+            same("chat_template_file", template),
+            same("pipeline_type", self.pipeline_type()?),
         ];
-        let given = given.into_iter().filter_map(|(flag, field, value)| {
-            let value = value?;
-            Some(GivenFlag { flag, field, value })
-        });
-        Ok(given.collect())
+        Ok(given.into_iter().flatten().collect())
     }
 
     /// The word is written without quotes, so it must be a plain one.
@@ -325,26 +289,20 @@ impl ModelFlags {
 
     /// Returns the backend's settings, including the ones with flags of their own.
     fn knobs(&self) -> Result<Option<String>, String> {
-        let given: Option<Map<String, Value>> =
-            match &self.plugin_config {
-                None => None,
-                Some(text) => Some(serde_json::from_str(text).map_err(|error| {
-                    format!("`--plugin_config`: expected a JSON object: {error}")
-                })?),
-            };
+        let given = self.plugin_config.as_deref();
+        let given = given.map(serde_json::from_str::<Map<String, Value>>);
+        let given = given
+            .transpose()
+            .map_err(|error| format!("`--plugin_config`: expected a JSON object: {error}"))?;
         let precision = self.kv_cache_precision.as_deref();
         let precision = precision.map(|it| ("KV_CACHE_PRECISION", it.into()));
         let flags = self.knobs.given().map(|(_, knob, value)| (knob, value));
-        let flags: Vec<(&str, Value)> = precision.into_iter().chain(flags).collect();
-        if flags.is_empty() && given.is_none() {
+        let mut flags = precision.into_iter().chain(flags).peekable();
+        if flags.peek().is_none() && given.is_none() {
             return Ok(None);
         }
         let mut knobs = given.unwrap_or_default();
-        knobs.extend(
-            flags
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value)),
-        );
+        knobs.extend(flags.map(|(name, value)| (name.to_owned(), value)));
         Ok(Some(Value::from(knobs).to_string()))
     }
 }

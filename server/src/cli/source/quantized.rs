@@ -3,6 +3,7 @@
 
 use std::{
     env,
+    fmt::Display,
     fs::{self, File},
     io::{BufRead as _, BufReader},
     os::unix::fs::{MetadataExt as _, symlink},
@@ -14,8 +15,11 @@ use graphmill_llm::{trial::this_program, weights};
 use ring::digest::{SHA256, digest};
 
 use crate::{
-    cli::quantize::QUANTIZING,
-    hub::progress::{self, ProgressGuard},
+    cli::{quantize::QUANTIZING, user_folder},
+    hub::{
+        hex,
+        progress::{self, ProgressGuard},
+    },
 };
 
 /// Files beside a model that its copy needs, too.
@@ -27,18 +31,13 @@ pub(super) fn ensure(model: &Path, kind: &str) -> Result<PathBuf, String> {
     let bits = |kind: &str| kind.chars().find(char::is_ascii_digit);
     let now = weights::type_of(model).map_err(|error| error.to_string())?;
     if let Some(now) = now.filter(|now| bits(now) == bits(kind)) {
-        tracing::info!(
-            "`{}` is served as it is: its weights are {now}",
-            model.display()
-        );
+        let shown = model.display();
+        tracing::info!("`{shown}` is served as it is: its weights are {now}");
         return Ok(model.to_owned());
     }
-    let failed = |error: std::io::Error| {
-        format!(
-            "cannot store a quantized copy of `{}`: {error}",
-            model.display()
-        )
-    };
+    let shown = model.display();
+    let failed =
+        |error: std::io::Error| format!("cannot store a quantized copy of `{shown}`: {error}");
     let folder = folder(model).map_err(failed)?;
     fs::create_dir_all(&folder).map_err(failed)?;
     let stem = model.file_stem().unwrap_or_default().to_string_lossy();
@@ -61,10 +60,7 @@ pub(super) fn ensure(model: &Path, kind: &str) -> Result<PathBuf, String> {
 
 /// Returns the folder for copies of a model. It changes when the file changes.
 fn folder(model: &Path) -> std::io::Result<PathBuf> {
-    let given = |name| env::var_os(name).filter(|value| !value.is_empty());
-    let cache = given("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(given("HOME")?).join(".cache")));
-    let cache = cache.unwrap_or_else(env::temp_dir);
+    let cache = user_folder("XDG_CACHE_HOME", ".cache").unwrap_or_else(env::temp_dir);
     let found = fs::metadata(model)?;
     let state = (
         model.canonicalize()?,
@@ -73,18 +69,14 @@ fn folder(model: &Path) -> std::io::Result<PathBuf> {
         found.mtime_nsec(),
     );
     let sum = digest(&SHA256, format!("{state:?}").as_bytes());
-    let digits = sum
-        .as_ref()
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"));
-    let digits: String = digits.collect();
+    let digits = hex(&sum.as_ref()[..8]);
     Ok(cache.join("graphmill/quantized").join(digits))
 }
 
 fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
-    let failed = |why: &str| format!("cannot quantize `{}` to {kind}: {why}", model.display());
-    let mut command = Command::new(this_program().map_err(|error| failed(&error.to_string()))?);
+    let failed =
+        |why: &dyn Display| format!("cannot quantize `{}` to {kind}: {why}", model.display());
+    let mut command = Command::new(this_program().map_err(|error| failed(&error))?);
     command
         .arg("quantize")
         .args([model, copy])
@@ -95,33 +87,26 @@ fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let mut process = command
-        .spawn()
-        .map_err(|error| failed(&error.to_string()))?;
+    let mut process = command.spawn().map_err(|error| failed(&error))?;
     tracing::info!("quantizing `{}` to {kind}", model.display());
     let (_told, mut last) = (ProgressGuard::quantizing(), String::new());
-    let output = process.stderr.take().map(BufReader::new);
-    for line in output
-        .into_iter()
-        .flat_map(BufReader::lines)
-        .map_while(Result::ok)
-    {
+    let output = process.stderr.take().into_iter();
+    let lines = output.flat_map(|output| BufReader::new(output).lines());
+    for line in lines.map_while(Result::ok) {
         let percent = line.strip_prefix(QUANTIZING);
         match percent.and_then(|rest| rest.trim_end_matches('%').trim().parse::<f32>().ok()) {
             Some(percent) => progress::quantized(percent / 100.0),
             None => last = line,
         }
     }
-    let status = process.wait().map_err(|error| failed(&error.to_string()))?;
+    let status = process.wait().map_err(|error| failed(&error))?;
     if status.success() {
         return Ok(());
     }
-    let why = last.strip_prefix("error: ").unwrap_or(&last);
-    Err(failed(if why.is_empty() {
-        "the process ended"
-    } else {
-        why
-    }))
+    Err(match last.strip_prefix("error: ").unwrap_or(&last) {
+        "" => failed(&"the process ended"),
+        why => failed(&why),
+    })
 }
 
 /// Links files that belong to the model into the folder of its copy.

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -11,7 +10,7 @@ use graphmill_grammar::suggest;
 
 use super::{
     ModelFlags, Source,
-    files::{graph_in, rank},
+    files::{entries, graph_in, rank},
     one_graph, one_model, triton,
 };
 use crate::{
@@ -122,18 +121,14 @@ pub(in crate::cli) fn folder_of(root: &Path, name: &str) -> Result<PathBuf, Stri
         return Ok(path);
     }
     let (all, shown) = (folders_in(root)?, root.display());
-    let names: Vec<&str> = all.iter().map(String::as_str).collect();
-    let near = suggest::nearest(name, names.iter().copied());
+    let near = suggest::nearest(name, all.iter().map(String::as_str));
     let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-    let listed = match names.as_slice() {
+    let listed = match all.as_slice() {
         [] => "no folder with a graph or a model".to_owned(),
         names => {
             let first = &names[..names.len().min(LISTED)];
-            let more = if first.len() < names.len() {
-                ", ..."
-            } else {
-                ""
-            };
+            let is_cut = first.len() < names.len();
+            let more = if is_cut { ", ..." } else { "" };
             format!("`{}`{more}", first.join("`, `"))
         }
     };
@@ -161,16 +156,13 @@ fn one_in(
         let loaded = triton::load(folder, name, config);
         notes.extend(loaded.warnings());
         let errors = loaded.errors();
-        let graphs = loaded.graphs;
-        let config = Config {
-            graphs,
+        if !errors.is_empty() {
+            return Err(errors.join("; "));
+        }
+        return Ok(Config {
+            graphs: loaded.graphs,
             ..Config::default()
-        };
-        return if errors.is_empty() {
-            Ok(config)
-        } else {
-            Err(errors.join("; "))
-        };
+        });
     }
     match Source::from_path(folder)? {
         Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
@@ -195,12 +187,10 @@ fn folders_in(root: &Path) -> Result<Vec<String>, String> {
 
 /// Returns a warning for each folder of a repository in which nothing was `found`.
 fn empty_in(root: &Path, found: &[String]) -> Result<Vec<String>, String> {
-    let unreadable = |error| format!("cannot read `{}`: {error}", root.display());
     let firsts = found.iter().filter_map(|name| name.split('/').next());
     let firsts: BTreeSet<&str> = firsts.collect();
     let mut empty = Vec::new();
-    for entry in fs::read_dir(root).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for path in entries(root)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() && !name.starts_with('.') && !firsts.contains(&*name) {
             empty.push(format!(
@@ -211,7 +201,6 @@ fn empty_in(root: &Path, found: &[String]) -> Result<Vec<String>, String> {
             ));
         }
     }
-    empty.sort();
     Ok(empty)
 }
 
@@ -223,19 +212,15 @@ const DEPTH: usize = 8;
 
 /// Collects the folders in `folder` that can be served, by their path in `root`.
 fn look(root: &Path, folder: &Path, found: &mut Vec<String>) -> Result<(), String> {
-    let unreadable = |error| format!("cannot read `{}`: {error}", folder.display());
     let inside = folder.strip_prefix(root).unwrap_or(Path::new(""));
     let (mut folders, mut is_served) = (Vec::new(), false);
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for path in entries(folder)? {
         if path.is_dir() {
             folders.push(path);
-        } else if rank(&path).is_some()
-            || path
-                .file_name()
-                .is_some_and(|name| name == "graph.pbtxt" || name == triton::FILE)
-        {
-            is_served = true;
+        } else {
+            is_served |= rank(&path).is_some()
+                || path.ends_with("graph.pbtxt")
+                || path.ends_with(triton::FILE);
         }
     }
     is_served |= folder.join("1/graph.pbtxt").is_file() || triton::is_model(folder);

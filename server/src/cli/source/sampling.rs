@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::options::{GivenFlag, given, same};
 use crate::cli::heading;
 
 #[derive(Clone, Debug, Default, Args)]
@@ -31,28 +32,16 @@ pub(in crate::cli) struct SamplingFlags {
 }
 
 impl SamplingFlags {
-    /// Returns the given flags: names, fields of the options, and values.
-    pub(super) fn given(&self) -> Vec<(&'static str, &'static str, String)> {
-        let number = |number: Option<f32>| number.map(|number| number.to_string());
-        let rows = [
-            ("temperature", "temperature", number(self.temperature)),
-            ("top_p", "top_p", number(self.top_p)),
-            ("top_k", "top_k", self.top_k.map(|count| count.to_string())),
-            ("min_p", "min_p", number(self.min_p)),
-            (
-                "repetition_penalty",
-                "repetition_penalty",
-                number(self.repetition_penalty),
-            ),
-            (
-                "max_new_tokens",
-                "max_tokens",
-                self.max_new_tokens.map(|most| most.to_string()),
-            ),
+    /// Returns the given flags.
+    pub(super) fn given(&self) -> Vec<GivenFlag> {
+        let flags = [
+            same("temperature", self.temperature),
+            same("top_p", self.top_p),
+            same("top_k", self.top_k),
+            same("min_p", self.min_p),
+            same("repetition_penalty", self.repetition_penalty),
+            given("max_new_tokens", "max_tokens", self.max_new_tokens),
         ];
-        let given = rows
-            .into_iter()
-            .filter_map(|(flag, field, value)| Some((flag, field, value?)));
-        given.collect()
+        flags.into_iter().flatten().collect()
     }
 }

@@ -13,8 +13,8 @@ use clap::{Args, value_parser};
 use tokio::time::sleep;
 
 use super::{
-    client::{Client, USUAL_URL},
-    server::block_on,
+    client::USUAL_URL,
+    server::{ClientKey, block_on},
 };
 use sample::Sample;
 
@@ -30,33 +30,24 @@ pub(super) struct Arguments {
     /// Seconds between two updates; rates are averages over them.
     #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = value_parser!(u64).range(1..=3_600))]
     interval: u64,
-    /// API key for the server.
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = "GRAPHMILL_API_KEY",
-        hide_env_values = true
-    )]
-    api_key: Option<String>,
+    #[command(flatten)]
+    key: ClientKey,
 }
 
 /// Escape sequence that clears the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     block_on(watch(arguments))
 }
 
 /// Prints tables until nobody reads them, or once. If the server stops answering, it shows the
 /// error and tries again. If it never answered, that is an error.
 async fn watch(arguments: &Arguments) -> Result<(), String> {
-    let client = Client::new(&arguments.url, arguments.api_key.clone())?;
+    let client = arguments.key.client(&arguments.url)?;
     let mut before = Sample::take(&client).await?;
-    let start = if io::stdout().is_terminal() && !arguments.once {
-        CLEAR
-    } else {
-        ""
-    };
+    let is_screen = io::stdout().is_terminal() && !arguments.once;
+    let start = if is_screen { CLEAR } else { "" };
     loop {
         sleep(Duration::from_secs(arguments.interval)).await;
         let shown = match Sample::take(&client).await {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use prometheus_parse::{Scrape, Value as Measured};
+use prometheus_parse::{HistogramCount, Scrape, Value as Measured};
 use serde_json::Value;
 
 use crate::cli::client::Client;
@@ -16,17 +16,11 @@ pub(super) struct Sample {
     pub(super) status: Value,
     /// The open sessions, or the reason why they cannot be listed.
     pub(super) sessions: Result<Value, String>,
-    /// Histogram of times to the first token, by graph.
-    ttft: BTreeMap<String, Vec<Bucket>>,
+    /// Histogram of times to the first token, by graph. The count of a bucket includes the buckets
+    /// below it.
+    ttft: BTreeMap<String, Vec<HistogramCount>>,
     /// Requests and failed requests, by graph.
     requests: BTreeMap<String, Requests>,
-}
-
-/// A bucket of a histogram. `count` includes the buckets below it.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    at_most: f64,
-    count: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,15 +45,11 @@ impl Sample {
         let samples = Scrape::parse(lines).map_or(Vec::new(), |scrape| scrape.samples);
         let mut ttft = BTreeMap::new();
         let mut requests: BTreeMap<String, Requests> = BTreeMap::new();
-        for sample in &samples {
+        for sample in samples {
             let graph = sample.labels.get("graph").unwrap_or_default().to_owned();
-            match &sample.value {
-                Measured::Histogram(counts) if sample.metric == TTFT => {
-                    let buckets = counts.iter().map(|count| Bucket {
-                        at_most: count.less_than,
-                        count: count.count,
-                    });
-                    ttft.insert(graph, buckets.collect());
+            match sample.value {
+                Measured::Histogram(buckets) if sample.metric == TTFT => {
+                    ttft.insert(graph, buckets);
                 }
                 Measured::Counter(count) if sample.metric == REQUESTS => {
                     let of_graph = requests.entry(graph).or_default();
@@ -89,9 +79,9 @@ impl Sample {
             .ttft
             .get(graph)
             .filter(|earlier| earlier.len() == now.len());
-        let since: Option<Vec<Bucket>> = earlier.map(|earlier| {
+        let since: Option<Vec<HistogramCount>> = earlier.map(|earlier| {
             let pairs = now.iter().zip(earlier);
-            let counted = pairs.map(|(now, earlier)| Bucket {
+            let counted = pairs.map(|(now, earlier)| HistogramCount {
                 count: now.count - earlier.count,
                 ..*now
             });
@@ -109,7 +99,7 @@ impl Sample {
 }
 
 /// Returns the median of a histogram in seconds, as if times were spread evenly within a bucket.
-fn median(buckets: &[Bucket]) -> Option<f64> {
+fn median(buckets: &[HistogramCount]) -> Option<f64> {
     let half = buckets.last()?.count / 2.0;
     if half <= 0.0 {
         return None;
@@ -117,13 +107,13 @@ fn median(buckets: &[Bucket]) -> Option<f64> {
     let (mut below, mut counted) = (0.0, 0.0);
     for bucket in buckets {
         if bucket.count >= half {
-            if bucket.at_most.is_infinite() {
+            if bucket.less_than.is_infinite() {
                 return Some(below);
             }
             let part = (half - counted) / (bucket.count - counted);
-            return Some(below + part * (bucket.at_most - below));
+            return Some(below + part * (bucket.less_than - below));
         }
-        (below, counted) = (bucket.at_most, bucket.count);
+        (below, counted) = (bucket.less_than, bucket.count);
     }
     None
 }

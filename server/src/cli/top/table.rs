@@ -17,13 +17,11 @@ pub(super) fn format(now: &Sample, before: &Sample, url: &str) -> String {
         uptime / 60 % 60,
         uptime % 60
     );
-    let engines = engines(now, before, seconds);
-    if engines.len() > 1 {
-        shown.push_str(&aligned(&engines));
-    }
     let embedding = embedding_engines(now, before, seconds);
-    if embedding.len() > 1 {
-        shown.push_str(&aligned(&embedding));
+    for rows in [engines(now, before, seconds), embedding] {
+        if rows.len() > 1 {
+            shown.push_str(&aligned(&rows));
+        }
     }
     shown.push_str(&aligned(&graphs(now, before, seconds)));
     match &now.sessions {
@@ -40,18 +38,18 @@ pub(super) fn format(now: &Sample, before: &Sample, url: &str) -> String {
 fn sessions(open: &Value) -> String {
     /// Number of sessions that fit below the other tables.
     const MOST: usize = 10;
-    let listed = open["sessions"].as_array().map_or(&[][..], Vec::as_slice);
-    if listed.is_empty() {
-        return String::new();
-    }
+    let listed = open["sessions"].as_array().into_iter().flatten();
     let mut rows = head(["SESSION", "GRAPH", "AGE", "WHY"]);
-    for session in &listed[..listed.len().min(MOST)] {
+    for session in listed.take(MOST) {
         rows.push(vec![
             text(&session["id"]),
             text(&session["graph"]),
             format!("{:.1} s", number(session, "age_ms") / 1e3),
             short(&text(&session["why"])),
         ]);
+    }
+    if rows.len() == 1 {
+        return String::new();
     }
     let mut shown = aligned(&rows);
     let total = open["total"].as_u64().unwrap_or(0) as usize;
@@ -87,12 +85,10 @@ fn engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
         "FAILED STEPS",
     ]);
     for engine in list(now, "engines") {
-        let earlier = same(before, "engines", engine, &["graph", "model"]);
+        let earlier = same(before, "engines", engine);
         let rate = |key: &str| rate(engine, earlier, key, seconds);
-        let (used, total) = (
-            number(engine, "kv_cells_used"),
-            number(engine, "kv_cells_total"),
-        );
+        let total = number(engine, "kv_cells_total").max(1.0);
+        let used = number(engine, "kv_cells_used") / total * 100.0;
         let ttft = now.ttft_median(&text(&engine["graph"]), before);
         rows.push(vec![
             text(&engine["model"]),
@@ -101,14 +97,7 @@ fn engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
             text(&engine["sequences_waiting"]),
             rate("generated_tokens"),
             rate("prompt_tokens"),
-            format!(
-                "{:.0} %",
-                if total > 0.0 {
-                    used / total * 100.0
-                } else {
-                    0.0
-                }
-            ),
+            format!("{used:.0} %"),
             ttft.map_or("-".to_owned(), |ttft| format!("{:.0} ms", ttft * 1e3)),
             text(&engine["failed_steps"]),
         ]);
@@ -126,7 +115,7 @@ fn embedding_engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
         "FAILED STEPS",
     ]);
     for engine in list(now, "embedding_engines") {
-        let earlier = same(before, "embedding_engines", engine, &["graph", "model"]);
+        let earlier = same(before, "embedding_engines", engine);
         rows.push(vec![
             text(&engine["model"]),
             text(&engine["state"]),
@@ -170,15 +159,12 @@ fn note(graph: &Value) -> String {
 }
 
 fn list<'a>(sample: &'a Sample, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
-    sample.status[key]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice)
-        .iter()
+    sample.status[key].as_array().into_iter().flatten()
 }
 
-/// Returns the entry of an earlier sample about the same engine or graph.
-fn same<'a>(before: &'a Sample, list_key: &str, entry: &Value, keys: &[&str]) -> Option<&'a Value> {
-    let is_same = |earlier: &&Value| keys.iter().all(|key| earlier[*key] == entry[*key]);
+/// Returns the entry of an earlier sample about the same engine.
+fn same<'a>(before: &'a Sample, list_key: &str, engine: &Value) -> Option<&'a Value> {
+    let is_same = |it: &&Value| it["graph"] == engine["graph"] && it["model"] == engine["model"];
     list(before, list_key).find(is_same)
 }
 
@@ -186,12 +172,8 @@ fn same<'a>(before: &'a Sample, list_key: &str, entry: &Value, keys: &[&str]) ->
 fn rate(now: &Value, earlier: Option<&Value>, key: &str, seconds: f64) -> String {
     let count = number(now, key);
     let earlier = earlier.map_or(count, |earlier| number(earlier, key));
-    let grown = if count < earlier {
-        count
-    } else {
-        count - earlier
-    };
-    format!("{:.1}", grown / seconds)
+    let start = if count < earlier { 0.0 } else { earlier };
+    format!("{:.1}", (count - start) / seconds)
 }
 
 fn number(of: &Value, key: &str) -> f64 {
