@@ -1,10 +1,7 @@
 //! Paths of Hugging Face's servers that do not belong to a dialect: the description of a model, and
 //! refusals of TEI's paths that are not supported.
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
@@ -16,7 +13,7 @@ use graphmill_llm::embed::{Head, Pooling};
 use serde_json::{Map, Value, json};
 
 use super::{
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter},
+    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, refused},
     request::Query,
 };
 use crate::{
@@ -60,11 +57,6 @@ pub(super) fn owns(path: &str) -> bool {
 /// Formats a failure as these clients expect.
 pub(super) fn error(failure: &Failure) -> Value {
     graphmill_calculators::http::hugging_face_error(&failure.view(None))
-}
-
-/// Returns a handler that refuses every request.
-fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
-    move || ready(Failure::new(Cause::Unsupported, why))
 }
 
 async fn info(

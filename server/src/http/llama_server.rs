@@ -2,10 +2,7 @@
 //! its slots, and its adapters. Changes of the server are refused: the configuration decides what
 //! is served.
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use axum::Json;
 use graphmill_calculators::llm::LanguageModel;
@@ -14,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     openai::{language_model, with_language_model},
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side},
+    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side, refused},
     request::Query,
 };
 use crate::{
@@ -49,11 +46,6 @@ pub(super) fn operations() -> Vec<Operation> {
         change("/lora-adapters", "each request names its adapters and their scales in `lora`"),
     ];
     operations.map(|operation| operation.listed(false)).into()
-}
-
-/// Returns a handler that refuses a change.
-fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
-    move || ready(Failure::new(Cause::Unsupported, why))
 }
 
 /// Returns the name and version of this program.
