@@ -2,15 +2,12 @@
 //! its slots, and its adapters. Changes of the server are refused: the configuration decides what
 //! is served.
 
-use std::sync::Arc;
-
 use axum::Json;
-use graphmill_calculators::llm::LanguageModel;
 use graphmill_llm::Standing;
 use serde_json::{Value, json};
 
 use super::{
-    openai::{language_model, with_language_model},
+    openai::with_language_model,
     operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side, refused},
     request::Query,
 };
@@ -67,8 +64,7 @@ async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure
     {
         who.find(name)?.servable.plan()?;
     }
-    let ready = with_language_model(&who, name).await?;
-    let model = language_model(&ready)?;
+    let (ready, model) = with_language_model(&who, name).await?;
     let modalities = ready.servable.reads();
     let (vocab, engine) = (model.vocab(), model.engine());
     let template = |with_tools| {
@@ -98,7 +94,7 @@ async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure
 async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
     query.check(&["model", "fail_on_no_slot"])?;
     let fails = query.boolean("fail_on_no_slot")? == Some(true);
-    let model = model(&who, &query).await?;
+    let (_, model) = with_language_model(&who, query.one("model")?).await?;
     let engine = model.engine();
     let standings = engine.standings();
     let count = engine.info().max_num_seqs;
@@ -106,11 +102,10 @@ async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Fa
         let message = format!("all {count} slots are in use");
         return Err(Failure::new(Cause::Unavailable, message).with_code("no_slot"));
     }
+    let context = engine.context_length();
     let slot = |id: u32| {
-        let mut slot =
-            json!({ "id": id, "n_ctx": engine.context_length(), "is_processing": false });
         let standing = standings.iter().find(|it| it.slot() == Some(id));
-        slot["is_processing"] = standing.is_some().into();
+        let mut slot = json!({ "id": id, "n_ctx": context, "is_processing": standing.is_some() });
         match standing {
             Some(Standing::Prefills {
                 computed, prompt, ..
@@ -135,8 +130,8 @@ async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Fa
 /// Lists the adapters of a model, those that the caller may use, with their numbers among these.
 async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
     query.check(&["model"])?;
-    let ready = with_language_model(&who, query.one("model")?).await?;
-    let engine = language_model(&ready)?.engine();
+    let (ready, model) = with_language_model(&who, query.one("model")?).await?;
+    let engine = model.engine();
     let adapters = engine.spec().adapters.iter();
     let visible = adapters.filter(|it| who.sees(ready.servable.graph(), Some(&it.name)));
     let adapters = visible.enumerate().map(|(id, adapter)| {
@@ -147,9 +142,4 @@ async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>,
         listed
     });
     Ok(Json(adapters.collect()))
-}
-
-async fn model(who: &RequestContext, query: &Query) -> Result<Arc<LanguageModel>, Failure> {
-    let ready = with_language_model(who, query.one("model")?).await?;
-    language_model(&ready)
 }
