@@ -32,10 +32,10 @@ pub(super) fn operations() -> Vec<Operation> {
         change.refuses(&[Cause::Unsupported])
     };
     let operations = [
-        Operation::get("/props", props).about(Models, "A model, as llama-server describes it").asks(const { &[MODEL, AUTOLOAD] })
+        Operation::get("/props", props).about(Models, "Describes a model, as llama-server does").asks(const { &[MODEL, AUTOLOAD] })
             .answers(Answer::Json(&["build_info"])).refuses(OF_GRAPHS),
         change("/props", "the configuration says what is served, and each request how its text is generated"),
-        Operation::get("/slots", slots).about(Server, "What the sequences of a model do").asks(const { &[MODEL, FAILS] })
+        Operation::get("/slots", slots).about(Server, "The state of each slot of a model").asks(const { &[MODEL, FAILS] })
             .answers(Answer::List).refuses(OF_GRAPHS).on(Side::Management),
         change("/slots/{id}", "the cache is not saved to files, and all slots share it"),
         Operation::get("/lora-adapters", adapters).about(Models, "The adapters of a model").asks(const { &[MODEL] })
@@ -50,8 +50,8 @@ fn build() -> String {
     format!("graphmill-{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Describes a model, which is loaded for it. Of several graphs, those of which none is named, it
-/// says as much, as llama-server does that has several models.
+/// Describes a model, after loading it. If there are several graphs and the query names none, the
+/// answer has the role `router`, like that of a llama-server with several models.
 async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
     query.check(&["model", "autoload"])?;
     let name = query.one("model")?.filter(|name| !name.is_empty());
@@ -127,7 +127,7 @@ async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Fa
     Ok(Json((0..count).map(slot).collect()))
 }
 
-/// Lists the adapters of a model, those that the caller may use, with their numbers among these.
+/// Lists the adapters of a model that the caller may use, numbered from 0.
 async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
     query.check(&["model"])?;
     let (ready, model) = with_language_model(&who, query.one("model")?).await?;
