@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     components::{self, reference},
-    schema::{self, DescribedGraphs},
+    schema,
 };
 use crate::{
+    app::state::DocumentInputs,
     errors::{self, Cause},
     http::{
         example, hugging_face, kserve,
@@ -20,7 +21,7 @@ use crate::{
 };
 
 /// Generates the document of operations, for the graphs in `known`.
-pub(super) fn document(operations: &[Operation], known: &DescribedGraphs<'_>) -> Value {
+pub(super) fn document(operations: &[Operation], known: &DocumentInputs) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
     for operation in operations.iter().filter(|operation| operation.listed) {
         let path = operation.path.replace("{*", "{");
@@ -39,7 +40,7 @@ pub(super) fn document(operations: &[Operation], known: &DescribedGraphs<'_>) ->
             "description": "Inference pipelines as graphs. The description of an operation lists other paths with the same effect.",
         },
         "paths": paths,
-        "components": { "schemas": components::components(known.reads) },
+        "components": { "schemas": components::components(&known.reads) },
     })
 }
 
@@ -63,7 +64,7 @@ fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
     (!others.is_empty()).then(|| format!("Also available at {}.", others.join(", ")))
 }
 
-fn describe(operation: &Operation, path: &str, known: &DescribedGraphs<'_>) -> Value {
+fn describe(operation: &Operation, path: &str, known: &DocumentInputs) -> Value {
     let mut described = json!({
         "summary": operation.summary,
         "operationId": operation_id(operation.method, path),
@@ -106,7 +107,7 @@ fn describe(operation: &Operation, path: &str, known: &DescribedGraphs<'_>) -> V
     }
     if operation.path == kserve::INFER {
         names = known.names_at(INFER);
-        if let Some((name, run)) = known.run {
+        if let Some((name, run)) = &known.run {
             // The graph of the example comes first.
             names.retain(|other| other != name);
             names.insert(0, name);
