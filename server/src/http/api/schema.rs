@@ -229,7 +229,7 @@ fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Map<String,
         rules.insert(field.to_owned(), json!({ "anyOf": [is_set, is_idle] }));
     };
     let is_true = json!({ "const": true });
-    for (field, switch) in needs {
+    for &(field, switch) in needs {
         add(field, json!({ "type": "null" }), switch, is_true.clone());
     }
     if properties.contains_key("top_logprobs") {
