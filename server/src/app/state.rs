@@ -249,7 +249,7 @@ impl Document {
 /// The data that an `OpenAPI` document depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DocumentInputs {
-    /// Names of the graphs, each with its endpoints.
+    /// Names of the graphs, each with its endpoints, which are empty if they are not known.
     pub(crate) models: Vec<(String, Vec<&'static str>)>,
     /// Name of a graph of tensors, and an example body for it.
     pub(crate) run: Option<(String, Value)>,

@@ -1,10 +1,7 @@
 //! Paths of Hugging Face's servers that do not belong to a dialect: the description of a model, and
 //! refusals of TEI's paths that are not supported.
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
@@ -16,7 +13,7 @@ use graphmill_llm::embed::{Head, Pooling};
 use serde_json::{Map, Value, json};
 
 use super::{
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter},
+    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, refused},
     request::Query,
 };
 use crate::{
@@ -60,11 +57,6 @@ pub(super) fn owns(path: &str) -> bool {
 /// Formats a failure as these clients expect.
 pub(super) fn error(failure: &Failure) -> Value {
     graphmill_calculators::http::hugging_face_error(&failure.view(None))
-}
-
-/// Returns a handler that refuses every request.
-fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
-    move || ready(Failure::new(Cause::Unsupported, why))
 }
 
 async fn info(
@@ -123,19 +115,13 @@ fn generates(model: &LanguageModel) -> Value {
 
 /// Describes a model by its classes.
 fn head(head: &Head) -> Value {
-    let labels = || head.labels.iter().enumerate();
-    let names: Map<String, Value> = labels()
-        .map(|(id, label)| (id.to_string(), label.as_str().into()))
-        .collect();
-    let ids: Map<String, Value> = labels()
-        .map(|(id, label)| (label.clone(), id.into()))
-        .collect();
-    let is_reranker = head.is_probability || head.labels.len() == 1;
-    let kind = if is_reranker {
-        "reranker"
-    } else {
-        "classifier"
-    };
+    let (mut names, mut ids) = (Map::new(), Map::new());
+    for (id, label) in head.labels.iter().enumerate() {
+        names.insert(id.to_string(), label.as_str().into());
+        ids.insert(label.clone(), id.into());
+    }
+    let ranks = head.is_probability || head.labels.len() == 1;
+    let kind = if ranks { "reranker" } else { "classifier" };
     json!({ (kind): { "id2label": names, "label2id": ids } })
 }
 
@@ -143,16 +129,12 @@ fn head(head: &Head) -> Value {
 fn embeds(model: &EmbeddingModel) -> Value {
     let engine = model.engine();
     let info = engine.info();
-    let embeds = |pooling| json!({ "embedding": { "pooling": pooling } });
-    let kind = match info.pooling {
+    let embeds = |pooling| (json!({ "embedding": { "pooling": pooling } }), MAX_TEXTS);
+    let (kind, max_texts) = match info.pooling {
         Pooling::Mean => embeds("mean"),
         Pooling::Cls => embeds("cls"),
         Pooling::Last => embeds("last_token"),
-        Pooling::Rank => head(engine.head()),
-    };
-    let max_texts = match info.pooling {
-        Pooling::Rank => MAX_DOCUMENTS,
-        Pooling::Mean | Pooling::Cls | Pooling::Last => MAX_TEXTS,
+        Pooling::Rank => (head(engine.head()), MAX_DOCUMENTS),
     };
     json!({
         "model_sha": null,

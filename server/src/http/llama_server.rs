@@ -2,19 +2,13 @@
 //! its slots, and its adapters. Changes of the server are refused: the configuration decides what
 //! is served.
 
-use std::{
-    future::{Ready, ready},
-    sync::Arc,
-};
-
 use axum::Json;
-use graphmill_calculators::llm::LanguageModel;
 use graphmill_llm::Standing;
 use serde_json::{Value, json};
 
 use super::{
-    openai::{language_model, with_language_model},
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side},
+    openai::with_language_model,
+    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side, refused},
     request::Query,
 };
 use crate::{
@@ -38,10 +32,10 @@ pub(super) fn operations() -> Vec<Operation> {
         change.refuses(&[Cause::Unsupported])
     };
     let operations = [
-        Operation::get("/props", props).about(Models, "A model, as llama-server describes it").asks(const { &[MODEL, AUTOLOAD] })
+        Operation::get("/props", props).about(Models, "Describes a model, as llama-server does").asks(const { &[MODEL, AUTOLOAD] })
             .answers(Answer::Json(&["build_info"])).refuses(OF_GRAPHS),
         change("/props", "the configuration says what is served, and each request how its text is generated"),
-        Operation::get("/slots", slots).about(Server, "What the sequences of a model do").asks(const { &[MODEL, FAILS] })
+        Operation::get("/slots", slots).about(Server, "The state of each slot of a model").asks(const { &[MODEL, FAILS] })
             .answers(Answer::List).refuses(OF_GRAPHS).on(Side::Management),
         change("/slots/{id}", "the cache is not saved to files, and all slots share it"),
         Operation::get("/lora-adapters", adapters).about(Models, "The adapters of a model").asks(const { &[MODEL] })
@@ -51,18 +45,13 @@ pub(super) fn operations() -> Vec<Operation> {
     operations.map(|operation| operation.listed(false)).into()
 }
 
-/// Returns a handler that refuses a change.
-fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
-    move || ready(Failure::new(Cause::Unsupported, why))
-}
-
 /// Returns the name and version of this program.
 fn build() -> String {
     format!("graphmill-{}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Describes a model, which is loaded for it. Of several graphs, those of which none is named, it
-/// says as much, as llama-server does that has several models.
+/// Describes a model, after loading it. If there are several graphs and the query names none, the
+/// answer has the role `router`, like that of a llama-server with several models.
 async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
     query.check(&["model", "autoload"])?;
     let name = query.one("model")?.filter(|name| !name.is_empty());
@@ -75,8 +64,7 @@ async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure
     {
         who.find(name)?.servable.plan()?;
     }
-    let ready = with_language_model(&who, name).await?;
-    let model = language_model(&ready)?;
+    let (ready, model) = with_language_model(&who, name).await?;
     let modalities = ready.servable.reads();
     let (vocab, engine) = (model.vocab(), model.engine());
     let template = |with_tools| {
@@ -106,7 +94,7 @@ async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure
 async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
     query.check(&["model", "fail_on_no_slot"])?;
     let fails = query.boolean("fail_on_no_slot")? == Some(true);
-    let model = model(&who, &query).await?;
+    let (_, model) = with_language_model(&who, query.one("model")?).await?;
     let engine = model.engine();
     let standings = engine.standings();
     let count = engine.info().max_num_seqs;
@@ -114,11 +102,10 @@ async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Fa
         let message = format!("all {count} slots are in use");
         return Err(Failure::new(Cause::Unavailable, message).with_code("no_slot"));
     }
+    let context = engine.context_length();
     let slot = |id: u32| {
-        let mut slot =
-            json!({ "id": id, "n_ctx": engine.context_length(), "is_processing": false });
         let standing = standings.iter().find(|it| it.slot() == Some(id));
-        slot["is_processing"] = standing.is_some().into();
+        let mut slot = json!({ "id": id, "n_ctx": context, "is_processing": standing.is_some() });
         match standing {
             Some(Standing::Prefills {
                 computed, prompt, ..
@@ -140,11 +127,11 @@ async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Fa
     Ok(Json((0..count).map(slot).collect()))
 }
 
-/// Lists the adapters of a model, those that the caller may use, with their numbers among these.
+/// Lists the adapters of a model that the caller may use, numbered from 0.
 async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
     query.check(&["model"])?;
-    let ready = with_language_model(&who, query.one("model")?).await?;
-    let engine = language_model(&ready)?.engine();
+    let (ready, model) = with_language_model(&who, query.one("model")?).await?;
+    let engine = model.engine();
     let adapters = engine.spec().adapters.iter();
     let visible = adapters.filter(|it| who.sees(ready.servable.graph(), Some(&it.name)));
     let adapters = visible.enumerate().map(|(id, adapter)| {
@@ -155,9 +142,4 @@ async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>,
         listed
     });
     Ok(Json(adapters.collect()))
-}
-
-async fn model(who: &RequestContext, query: &Query) -> Result<Arc<LanguageModel>, Failure> {
-    let ready = with_language_model(who, query.one("model")?).await?;
-    language_model(&ready)
 }

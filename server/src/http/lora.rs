@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::{
-    openai::{why_to_name, with_language_model},
+    openai::{named_or_only, why_to_name},
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
     request::{RequestBody, missing, wrong},
     residence::OF_A_GRAPH,
@@ -204,18 +204,12 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
 /// Finds the graph for an adapter, and waits until it is loaded.
 async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable>, Failure> {
     const FIELD: &str = "base_model_name";
-    let name = if let Some(name) = name {
-        name
-    } else {
-        let servables = who.servables();
-        let only = servables.unnamed(|graph| who.sees(graph, None));
-        only.ok_or_else(|| missing(FIELD, why_to_name(who)))?
-            .name()
-            .to_owned()
-    };
-    who.find(&name)
-        .map_err(|failure| failure.with_field(FIELD))?;
-    let ready = with_language_model(who, Some(&name)).await?;
+    let servables = who.servables();
+    let only = servables.unnamed(|graph| who.sees(graph, None));
+    let name = name.as_deref().or(only.map(|it| it.name()));
+    let name = name.ok_or_else(|| missing(FIELD, why_to_name(who)))?;
+    who.find(name).map_err(|it| it.with_field(FIELD))?;
+    let ready = named_or_only(who, Some(name)).await?;
     let models = ready.plan().resources::<LanguageModel>();
     match models.len() {
         1 => Ok(ready.servable),

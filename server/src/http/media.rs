@@ -155,10 +155,8 @@ impl Media {
     fn allowed(&self, image: &RemoteImage) -> Result<Url, Failure> {
         let url = Url::parse(&image.url).map_err(|_| refused(image, "not a valid URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused(
-                image,
-                "the URL must not contain a user name or password",
-            ));
+            let why = "the URL must not contain a user name or password";
+            return Err(refused(image, why));
         }
         if self.hosts.iter().any(|host| host.is_of(&url)) {
             return Ok(url);
@@ -189,14 +187,9 @@ impl Media {
             Ok::<_, Failure>(read.is_ok().then(|| lease.keeps(bytes.into())))
         });
         let read = reading.await.map_err(|_| Failure::stopping())?;
-        match read {
-            Ok(Some(bytes)) => Ok(bytes),
-            Ok(None) => {
-                let why = "no such file in the folder of images (--allowed_local_media_path)";
-                Err(refused(image, why))
-            }
-            Err(failure) => Err(too_large(image, failure)),
-        }
+        let read = read.map_err(|failure| too_large(image, failure))?;
+        let why = "no such file in the folder of images (--allowed_local_media_path)";
+        read.ok_or_else(|| refused(image, why))
     }
 
     async fn get(

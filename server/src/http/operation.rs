@@ -1,7 +1,10 @@
 //! The HTTP operations. An operation is a route together with its documentation, so that neither
 //! exists without the other.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use axum::{
     Router,
@@ -12,7 +15,11 @@ use axum::{
 use graphmill_calculators::http::dialect::{Dialect, Purpose, Route};
 use serde::Serialize;
 
-use crate::{app::state::App, errors::Cause, keys::Permission};
+use crate::{
+    app::state::App,
+    errors::{Cause, Failure},
+    keys::Permission,
+};
 
 /// An operation: a method of a path, with its handler and its documentation.
 pub(crate) struct Operation {
@@ -326,6 +333,11 @@ impl Operation {
         self.listed = listed;
         self
     }
+}
+
+/// Returns a handler that refuses every request.
+pub(super) fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
+    move || ready(Failure::new(Cause::Unsupported, why))
 }
 
 /// Builds the router of operations.

@@ -40,11 +40,10 @@ async fn reload(State(app): State<Arc<App>>, who: RequestContext) -> Response {
     };
     match reloaded {
         Ok(changes) => {
-            let has_changed = !changes.is_empty();
-            let status = if has_changed {
-                StatusCode::CREATED
-            } else {
+            let status = if changes.is_empty() {
                 StatusCode::OK
+            } else {
+                StatusCode::CREATED
             };
             (status, config(State(app)).await).into_response()
         }

@@ -1,46 +1,28 @@
-//! vLLM's paths besides those of dialects: how busy the server is, what it is, and what vLLM has
-//! and this server has not.
-
-use std::future::{Ready, ready};
+//! vLLM's paths that do not belong to a dialect: the load of the server, its version and status,
+//! and a path that is not supported.
 
 use axum::Json;
 use serde_json::{Value, json};
 
 use super::{
-    operation::{Answer, Group, Operation, Side},
+    operation::{Answer, Group, Operation, Side, refused},
     status,
 };
-use crate::{
-    errors::{Cause, Failure},
-    run::RequestContext,
-};
-
-/// Paths of vLLM for what is not done, and why.
-const REFUSED: &[(&str, &str)] = &[(
-    "/generative_scoring",
-    "use `logprobs` with `allowed_token_ids` of completions",
-)];
+use crate::{errors::Cause, run::RequestContext};
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    let own = [
-        Operation::get("/load", load).about(Group::Server, "The number of requests that are being answered, as vLLM tells it")
+    let operations = [
+        Operation::get("/load", load).about(Group::Server, "The number of running requests, at vLLM's path")
             .answers(Answer::Json(&["server_load"])),
-        Operation::get("/version", version).about(Group::Server, "The version of this program, where vLLM tells its own")
+        Operation::get("/version", version).about(Group::Server, "The version of this program, at vLLM's path")
             .answers(Answer::Json(&["version"])),
-        Operation::get("/server_info", status::status).about(Group::Server, "The same as `/v3/status`, where vLLM describes itself")
+        Operation::get("/server_info", status::status).about(Group::Server, "Same as `/v3/status`, at vLLM's path")
             .answers(Answer::Json(&["version", "engines", "graphs"])).on(Side::Management),
+        Operation::post("/generative_scoring", refused("use `logprobs` with `allowed_token_ids` of completions"))
+            .about(Group::Models, "Refused: not supported").refuses(&[Cause::Unsupported]),
     ];
-    let refused = REFUSED.iter().map(|(path, why)| {
-        let refused = Operation::post(path, refused(why)).about(Group::Models, "Refused: this is not done");
-        refused.refuses(&[Cause::Unsupported])
-    });
-    own.into_iter().chain(refused).map(|operation| operation.listed(false)).collect()
-}
-
-/// A handler that refuses.
-fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
-    move || ready(Failure::new(Cause::Unsupported, why))
+    operations.map(|operation| operation.listed(false)).into()
 }
 
 async fn load(who: RequestContext) -> Json<Value> {

@@ -3,7 +3,7 @@
 
 use graphmill_calculators::tensor::{Datatype, Tensor};
 
-use super::{Parameters, proto::infer_parameter::ParameterChoice, refuse_parameters, wrong};
+use super::{Parameters, refuse_parameters, take_count, wrong};
 use crate::errors::Failure;
 
 /// Parameter of an output that requests classes.
@@ -24,19 +24,9 @@ impl WantedOutput {
         mut parameters: Parameters,
     ) -> Result<Self, Failure> {
         let place = format!("outputs[{position}]");
-        let classes = parameters.remove(CLASSES).map(|given| {
-            let count = match given.parameter_choice {
-                Some(ParameterChoice::Int64Param(count)) => usize::try_from(count).ok(),
-                _ => None,
-            };
-            let field = format!("{place}.parameters.{CLASSES}");
-            count.ok_or_else(|| wrong(field, "expected a number of classes"))
-        });
+        let classes = take_count(&mut parameters, &place, CLASSES, "classes")?.unwrap_or_default();
         refuse_parameters(&place, &parameters)?;
-        Ok(Self {
-            name,
-            classes: classes.transpose()?.unwrap_or_default(),
-        })
+        Ok(Self { name, classes })
     }
 
     /// Returns the tensor, or its classes if they are wanted. `labels` names the classes.
@@ -53,9 +43,9 @@ impl WantedOutput {
 /// dimension is one row; otherwise dimension 0 counts the rows.
 fn classify(tensor: &Tensor, classes: usize, labels: &[String]) -> Result<Tensor, String> {
     let values = values(tensor)?;
-    let rows = match tensor.shape() {
-        [rows, _, ..] => *rows,
-        _ => 1,
+    let (rows, mut shape) = match tensor.shape() {
+        [rows, _, ..] => (*rows, vec![*rows]),
+        _ => (1, Vec::new()),
     };
     let each = values.len().checked_div(rows).unwrap_or_default();
     let count = classes.min(each);
@@ -73,16 +63,9 @@ fn classify(tensor: &Tensor, classes: usize, labels: &[String]) -> Result<Tensor
             None => format!("{}:{class}", row[class].1),
         }));
     }
-    let mut data = Vec::new();
-    for text in &texts {
-        data.extend_from_slice(&(text.len() as u32).to_le_bytes());
-        data.extend_from_slice(text.as_bytes());
-    }
-    let shape: Vec<usize> = match tensor.shape() {
-        [rows, _, ..] => vec![*rows, count],
-        _ => vec![count],
-    };
-    Tensor::new(Datatype::Bytes, &*shape, data).map_err(|error| error.to_string())
+    shape.push(count);
+    let data = Tensor::from_strings(texts).into_data();
+    Tensor::new(Datatype::Bytes, shape, data).map_err(|error| error.to_string())
 }
 
 /// Returns the elements as numbers and as strings.

@@ -64,10 +64,8 @@ impl<A, Q: Message + Default + 'static> Decoder for Codec<A, Q> {
         let bytes = buffer.copy_to_bytes(buffer.remaining());
         let wrong = |why: String| {
             let name = type_name::<Q>().rsplit(':').next().unwrap_or_default();
-            Failure::new(
-                Cause::BadRequest,
-                format!("the message is not a {name}: {why}"),
-            )
+            let why = format!("the message is not a {name}: {why}");
+            Failure::new(Cause::BadRequest, why)
         };
         let is_tensors = TypeId::of::<Q>() == TypeId::of::<ModelInferRequest>();
         let inside: &[u32] = if is_tensors { &TENSORS } else { &[] };
@@ -77,9 +75,8 @@ impl<A, Q: Message + Default + 'static> Decoder for Codec<A, Q> {
             let why = format!("it has {fields} fields: at most {MAX_FIELDS} are allowed");
             return Err(wrong(why).into());
         }
-        Ok(Some(
-            Q::decode(bytes).map_err(|error| wrong(error.to_string()))?,
-        ))
+        let message = Q::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        Ok(Some(message))
     }
 }
 

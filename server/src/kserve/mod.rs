@@ -18,7 +18,9 @@ pub(crate) use metadata::{
     Label, PLATFORM, asked, config, describe, describe_server, find, find_version,
     serialize_data_type, serialize_format,
 };
-pub(crate) use parameters::{BINARY_OUTPUT, Parameters, SequenceControl, Settings, is_set};
+pub(crate) use parameters::{
+    BINARY_OUTPUT, Parameters, SequenceControl, Settings, is_set, take_count,
+};
 pub(crate) use repository::{index, load, parameters_of, state, unload};
 pub(crate) use run::{
     RunRequest, available, check_version, loaded, packets, read_type, refuse_parameters, run,
@@ -27,6 +29,8 @@ pub use sequences::SequenceLimits;
 pub(crate) use sequences::Sequences;
 pub(crate) use settings::{check_traces, log_parameters, log_settings, set_log, trace_settings};
 pub(crate) use statistics::Statistics;
+
+use std::fmt::Display;
 
 use crate::errors::{Cause, Failure};
 
@@ -40,8 +44,17 @@ pub(crate) fn no_shared_memory() -> Failure {
 }
 
 /// Creates the failure for a wrong field of a request.
-pub(crate) fn wrong(field: impl Into<String>, why: impl std::fmt::Display) -> Failure {
+pub(crate) fn wrong(field: impl Into<String>, why: impl Display) -> Failure {
+    refused(Cause::BadRequest, field, why)
+}
+
+/// Creates the failure for a field that asks for something that is not supported.
+fn unsupported(field: impl Into<String>, why: impl Display) -> Failure {
+    refused(Cause::Unsupported, field, why)
+}
+
+fn refused(cause: Cause, field: impl Into<String>, why: impl Display) -> Failure {
     let field = field.into();
     let message = format!("`{field}`: {why}");
-    Failure::new(Cause::BadRequest, message).with_field(field)
+    Failure::new(cause, message).with_field(field)
 }

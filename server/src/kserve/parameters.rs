@@ -64,6 +64,24 @@ pub(crate) fn is_set(parameters: &Parameters, name: &str) -> bool {
     asked.is_some_and(|it| it.parameter_choice == Some(ParameterChoice::BoolParam(true)))
 }
 
+/// Removes the parameter of a tensor that is a number of `what`.
+pub(crate) fn take_count(
+    parameters: &mut Parameters,
+    place: &str,
+    name: &str,
+    what: &str,
+) -> Result<Option<usize>, Failure> {
+    let count = parameters.remove(name).map(|given| {
+        let count = match given.parameter_choice {
+            Some(ParameterChoice::Int64Param(count)) => usize::try_from(count).ok(),
+            _ => None,
+        };
+        let why = format_args!("expected a number of {what}");
+        count.ok_or_else(|| wrong(format!("{place}.parameters.{name}"), why))
+    });
+    count.transpose()
+}
+
 pub(super) fn check_content_type(field: String, value: &InferParameter) -> Result<(), Failure> {
     match &value.parameter_choice {
         Some(ParameterChoice::StringParam(kind)) if CONTENT_TYPES.contains(&kind.as_str()) => {

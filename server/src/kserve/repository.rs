@@ -12,7 +12,7 @@ use super::{
         InferParameter, ModelRepositoryParameter, infer_parameter::ParameterChoice,
         model_repository_parameter, repository_index_response::ModelIndex,
     },
-    wrong,
+    unsupported, wrong,
 };
 use crate::{
     errors::{Cause, Failure},
@@ -95,8 +95,7 @@ async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Re
     let served = Arc::clone(&who.runner.served);
     if config.is_some() && !served.reads_models() {
         let why = "only models of a --model_repository_path can be loaded with a configuration";
-        let why = format!("`parameters.config`: {why}");
-        return Err(Failure::new(Cause::Unsupported, why).with_field("parameters.config"));
+        return Err(unsupported("parameters.config", why));
     }
     let what = if served.reads_models() {
         "model was not loaded"
@@ -158,14 +157,11 @@ fn read_config(parameters: Parameters) -> Result<Option<String>, Failure> {
             ("config", _) => return Err(wrong(field(&name), "expected JSON in a string")),
             _ if name.starts_with("file:") => {
                 let why = "put files into the folder of the repository, not into a request";
-                let why = format!("`{}`: {why}", field(&name));
-                return Err(Failure::new(Cause::Unsupported, why).with_field(field(&name)));
+                return Err(unsupported(field(&name), why));
             }
             _ => {
-                return Err(wrong(
-                    field(&name),
-                    "unknown parameter: a load accepts only `config`",
-                ));
+                let why = "unknown parameter: a load accepts only `config`";
+                return Err(wrong(field(&name), why));
             }
         }
     }
@@ -180,13 +176,10 @@ fn check_unload(parameters: &Parameters) -> Result<(), Failure> {
             ("unload_dependents", Some(ParameterChoice::BoolParam(true))) => {
                 let why = "the graph of an ensemble contains its models; unload models of other \
                            names by their names";
-                let why = format!("`{}`: {why}", field(name));
-                return Err(Failure::new(Cause::Unsupported, why).with_field(field(name)));
+                return Err(unsupported(field(name), why));
             }
             ("unload_dependents", _) => return Err(wrong(field(name), "expected true or false")),
-            _ => {
-                return Err(wrong(field(name), "unknown parameter of an unload"));
-            }
+            _ => return Err(wrong(field(name), "unknown parameter of an unload")),
         }
     }
     Ok(())

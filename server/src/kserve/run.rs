@@ -14,9 +14,8 @@ use super::{
     parameters::{
         BINARY_OUTPUT, CONTENT_TYPE, FINAL_RESPONSE, PRIORITY, TIMEOUT, check_content_type,
     },
-    proto::InferParameter,
     sequences::Sequence,
-    wrong,
+    unsupported, wrong,
 };
 use crate::{
     errors::{Cause, Failure},
@@ -296,20 +295,17 @@ pub(crate) fn read_type(
 
 /// Refuses unknown parameters of a tensor.
 pub(crate) fn refuse_parameters(place: &str, parameters: &Parameters) -> Result<(), Failure> {
-    let mut parameters = parameters.iter();
-    parameters.try_for_each(|(name, value)| check_parameter(place, name, value))
-}
-
-fn check_parameter(place: &str, name: &str, value: &InferParameter) -> Result<(), Failure> {
-    let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
-    if name == CONTENT_TYPE {
-        return check_content_type(field, value);
+    for (name, value) in parameters {
+        let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
+        if name == CONTENT_TYPE {
+            check_content_type(field, value)?;
+        } else if name.starts_with("shared_memory") {
+            return Err(unsupported(field, "shared memory is not supported"));
+        } else {
+            return Err(wrong(field, "unknown parameter of a tensor"));
+        }
     }
-    if name.starts_with("shared_memory") {
-        let why = format!("`{field}`: shared memory is not supported");
-        return Err(Failure::new(Cause::Unsupported, why).with_field(field));
-    }
-    Err(wrong(field, "unknown parameter of a tensor"))
+    Ok(())
 }
 
 /// Converts the tensors of a request to packets of the graph's inputs. With `whole`, each input

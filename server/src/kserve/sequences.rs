@@ -64,20 +64,14 @@ struct SequenceKey {
     id: Id,
 }
 
-/// The state of a sequence, with its owner.
+/// The place of a sequence, with its owner.
 struct Slot {
     /// Owner of the request that started it.
     owner: Option<Owner>,
-    state: SequenceState,
-}
-
-enum SequenceState {
-    /// A request reserved it, but has not started the sequence yet.
-    Begins,
-    /// A request is using it.
-    InUse,
-    /// It waits for its next request since this time.
-    Waiting(Box<Sequence>, Instant),
+    /// False if a request reserved the place, but has not started the sequence yet.
+    has_begun: bool,
+    /// Sequence that waits for its next request since this time; `None` while a request uses it.
+    waiting: Option<(Box<Sequence>, Instant)>,
 }
 
 /// The reason why a sequence has ended.
@@ -160,12 +154,10 @@ impl Sequences {
             refused: table.refused,
             ..SequenceCounts::default()
         };
-        for (place, Slot { state, .. }) in &table.slots {
-            // A sequence that has not started may name an unknown graph.
-            if !matches!(state, SequenceState::Begins) {
-                *counts.open.entry(place.graph.clone()).or_default() += 1;
-            }
-            counts.in_use += usize::from(matches!(state, SequenceState::InUse));
+        // A sequence that has not started may name an unknown graph.
+        for (place, slot) in table.slots.iter().filter(|(_, slot)| slot.has_begun) {
+            *counts.open.entry(place.graph.clone()).or_default() += 1;
+            counts.in_use += usize::from(slot.waiting.is_none());
         }
         counts
     }
@@ -189,20 +181,17 @@ impl Sequences {
             id: id.clone(),
         };
         let mut table = self.lock();
-        let sequence = match table.slots.get_mut(&place).map(|slot| &mut slot.state) {
-            Some(SequenceState::InUse | SequenceState::Begins) => {
+        let sequence = match table.slots.get_mut(&place) {
+            Some(Slot { waiting: None, .. }) => {
                 let why = format!("the sequence {id} is in use by another request");
                 let failure = Failure::new(Cause::QueueFull, why).with_field(field(ID));
                 return Err(failure.with_code("sequence_in_use"));
             }
-            Some(SequenceState::Waiting(..)) if *starts => {
+            Some(_) if *starts => {
                 let why = format_args!("the sequence {id} has already begun");
                 return Err(wrong(field(START), why));
             }
-            Some(waiting) => match std::mem::replace(waiting, SequenceState::InUse) {
-                SequenceState::Waiting(sequence, _) => Some(*sequence),
-                SequenceState::InUse | SequenceState::Begins => None,
-            },
+            Some(slot) => slot.waiting.take().map(|(sequence, _)| *sequence),
             None if !*starts => {
                 let graph = shortened(graph, SHOWN_BYTES);
                 let why = format!(
@@ -213,8 +202,12 @@ impl Sequences {
             }
             None => {
                 table.check_room(&self.limits, owner.as_ref())?;
-                let state = SequenceState::Begins;
-                table.slots.insert(place.clone(), Slot { owner, state });
+                let slot = Slot {
+                    owner,
+                    has_begun: false,
+                    waiting: None,
+                };
+                table.slots.insert(place.clone(), slot);
                 None
             }
         };
@@ -247,9 +240,9 @@ impl Sequences {
 
     fn end_those(&self, why: End, is_over: impl Fn(Instant) -> bool) {
         let mut table = self.lock();
-        let over = table.slots.extract_if(|_, slot| match &slot.state {
-            SequenceState::Waiting(_, since) => is_over(*since),
-            SequenceState::InUse | SequenceState::Begins => false,
+        let over = table.slots.extract_if(|_, slot| {
+            let waiting = slot.waiting.as_ref();
+            waiting.is_some_and(|(_, since)| is_over(*since))
         });
         let over: Vec<_> = over.collect();
         table.ended[why as usize] += over.len() as u64;
@@ -274,19 +267,20 @@ impl Hold {
     /// Marks the sequence as started.
     pub(super) fn begins(&mut self) {
         self.ends = Some(End::Failed);
-        self.is(SequenceState::InUse);
+        self.change(|slot| slot.has_begun = true);
     }
 
-    fn is(&self, state: SequenceState) {
+    fn change(&self, change: impl FnOnce(&mut Slot)) {
         if let Some(slot) = self.sequences.lock().slots.get_mut(&self.place) {
-            slot.state = state;
+            change(slot);
         }
     }
 
     /// Returns the sequence, so that it waits for its next request.
     pub(super) fn leave(mut self, sequence: Sequence) {
         self.stays = true;
-        self.is(SequenceState::Waiting(Box::new(sequence), Instant::now()));
+        let waiting = Some((Box::new(sequence), Instant::now()));
+        self.change(|slot| slot.waiting = waiting);
     }
 
     /// Ends the sequence as done.

@@ -11,9 +11,9 @@ use super::{
         InferParameter, LogSettingsResponse, TraceSettingResponse, infer_parameter,
         log_settings_request,
         log_settings_response::{self, setting_value::ParameterChoice},
-        trace_setting_response,
+        trace_setting_response::SettingValue,
     },
-    wrong,
+    unsupported, wrong,
 };
 use crate::{
     errors::{Cause, Failure},
@@ -106,10 +106,7 @@ fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
     let (mut warning, mut info) = (now <= Level::Warning, now <= Level::Info);
     let mut verbose = i64::from(verbosity(now));
     for (name, value) in given {
-        let refused = |why: &str| {
-            let message = format!("`{name}`: {why}");
-            Err(Failure::new(Cause::Unsupported, message).with_field(name.clone()))
-        };
+        let refused = |why: &str| Err(unsupported(name, why));
         match (&**name, &value.parameter_choice) {
             ("log_error", Some(BoolParam(true))) => {}
             ("log_error", Some(BoolParam(false))) => return refused("errors are always logged"),
@@ -151,10 +148,7 @@ pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> TraceSettingRespo
     let url = traces.map(|traces| ("url", traces.endpoint.as_str()));
     let settings = settings.into_iter().chain(url).map(|(name, value)| {
         let value = vec![value.to_owned()];
-        (
-            name.to_owned(),
-            trace_setting_response::SettingValue { value },
-        )
+        (name.to_owned(), SettingValue { value })
     });
     TraceSettingResponse {
         settings: settings.collect(),
@@ -175,9 +169,7 @@ pub(crate) fn check_traces<'a>(
     let Some((name, _)) = given.into_iter().find(is_other) else {
         return Ok(now);
     };
-    let name = shortened(name, SHOWN_BYTES);
-    let why = format!(
-        "`{name}`: traces are set by --otlp_endpoint, --trace_sample_ratio and the environment, and cannot be changed"
-    );
-    Err(Failure::new(Cause::Unsupported, why).with_field(name.into_owned()))
+    let why = "traces are set by --otlp_endpoint, --trace_sample_ratio and the environment, and \
+               cannot be changed";
+    Err(unsupported(shortened(name, SHOWN_BYTES), why))
 }

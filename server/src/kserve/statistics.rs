@@ -49,10 +49,7 @@ impl Statistics {
         kept: Option<bool>,
     ) {
         let mut graphs = self.lock();
-        let counts = match graphs.get_mut(graph) {
-            Some(counts) => counts,
-            None => graphs.entry(graph.to_owned()).or_default(),
-        };
+        let counts = graphs.entry(graph.to_owned()).or_default();
         counts.last_inference = Utc::now().timestamp_millis().cast_unsigned();
         let stats = counts.inference_stats.get_or_insert(NONE);
         if !well {

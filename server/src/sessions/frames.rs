@@ -148,14 +148,10 @@ impl Frame {
         let failed = failed.and_then(|error| error.node);
         for (node, name) in self.nodes.iter_mut().zip(&self.names.nodes) {
             let has_failed = failed.as_deref() == Some(name);
-            let activity = if has_failed {
-                Activity::Failed
-            } else {
-                Activity::Closed
-            };
             node.errors = u64::from(has_failed);
             node.states = Default::default();
-            node.states[activity as usize] = 1;
+            node.states[Activity::Failed as usize] = u32::from(has_failed);
+            node.states[Activity::Closed as usize] = u32::from(!has_failed);
         }
         self.edges.iter_mut().for_each(|edge| edge.queued = 0);
         self.sessions = 0;
@@ -202,26 +198,16 @@ impl Frame {
                 == (other.sessions, &other.nodes, &other.edges)
     }
 
-    /// Writes the whole frame as JSON.
-    pub(crate) fn snapshot(&self) -> Value {
-        self.json(0, |_| true, |_| true)
-    }
-
-    /// Writes the differences from a frame before, with its number.
-    pub(crate) fn delta(&self, before: &Self, seq: u64) -> Value {
-        self.json(
-            seq,
-            |node| self.nodes[node] != before.nodes[node],
-            |edge| self.edges[edge] != before.edges[edge],
-        )
-    }
-
-    fn json(&self, seq: u64, node: impl Fn(usize) -> bool, edge: impl Fn(usize) -> bool) -> Value {
+    /// Writes the frame as JSON, with its number. Nodes and edges that are as in the frame `before`
+    /// are left out.
+    pub(crate) fn json(&self, seq: u64, before: Option<&Self>) -> Value {
+        let is_new = |node: usize| before.is_none_or(|it| it.nodes[node] != self.nodes[node]);
         let nodes = self.nodes.iter().zip(&self.names.nodes).enumerate();
-        let nodes = nodes.filter(|(place, _)| node(*place));
+        let nodes = nodes.filter(|(place, _)| is_new(*place));
         let nodes = nodes.map(|(_, (numbers, name))| numbers.json(name));
+        let is_new = |edge: usize| before.is_none_or(|it| it.edges[edge] != self.edges[edge]);
         let edges = self.edges.iter().zip(&self.names.edges).enumerate();
-        let edges = edges.filter(|(place, _)| edge(*place));
+        let edges = edges.filter(|(place, _)| is_new(*place));
         let edges = edges.map(|(_, (numbers, (stream, node, input)))| {
             json!({
                 "stream": stream, "node": node, "input": input,
@@ -273,11 +259,8 @@ impl Sessions {
         let (hub, frames) = watch::channel(None);
         state.followed.insert(what.clone(), hub);
         drop(state);
-        tokio::spawn(make_frames(
-            Arc::clone(self),
-            what.clone(),
-            Arc::clone(served),
-        ));
+        let making = make_frames(Arc::clone(self), what.clone(), Arc::clone(served));
+        tokio::spawn(making);
         frames
     }
 
@@ -314,25 +297,22 @@ async fn make_frames(sessions: Arc<Sessions>, what: FollowTarget, served: Arc<Se
     };
     loop {
         let began = Instant::now();
-        let next = match (&what, &session) {
+        let (frame, is_last) = match (&what, &session) {
             (FollowTarget::Graph(name), _) => {
                 let Some(named) = served.now().named(name, &Choice::Newest) else {
                     break;
                 };
-                run_on_thread(next_graph_frame(
-                    Arc::clone(&sessions),
-                    named,
-                    before.clone(),
-                ))
-                .await
+                let next = next_graph_frame(Arc::clone(&sessions), named, before.clone());
+                (run_on_thread(next).await, false)
             }
             (_, Some(session)) => {
-                run_on_thread(next_session_frame(Arc::clone(session), before.clone())).await
+                let next = next_session_frame(Arc::clone(session), before.clone());
+                let (frame, is_last) = run_on_thread(next).await;
+                (Some(frame), is_last)
             }
             (_, None) => break,
         };
-        let is_last = next.is_last;
-        let frame = next.frame.map(Arc::new);
+        let frame = frame.map(Arc::new);
         if !sessions.show(&what, frame.clone()) {
             return;
         }
@@ -347,43 +327,27 @@ async fn make_frames(sessions: Arc<Sessions>, what: FollowTarget, served: Arc<Se
     drop(hub);
 }
 
-/// The next frame, and true if it is the last.
-struct Next {
-    /// Frame; `None` if there is nothing to see now.
-    frame: Option<Frame>,
-    is_last: bool,
-}
-
-/// Creates the next frame of a graph.
+/// Creates the next frame of a graph; `None` if it is not in memory now. It may come back.
 async fn next_graph_frame(
     sessions: Arc<Sessions>,
     named: ResolvedGraph,
     before: Option<Arc<Frame>>,
-) -> Next {
-    let mut frame = None;
-    // A graph that is not in memory now may come back.
-    if let Ok(plan) = named.servable.plan() {
-        let mut open = sessions.all();
-        open.retain(|session| Arc::ptr_eq(session.plan(), &plan));
-        frame = Some(Frame::for_graph(&plan, &open, before.as_deref()).await);
-    }
-    Next {
-        frame,
-        is_last: false,
-    }
+) -> Option<Frame> {
+    let plan = named.servable.plan().ok()?;
+    let mut open = sessions.all();
+    open.retain(|session| Arc::ptr_eq(session.plan(), &plan));
+    Some(Frame::for_graph(&plan, &open, before.as_deref()).await)
 }
 
-/// Creates the next frame of a session, or its last.
-async fn next_session_frame(session: Arc<OpenSession>, before: Option<Arc<Frame>>) -> Next {
-    let frame = Frame::for_session(&session, before.as_deref()).await;
-    let is_last = frame.is_none();
-    let ended = || {
-        let last = before.as_deref().cloned();
-        let last = last.unwrap_or_else(|| Frame::new(session.plan(), None));
-        last.ended(&session)
-    };
-    Next {
-        frame: Some(frame.unwrap_or_else(ended)),
-        is_last,
+/// Creates the next frame of a session, and true if it is the last.
+async fn next_session_frame(
+    session: Arc<OpenSession>,
+    before: Option<Arc<Frame>>,
+) -> (Frame, bool) {
+    if let Some(frame) = Frame::for_session(&session, before.as_deref()).await {
+        return (frame, false);
     }
+    let last = before.as_deref().cloned();
+    let last = last.unwrap_or_else(|| Frame::new(session.plan(), None));
+    (last.ended(&session), true)
 }

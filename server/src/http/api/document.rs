@@ -7,20 +7,21 @@ use serde_json::{Map, Value, json};
 
 use super::{
     components::{self, reference},
-    schema::{self, DescribedGraphs},
+    schema,
 };
 use crate::{
+    app::state::DocumentInputs,
     errors::{self, Cause},
     http::{
         example, hugging_face, kserve,
-        operation::{Answer, Kind, Operation, Parameter},
+        operation::{Answer, Kind, Operation},
         torchserve,
     },
     servable::INFER,
 };
 
 /// Generates the document of operations, for the graphs in `known`.
-pub(super) fn document(operations: &[Operation], known: &DescribedGraphs<'_>) -> Value {
+pub(super) fn document(operations: &[Operation], known: &DocumentInputs) -> Value {
     let mut paths: BTreeMap<String, Value> = BTreeMap::new();
     for operation in operations.iter().filter(|operation| operation.listed) {
         let path = operation.path.replace("{*", "{");
@@ -39,7 +40,7 @@ pub(super) fn document(operations: &[Operation], known: &DescribedGraphs<'_>) ->
             "description": "Inference pipelines as graphs. The description of an operation lists other paths with the same effect.",
         },
         "paths": paths,
-        "components": { "schemas": components::components(known.reads) },
+        "components": { "schemas": components::components(&known.reads) },
     })
 }
 
@@ -63,40 +64,38 @@ fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
     (!others.is_empty()).then(|| format!("Also available at {}.", others.join(", ")))
 }
 
-fn describe(operation: &Operation, path: &str, known: &DescribedGraphs<'_>) -> Value {
+fn describe(operation: &Operation, path: &str, known: &DocumentInputs) -> Value {
     let mut described = json!({
         "summary": operation.summary,
         "operationId": operation_id(operation.method, path),
         "tags": [operation.group],
         "responses": responses(operation),
     });
-    let mut lacks = false;
+    let (mut names, mut lacks) = (known.names(), false);
     if let Some(body) = operation.body {
-        let schema = schema::body(body, known);
-        described["requestBody"] = json!({
-            "required": true,
-            "content": { "application/json": {
-                "schema": schema,
-                "example": example::for_body(body, known.names_at(body.endpoint()).first()),
-            } },
-        });
+        names = known.names_at(body.endpoint());
         lacks = !known.answers_at(body.endpoint());
+        let mut schema = schema::body(body, known);
+        let example = example::for_body(body, names.first());
+        let mut content = json!({ "application/json": { "schema": schema, "example": example } });
         if let Some(file) = body.dialect.file_field() {
-            let mut schema = schema::body(body, known);
             schema["properties"][file] = json!({ "type": "string", "format": "binary" });
-            described["requestBody"]["content"]["multipart/form-data"] =
-                json!({ "schema": schema });
+            content["multipart/form-data"] = json!({ "schema": schema });
         }
+        described["requestBody"] = json!({ "required": true, "content": content });
     }
     if !operation.fields.is_empty() {
-        let fields = operation.fields.iter();
-        let fields = fields.map(|field| (field.name.to_owned(), described_field(field)));
-        let fields: Map<String, Value> = fields.collect();
-        let needed = operation.fields.iter();
-        let needed = needed.filter(|field| field.kind.is_required());
-        let required: Vec<&str> = needed.map(|field| field.name).collect();
+        let (mut properties, mut required) = (Map::new(), Vec::new());
+        for field in operation.fields {
+            let mut schema = kind(field.kind);
+            schema["description"] = field.about.into();
+            properties.insert(field.name.to_owned(), schema);
+            if field.kind.is_required() {
+                required.push(field.name);
+            }
+        }
         let schema = json!({
-            "type": "object", "properties": fields, "required": required,
+            "type": "object", "properties": properties, "required": required,
             "additionalProperties": false,
         });
         described["requestBody"] = json!({
@@ -106,12 +105,9 @@ fn describe(operation: &Operation, path: &str, known: &DescribedGraphs<'_>) -> V
             } },
         });
     }
-    let mut names = operation
-        .body
-        .map_or_else(|| known.names(), |body| known.names_at(body.endpoint()));
     if operation.path == kserve::INFER {
         names = known.names_at(INFER);
-        if let Some((name, run)) = known.run {
+        if let Some((name, run)) = &known.run {
             // The graph of the example comes first.
             names.retain(|other| other != name);
             names.insert(0, name);
@@ -129,21 +125,16 @@ fn describe(operation: &Operation, path: &str, known: &DescribedGraphs<'_>) -> V
         });
     }
     let mut parameters: Vec<Value> = Vec::new();
-    if path.contains("{id}") {
-        parameters.push(json!({
-            "name": "id", "in": "path", "required": true, "schema": { "type": "string" },
-        }));
-    }
-    if path.contains("{name}") {
-        parameters.push(json!({
-            "name": "name", "in": "path", "required": true, "schema": schema::one_of(&names),
-        }));
+    for name in ["id", "name", "calculator"] {
+        if path.contains(&format!("{{{name}}}")) {
+            let values: &[&str] = if name == "name" { &names } else { &[] };
+            parameters.push(json!({
+                "name": name, "in": "path", "required": true, "schema": schema::one_of(values),
+            }));
+        }
     }
     if path.contains("{calculator}") {
-        parameters.push(json!({
-            "name": "calculator", "in": "path", "required": true, "schema": { "type": "string" },
-            "example": "PassThroughCalculator",
-        }));
+        parameters[0]["example"] = "PassThroughCalculator".into();
     }
     parameters.extend(operation.query.iter().map(|parameter| {
         json!({
@@ -155,12 +146,6 @@ fn describe(operation: &Operation, path: &str, known: &DescribedGraphs<'_>) -> V
         described["parameters"] = parameters.into();
     }
     described
-}
-
-fn described_field(field: &Parameter) -> Value {
-    let mut schema = kind(field.kind);
-    schema["description"] = field.about.into();
-    schema
 }
 
 /// Returns the schema of a parameter.
@@ -188,115 +173,82 @@ fn operation_id(method: &str, path: &str) -> String {
 /// Describes the answer of an operation, and each status of the error table that it can have
 /// instead.
 fn responses(operation: &Operation) -> Value {
-    let error = operation.body.map(|body| body.dialect.error_form());
-    let error = error.unwrap_or("Error");
     let mut responses: BTreeMap<String, Value> = BTreeMap::new();
-    let dialect = operation.body.map(|body| body.dialect);
-    for (status, causes) in by_status(operation.refusals(), dialect) {
-        let form = if kserve::owns(&operation.path) {
-            "KServeError"
-        } else if torchserve::owns(&operation.path) {
-            "TorchServeError"
-        } else if hugging_face::owns(&operation.path) {
-            graphmill_calculators::http::HUGGING_FACE_ERROR
-        } else {
-            error
-        };
-        let failure = content("application/json", &causes, &reference(form));
-        responses.insert(status.to_string(), failure);
-    }
+    let mut add = |status: &str, description: &str, content: Value| {
+        let mut response = json!({ "description": description });
+        if !content.is_null() {
+            response["content"] = content;
+        }
+        responses.insert(status.to_owned(), response);
+    };
+    let as_json = |schema: Value| json!({ "application/json": { "schema": schema } });
     let object = |fields: &[&str]| json!({ "type": "object", "required": fields });
+    let dialect = operation.body.map(|body| body.dialect);
+    let error = dialect.map_or("Error", Dialect::error_form);
+    let form = if kserve::owns(&operation.path) {
+        "KServeError"
+    } else if torchserve::owns(&operation.path) {
+        "TorchServeError"
+    } else if hugging_face::owns(&operation.path) {
+        graphmill_calculators::http::HUGGING_FACE_ERROR
+    } else {
+        error
+    };
+    for (status, causes) in by_status(operation.refusals(), dialect) {
+        add(&status.to_string(), &causes, as_json(reference(form)));
+    }
     let known = components::answer_at(&operation.path);
-    let whole = |fields: &[&str]| match known {
-        Some((whole, _)) => reference(whole),
-        None => object(fields),
+    let whole = |fields: &[&str]| {
+        let schema = known.map_or_else(|| object(fields), |(whole, _)| reference(whole));
+        as_json(schema)
     };
     match operation.answer {
-        Answer::Json(fields) => {
-            let answer = content("application/json", "The answer", &whole(fields));
-            responses.insert("200".to_owned(), answer);
-        }
+        Answer::Json(fields) => add("200", "The answer", whole(fields)),
         Answer::JsonOrEvents(fields) => {
-            let mut answer = content("application/json", "The answer", &whole(fields));
-            let event = components::event(known.map(|(_, carries)| carries), error);
+            let mut content = whole(fields);
             if dialect.map(Dialect::framing) == Some(Framing::Lines) {
-                answer["content"]["application/x-ndjson"] = json!({ "schema": {} });
+                content["application/x-ndjson"] = json!({ "schema": {} });
             } else {
-                answer["content"]["text/event-stream"] = json!({ "schema": event });
+                let event = components::event(known.map(|(_, carries)| carries), error);
+                content["text/event-stream"] = json!({ "schema": event });
             }
-            answer["description"] = json!("The answer, or with `stream: true` a stream of events");
-            responses.insert("200".to_owned(), answer);
+            let description = "The answer, or with `stream: true` a stream of events";
+            add("200", description, content);
         }
         Answer::Events => {
-            let events = content("text/event-stream", "Events", &json!({ "type": "string" }));
-            responses.insert("200".to_owned(), events);
+            let events = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+            add("200", "Events", events);
         }
         Answer::List => {
             let list = json!({ "type": "array", "items": object(&[]) });
-            responses.insert(
-                "200".to_owned(),
-                content("application/json", "The answer", &list),
-            );
+            add("200", "The answer", as_json(list));
         }
         Answer::Text(media_types) => {
             let text = json!({ "schema": { "type": "string" } });
-            let forms = media_types
-                .iter()
-                .map(|form| ((*form).to_owned(), text.clone()));
-            let forms: Map<String, Value> = forms.collect();
-            let answer = json!({ "description": "The answer", "content": forms });
-            responses.insert("200".to_owned(), answer);
+            let forms = media_types.iter();
+            let forms = forms.map(|form| ((*form).to_owned(), text.clone()));
+            add("200", "The answer", Value::Object(forms.collect()));
         }
-        Answer::Any => {
-            let any = json!({ "description": "The answer", "content": { "*/*": {} } });
-            responses.insert("200".to_owned(), any);
-        }
-        Answer::Nothing => {
-            let done = json!({ "description": "Done" });
-            responses.insert("204".to_owned(), done);
-        }
-        Answer::Page => {
-            let page = json!({ "description": "The page", "content": { "text/html": {} } });
-            responses.insert("200".to_owned(), page);
-        }
+        Answer::Any => add("200", "The answer", json!({ "*/*": {} })),
+        Answer::Nothing => add("204", "Done", Value::Null),
+        Answer::Page => add("200", "The page", json!({ "text/html": {} })),
         Answer::Health => {
-            let yes = content("application/json", "Yes", &object(&[]));
-            let no = content(
-                "application/json",
-                "No, with the reason in the body",
-                &object(&[]),
-            );
-            responses.insert("200".to_owned(), yes);
-            responses.insert("503".to_owned(), no);
+            add("200", "Yes", as_json(object(&[])));
+            let no = "No, with the reason in the body";
+            add("503", no, as_json(object(&[])));
         }
         Answer::Reload => {
-            let refused = object(&["error", "diagnostics"]);
-            let told = [
-                ("200", "Nothing has changed", object(&[])),
-                ("201", "The new configuration is served", object(&[])),
-                (
-                    "400",
-                    "The server has no configuration file; the old configuration stays",
-                    refused.clone(),
-                ),
-                (
-                    "412",
-                    "The configuration has errors; the old one stays",
-                    refused,
-                ),
-            ];
-            for (status, what, schema) in told {
-                let answer = content("application/json", what, &schema);
-                responses.insert(status.to_owned(), answer);
-            }
+            add("200", "Nothing has changed", as_json(object(&[])));
+            let changed = "The new configuration is served";
+            add("201", changed, as_json(object(&[])));
+            let refused = as_json(object(&["error", "diagnostics"]));
+            let missing = "The server has no configuration file; the old configuration stays";
+            add("400", missing, refused.clone());
+            let wrong = "The configuration has errors; the old one stays";
+            add("412", wrong, refused);
         }
     }
     json!(responses)
-}
-
-fn content(media_type: &str, description: &str, schema: &Value) -> Value {
-    let content = Map::from_iter([(media_type.to_owned(), json!({ "schema": schema }))]);
-    json!({ "description": description, "content": content })
 }
 
 /// Groups causes by status, each with its possible codes.

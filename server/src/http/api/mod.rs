@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use axum::{Extension, extract::State, http::header, response::IntoResponse};
 use graphmill_dialects::bodies::CHAT;
-use schema::DescribedGraphs;
 
 use super::{
     example,
@@ -52,8 +51,7 @@ async fn openapi(
     let embedding = embedding
         .iter()
         .map(|(.., model)| model.engine().vocab().n_vocab());
-    let vocabulary = vocabularies.min().unwrap_or_default();
-    let embedding_vocabulary = embedding.min().unwrap_or_default();
+    let vocabularies = [vocabularies.min(), embedding.min()].map(Option::unwrap_or_default);
     let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
     let visible = || servables.iter().filter(|servable| sees(&servable.graph()));
     let mut models: Vec<_> = visible()
@@ -74,17 +72,10 @@ async fn openapi(
         models,
         run,
         reads,
-        vocabularies: [vocabulary, embedding_vocabulary],
+        vocabularies,
     };
     let document = app.document.get_or_make(&described, || {
-        let known = DescribedGraphs {
-            models: &described.models,
-            run: described.run.as_ref(),
-            reads: &described.reads,
-            vocabulary,
-            embedding_vocabulary,
-        };
-        document::document(&super::offered(&app), &known)
+        document::document(&super::offered(&app), &described)
             .to_string()
             .into_bytes()
     });

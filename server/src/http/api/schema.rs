@@ -8,24 +8,9 @@ use graphmill_dialects::{
 use serde_json::{Map, Value, json};
 
 use super::components;
-use crate::http::operation::Body;
+use crate::{app::state::DocumentInputs, http::operation::Body};
 
-/// The graphs that a document describes.
-pub(super) struct DescribedGraphs<'a> {
-    /// Names for `model`, each with the endpoints that answer for it. The list of endpoints is
-    /// empty if they are not known.
-    pub(super) models: &'a [(String, Vec<&'static str>)],
-    /// Graph of tensors for the example of a run, and the example's body.
-    pub(super) run: Option<&'a (String, Value)>,
-    /// Media that every chat model reads besides text: `image`, `audio`.
-    pub(super) reads: &'a [&'static str],
-    /// Size of the smallest vocabulary of a model that generates.
-    pub(super) vocabulary: usize,
-    /// Size of the smallest vocabulary of a model that embeds.
-    pub(super) embedding_vocabulary: usize,
-}
-
-impl DescribedGraphs<'_> {
+impl DocumentInputs {
     /// Returns the names of all graphs.
     pub(super) fn names(&self) -> Vec<&str> {
         self.models.iter().map(|(name, _)| name.as_str()).collect()
@@ -61,7 +46,7 @@ impl DescribedGraphs<'_> {
 
 /// Returns the schema of an operation's body. `x-fields` lists additional fields: fields without a
 /// schema, and for questions about a prompt the fields that do not change it.
-pub(super) fn body(body: Body, known: &DescribedGraphs<'_>) -> Value {
+pub(super) fn body(body: Body, known: &DocumentInputs) -> Value {
     let (endpoint, only) = (body.endpoint(), body.only());
     let mut required = body.route.required.to_vec();
     if body.dialect.needs_no_model() && known.names_at(endpoint).len() > 1 {
@@ -109,11 +94,12 @@ pub(super) fn body(body: Body, known: &DescribedGraphs<'_>) -> Value {
 }
 
 /// Returns the schema of a field, with the values that every model accepts.
-fn shown(name: &str, field: &Value, body: Body, known: &DescribedGraphs<'_>) -> Value {
+fn shown(name: &str, field: &Value, body: Body, known: &DocumentInputs) -> Value {
     let mut schema = field.clone();
+    let [generating, embedding] = known.vocabularies;
     let most = match body.endpoint() {
-        EMBEDDINGS | POOLING => known.embedding_vocabulary,
-        _ => known.vocabulary,
+        EMBEDDINGS | POOLING => embedding,
+        _ => generating,
     };
     strip(&mut schema, most.saturating_sub(1));
     if let Value::Object(schema) = &mut schema {
@@ -236,44 +222,31 @@ pub(super) fn one_of(names: &[&str]) -> Value {
 /// field is set, or this field has no effect. `needs` lists fields, each with the switch that it
 /// needs.
 fn rules(properties: &Map<String, Value>, needs: &[(&str, &str)]) -> Map<String, Value> {
-    let with =
-        |name: &str, value: Value| json!({ "properties": { name: value }, "required": [name] });
-    let or = |name: &str, value: Value| json!({ "properties": { name: value } });
+    let mut rules = Map::new();
+    let mut add = |field: &str, idle: Value, other: &str, set: Value| {
+        let is_set = json!({ "properties": { other: set }, "required": [other] });
+        let is_idle = json!({ "properties": { field: idle } });
+        rules.insert(field.to_owned(), json!({ "anyOf": [is_set, is_idle] }));
+    };
     let is_true = json!({ "const": true });
-    let some_tokens = json!({ "anyOf": [
-        { "type": "integer", "minimum": 1 }, { "const": -1 }, { "type": "null" },
-    ] });
-    let needs = needs.iter().map(|(name, switch)| {
-        let null = or(name, json!({ "type": "null" }));
-        (*name, with(switch, is_true.clone()), null)
-    });
-    let rules = [
-        (
-            "top_logprobs",
-            with("logprobs", is_true.clone()),
-            or("top_logprobs", json!({ "enum": [0, null] })),
-        ),
-        (
-            "echo",
-            with("echo", is_true.clone()),
-            or("max_tokens", some_tokens),
-        ),
-        (
-            "pad_to_max_length",
-            with(
-                "max_length",
-                json!({ "type": "integer", "minimum": 1, "maximum": 1024 }),
-            ),
-            or("pad_to_max_length", json!({ "enum": [false, null] })),
-        ),
-    ];
-    needs
-        .chain(rules)
-        .filter(|(name, ..)| properties.contains_key(*name))
-        .map(|(name, with, or)| {
-            // Only `max_tokens` of 0 needs `echo`.
-            let asks = if name == "echo" { "max_tokens" } else { name };
-            (asks.to_owned(), json!({ "anyOf": [with, or] }))
-        })
-        .collect()
+    for &(field, switch) in needs {
+        add(field, json!({ "type": "null" }), switch, is_true.clone());
+    }
+    if properties.contains_key("top_logprobs") {
+        let idle = json!({ "enum": [0, null] });
+        add("top_logprobs", idle, "logprobs", is_true.clone());
+    }
+    if properties.contains_key("echo") {
+        // Only `max_tokens` of 0 needs `echo`.
+        let idle = json!({ "anyOf": [
+            { "type": "integer", "minimum": 1 }, { "const": -1 }, { "type": "null" },
+        ] });
+        add("max_tokens", idle, "echo", is_true);
+    }
+    if properties.contains_key("pad_to_max_length") {
+        let idle = json!({ "enum": [false, null] });
+        let length = json!({ "type": "integer", "minimum": 1, "maximum": 1024 });
+        add("pad_to_max_length", idle, "max_length", length);
+    }
+    rules
 }

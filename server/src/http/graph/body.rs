@@ -12,11 +12,12 @@ use graphmill_calculators::{http::dialect::Target, payload::JsonBody};
 use graphmill_dialects::{bodies::completions::VECTORS, json::MAX_FIELDS, schema};
 use graphmill_engine::block_on;
 use multer::Multipart;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     bodies::Share,
     errors::{Cause, Failure},
+    http::request,
     kserve::wrong,
     servable::Servable,
 };
@@ -70,9 +71,7 @@ impl ParsedBody {
                     format_args!("expected `{said}`, as in the path"),
                 ));
             }
-            if let Some(json) = Arc::get_mut(&mut self.json) {
-                json.insert(field, said.into());
-            }
+            self.insert(field, said.into());
         }
         Ok(())
     }
@@ -88,8 +87,7 @@ impl ParsedBody {
     /// it that the body leaves out.
     pub(super) fn fill(&mut self, target: Option<Target>, graph: &Servable) {
         let endpoint = target.and_then(|target| schema::endpoint(target.dialect.endpoint()));
-        let has = |name: &str| endpoint.is_some_and(|it| it.fields.contains_key(name));
-        if has(GENERATE_FORM)
+        if endpoint.is_some_and(|it| it.fields.contains_key(GENERATE_FORM))
             && let Some(form) = graph.generate_form()
             && !self.json.has(GENERATE_FORM)
         {
@@ -107,37 +105,27 @@ impl ParsedBody {
             "text_input",
             "file",
         ];
-        VECTORS
-            .into_iter()
-            .chain(texts)
-            .find(|field| self.json.has(field))
+        let mut fields = VECTORS.into_iter().chain(texts);
+        fields.find(|field| self.json.has(field))
     }
 
     /// Returns the value of `timeout`, which is in seconds. `None` if it is not a positive number;
     /// the graph refuses that.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let seconds = self.json.short("timeout").and_then(Value::as_f64);
-        seconds
-            .filter(|seconds| *seconds > 0.0)
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        let seconds = seconds.filter(|seconds| *seconds > 0.0)?;
+        Duration::try_from_secs_f64(seconds).ok()
     }
 
     /// Returns the name of the graph in the body. Only this field is parsed for it.
     pub(super) fn model(&self) -> Result<&str, Failure> {
-        let (code, message) = match self.json.get("model")? {
+        let purpose = "it names the graph that answers";
+        Err(match self.json.get("model")? {
             Some(Value::String(name)) if !name.is_empty() => return Ok(name),
-            Some(Value::String(_)) => (
-                "invalid_value",
-                "`model` is empty: it names the graph that answers",
-            ),
-            None | Some(Value::Null) => (
-                "missing_required_parameter",
-                "`model` is missing: it names the graph that answers",
-            ),
-            Some(_) => ("invalid_type", "`model` is not a string"),
-        };
-        let failure = Failure::new(Cause::BadRequest, message).with_field("model");
-        Err(failure.with_code(code))
+            Some(Value::String(_)) => request::wrong("model", &format!("is empty: {purpose}")),
+            None | Some(Value::Null) => request::missing("model", purpose),
+            Some(_) => request::wrong("model", "is not a string").with_code("invalid_type"),
+        })
     }
 }
 
@@ -254,9 +242,7 @@ fn add(
         object.insert(name, value);
         return Ok(());
     };
-    let entries = object
-        .entry(list)
-        .or_insert_with(|| Value::Array(Vec::new()));
+    let entries = object.entry(list).or_insert_with(|| json!([]));
     if let Some(entries) = entries.as_array_mut() {
         entries.push(value);
     }

@@ -63,17 +63,13 @@ impl Events {
     /// Writes the available events, at least one; a comment after a long silence.
     async fn write(mut self) -> WriteOutcome {
         let mut out = BytesMut::new();
-        let mut packet = match self.next.take() {
-            Some(first) => Ok(Some(first)),
-            None => match tokio::time::timeout(self.keep_alive, self.run.next_response()).await {
-                Ok(packet) => packet,
-                Err(_) => {
-                    return (
-                        Ok(Bytes::from_static(frames::ping(self.framing))),
-                        Some(self),
-                    );
-                }
-            },
+        let waited = match self.next.take() {
+            Some(first) => Ok(Ok(Some(first))),
+            None => tokio::time::timeout(self.keep_alive, self.run.next_response()).await,
+        };
+        let Ok(mut packet) = waited else {
+            let ping = Bytes::from_static(frames::ping(self.framing));
+            return (Ok(ping), Some(self));
         };
         loop {
             match packet {

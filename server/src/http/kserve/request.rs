@@ -13,7 +13,7 @@ use crate::{
     http::request::read_json,
     kserve::{
         Parameters, RunRequest, WantedOutput, proto::infer_parameter::ParameterChoice, read_type,
-        refuse_parameters, wrong,
+        refuse_parameters, take_count, wrong,
     },
 };
 
@@ -149,17 +149,10 @@ impl Input<'_> {
     fn read(self, position: usize, behind: &mut Bytes) -> Result<(String, Tensor), Failure> {
         let place = format!("inputs[{position}]");
         let mut parameters = self.parameters.unwrap_or_default();
-        let size = parameters.remove(BINARY_SIZE).map(|size| {
-            let size = match size.parameter_choice {
-                Some(ParameterChoice::Int64Param(bytes)) => usize::try_from(bytes).ok(),
-                _ => None,
-            };
-            let field = format!("{place}.parameters.{BINARY_SIZE}");
-            size.ok_or_else(|| wrong(field, "expected a number of bytes"))
-        });
+        let size = take_count(&mut parameters, &place, BINARY_SIZE, "bytes")?;
         refuse_parameters(&place, &parameters)?;
         let (datatype, shape) = read_type(&place, &self.datatype, &self.shape)?;
-        let data = match (self.data, size.transpose()?) {
+        let data = match (self.data, size) {
             (Some(json), None) => data_from_json(datatype, &shape, json)
                 .map_err(|why| wrong(format!("{place}.data"), why))?,
             (None, Some(size)) if size <= behind.len() => behind.split_to(size),

@@ -144,14 +144,11 @@ struct Events {
 impl Events {
     /// Returns the event that leads from the client's frame to this one.
     fn event(&mut self, frame: &Arc<Frame>) -> (&'static str, Value) {
-        let before = self.shown.as_ref().filter(|shown| shown.is_alike(frame));
-        let Some(before) = before else {
-            // The first frame, or the graph was loaded again.
-            self.seq = 0;
-            return ("snapshot", frame.snapshot());
-        };
-        self.seq += 1;
-        ("delta", frame.delta(before, self.seq))
+        // None is alike for the first frame, and when the graph was loaded again.
+        let before = self.shown.as_deref().filter(|shown| shown.is_alike(frame));
+        self.seq = before.map_or(0, |_| self.seq + 1);
+        let name = before.map_or("snapshot", |_| "delta");
+        (name, frame.json(self.seq, before))
     }
 
     /// Waits for a new frame, and writes its event.

@@ -4,8 +4,6 @@
 
 mod models;
 
-use std::future::{Ready, ready};
-
 use axum::{
     Json,
     http::header,
@@ -16,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     frames,
-    operation::{Answer, Group, OF_GRAPHS, Operation},
+    operation::{Answer, Group, OF_GRAPHS, Operation, refused},
     request::{RequestBody, missing},
 };
 use crate::{
@@ -112,9 +110,4 @@ async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failur
     }
     let lines = [(header::CONTENT_TYPE, frames::LINES)];
     Ok((lines, format!("{status}\n")).into_response())
-}
-
-/// Returns a handler that refuses a change.
-fn refused(why: &'static str) -> impl Fn() -> Ready<Failure> + Clone {
-    move || ready(Failure::new(Cause::Unsupported, why))
 }

@@ -1,7 +1,6 @@
 //! Graphs as models of Ollama's API: the list, the ones in memory, and the details of each.
 
 use std::{
-    fmt::Write as _,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -15,9 +14,9 @@ use graphmill_calculators::{
 };
 use graphmill_dialects::bodies::{CHAT, COMPLETIONS, EMBEDDINGS};
 use graphmill_engine::{Calculator as _, FileStamps, Plan};
-use graphmill_llm::info::{BackendInfo, WeightsInfo};
+use graphmill_llm::info::{BackendInfo, BufferInfo, WeightsInfo};
 use ring::digest::{SHA256, digest};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::ModelQuery;
 use crate::{
@@ -49,20 +48,13 @@ pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) ->
     let running = graphs.filter_map(|model| {
         let mut entry = entry(model)?;
         let backends = backends(&model.servable);
-        let buffers = backends.iter().flat_map(|backend| &backend.buffers);
+        let buffers = || backends.iter().flat_map(|backend| &backend.buffers);
         // Memory of the host has such a name, also if it is pinned for a device.
-        let of_host = |memory: &str| memory.starts_with("CPU") || memory.ends_with("_Host");
-        let (mut bytes, mut of_devices) = (0, 0);
-        for buffer in buffers {
-            bytes += buffer.bytes;
-            of_devices += if of_host(&buffer.memory) {
-                0
-            } else {
-                buffer.bytes
-            };
-        }
-        entry["size"] = bytes.into();
-        entry["size_vram"] = of_devices.into();
+        let is_of_device =
+            |it: &&BufferInfo| !it.memory.starts_with("CPU") && !it.memory.ends_with("_Host");
+        let of_devices = buffers().filter(is_of_device).map(|it| it.bytes);
+        entry["size"] = buffers().map(|it| it.bytes).sum::<u64>().into();
+        entry["size_vram"] = of_devices.sum::<u64>().into();
         let left = model.servable.time_to_unload().unwrap_or(FOR_GOOD);
         entry["expires_at"] = written(SystemTime::now() + left);
         entry["context_length"] = model.servable.context_length().into();
@@ -127,26 +119,16 @@ fn backends(servable: &Servable) -> Vec<BackendInfo> {
     let Ok(plan) = servable.plan() else {
         return Vec::new();
     };
-    let (generating, embedding) = (
-        plan.resources::<LanguageModel>(),
-        plan.resources::<EmbeddingModel>(),
-    );
-    let generating = generating
-        .iter()
-        .map(|it| it.engine().info().backend.clone());
-    let embedding = embedding
-        .iter()
-        .map(|it| it.engine().info().backend.clone());
+    let generating = plan.resources::<LanguageModel>().into_iter();
+    let generating = generating.map(|it| it.engine().info().backend.clone());
+    let embedding = plan.resources::<EmbeddingModel>().into_iter();
+    let embedding = embedding.map(|it| it.engine().info().backend.clone());
     generating.chain(embedding).collect()
-}
-
-fn weights(backends: &[BackendInfo]) -> Option<&WeightsInfo> {
-    backends.iter().find_map(|backend| backend.weights.as_ref())
 }
 
 /// Describes the model of a graph; with empty strings if nothing is known.
 fn details(backends: &[BackendInfo]) -> Value {
-    let weights = weights(backends);
+    let weights = backends.iter().find_map(|it| it.weights.as_ref());
     let text = |of: fn(&WeightsInfo) -> String| weights.map(of).unwrap_or_default();
     let families: Vec<&str> = weights.iter().map(|it| it.architecture.as_str()).collect();
     json!({
@@ -172,34 +154,25 @@ fn rounded(count: u64) -> String {
 
 /// Returns figures of the model under the names in its file. The context length is the one that is
 /// served.
-fn model_info(servable: &Servable, plan: &Plan) -> Map<String, Value> {
+fn model_info(servable: &Servable, plan: &Plan) -> Value {
     let backends = backends(servable);
     let Some(first) = backends.first() else {
-        return Map::new();
+        return json!({});
     };
     let weights = first.weights.as_ref();
     let architecture = weights.map_or(first.backend, |weights| &weights.architecture);
     let embedding = plan.resources::<EmbeddingModel>();
     let width = embedding.first().map(|it| it.engine().info().dimensions);
-    let known = [
-        ("general.architecture".to_owned(), Some(json!(architecture))),
-        (
-            "general.parameter_count".to_owned(),
-            weights.map(|weights| weights.parameters.into()),
-        ),
-        (
-            format!("{architecture}.context_length"),
-            servable.context_length().map(Value::from),
-        ),
-        (
-            format!("{architecture}.embedding_length"),
-            width.map(Value::from),
-        ),
-    ];
-    let known = known.into_iter();
-    known
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
+    let mut info = json!({
+        "general.architecture": architecture,
+        "general.parameter_count": weights.map(|weights| weights.parameters),
+        (format!("{architecture}.context_length")): servable.context_length(),
+        (format!("{architecture}.embedding_length")): width,
+    });
+    if let Some(known) = info.as_object_mut() {
+        known.retain(|_, value| !value.is_null());
+    }
+    info
 }
 
 /// Returns the capabilities of a graph for requests in Ollama's dialect.
@@ -236,14 +209,9 @@ fn capabilities(servable: &Servable, plan: &Plan) -> Vec<&'static str> {
 /// Returns an identifier of the files that a graph was last made from. It changes when a file
 /// changes. The contents, which can be large, are not read.
 fn identity(name: &str, files: &FileStamps) -> String {
-    let text = format!("{name} {files:?}");
-    let digest = digest(&SHA256, text.as_bytes());
-    let mut hex = String::new();
-    for byte in digest.as_ref() {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    let digest = digest(&SHA256, format!("{name} {files:?}").as_bytes());
+    let digits = digest.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    digits.collect()
 }
 
 fn written(time: SystemTime) -> Value {

@@ -46,13 +46,27 @@ fn tokenizer(path: &str) -> Operation {
 /// remote tokenizer uses it. The query's `model` names the graph; without it, the only graph with a
 /// language model answers.
 async fn tokenizer_info(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
-    let ready = with_language_model(&who, query.one("model")?).await?;
-    let model = language_model(&ready)?;
+    let (_, model) = with_language_model(&who, query.one("model")?).await?;
     Ok(Json(describe(&model)))
 }
 
-/// Returns the graph that a query names; without a name, the only one with a language model.
+/// Returns the graph that [`named_or_only`] finds, and its first language model.
 pub(super) async fn with_language_model(
+    who: &RequestContext,
+    name: Option<&str>,
+) -> Result<(Ready, Arc<LanguageModel>), Failure> {
+    let ready = named_or_only(who, name).await?;
+    let mut models = ready.plan().resources::<LanguageModel>().into_iter();
+    let model = models.next().ok_or_else(|| {
+        let name = ready.servable.name();
+        let message = format!("the graph `{name}` has no language model");
+        Failure::new(Cause::NotFound, message).with_field("model")
+    })?;
+    Ok((ready, model))
+}
+
+/// Returns the graph that a query names; without a name, the only one with a language model.
+pub(super) async fn named_or_only(
     who: &RequestContext,
     name: Option<&str>,
 ) -> Result<Ready, Failure> {
@@ -86,16 +100,6 @@ pub(super) fn why_to_name(who: &RequestContext) -> &'static str {
     }
 }
 
-/// Returns the first language model of a graph.
-pub(super) fn language_model(ready: &Ready) -> Result<Arc<LanguageModel>, Failure> {
-    let mut models = ready.plan().resources::<LanguageModel>().into_iter();
-    models.next().ok_or_else(|| {
-        let name = ready.servable.name();
-        let message = format!("the graph `{name}` has no language model");
-        Failure::new(Cause::NotFound, message).with_field("model")
-    })
-}
-
 fn describe(model: &LanguageModel) -> Value {
     let vocab = model.vocab();
     let text = |token: Option<_>| {
@@ -105,7 +109,7 @@ fn describe(model: &LanguageModel) -> Value {
             String::from_utf8_lossy(&bytes).into_owned()
         })
     };
-    let template = |with_tools| model.chat_template(with_tools).ok();
+    let template = model.chat_template(false).ok();
     let beginning = vocab.tokenize("", true, false).unwrap_or_default();
     json!({
         "model": vocab.model_name(),
@@ -119,6 +123,6 @@ fn describe(model: &LanguageModel) -> Value {
         "eos_token_id": vocab.eos(),
         "pad_token": text(vocab.pad()),
         "pad_token_id": vocab.pad(),
-        "chat_template": template(false).map(|template| template.source().to_owned()),
+        "chat_template": template.map(|template| template.source().to_owned()),
     })
 }
