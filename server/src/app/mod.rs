@@ -154,7 +154,8 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let served = Arc::new(ServedGraphs::new(options.graph_settings(), registry));
+        let (config, settings) = (options.config.clone(), options.graph_settings());
+        let served = Arc::new(ServedGraphs::new(config, settings, registry));
         let sequences = Sequences::new(options.sequences.clone());
         let (hosts, folder) = (options.media_hosts.clone(), options.media_folder.clone());
         let has_media = !hosts.is_empty() || folder.is_some();

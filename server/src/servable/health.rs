@@ -167,7 +167,7 @@ impl Servables {
         if self.iter().next().is_none() {
             // Without any graph in the configuration, none is missing, unless the server waits for
             // one.
-            return self.waits.then(|| NO_GRAPH.to_owned());
+            return self.settings.waits.then(|| NO_GRAPH.to_owned());
         }
         let awaited = self.iter().filter(|servable| servable.is_awaited());
         let awaited: Vec<String> = awaited.map(|it| format!("`{}`", it.name())).collect();
