@@ -33,7 +33,7 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::b
 use graphmill_engine::{Environment, Executors, FileStamps, Plan, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use demand::{Patience, Ready};
+pub(crate) use demand::Ready;
 pub(crate) use last_good::{Keeper, LastGood};
 pub(crate) use load::{
     CompileResult, answers, compile, compile_text, request_stream, response_stream,
