@@ -22,7 +22,7 @@ use tracing::Level;
 use crate::{
     app::state::App,
     errors::Failure,
-    keys::Label,
+    keys::KeyName,
     metrics::RequestOutcome,
     observe::{
         log,
@@ -156,7 +156,7 @@ pub(crate) async fn layer(
     if let Some(failure) = failure {
         line.entry.failed(failure);
     }
-    if let Some(Label(key)) = response.extensions().get::<Label>() {
+    if let Some(KeyName(key)) = response.extensions().get::<KeyName>() {
         line.entry.key.get_or_init(|| Arc::clone(key));
     }
     // An answer of gRPC has HTTP status 200 even if it is a failure.

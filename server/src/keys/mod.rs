@@ -22,7 +22,7 @@ use std::{
 use arc_swap::ArcSwap;
 use graphmill_engine::FileStamps;
 
-pub(crate) use caller::{Caller, Label, Settlement};
+pub(crate) use caller::{Caller, KeyName, Settlement};
 pub(crate) use entry::check_name;
 pub(crate) use gate::{Gate, Permission, has_key, layer};
 use jwt::Tokens;
