@@ -14,7 +14,6 @@ mod key;
 mod usage;
 
 use std::{
-    fmt,
     path::PathBuf,
     sync::{Arc, Weak},
 };
@@ -171,10 +170,4 @@ pub(crate) async fn watch(keys: Weak<Keys>) {
     };
     let reload = move || keys.upgrade().map(|keys| keys.reload_and_say()).is_some();
     file_watch::follow(opened, reload).await;
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").finish_non_exhaustive()
-    }
 }
