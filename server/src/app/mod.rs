@@ -137,16 +137,6 @@ impl Server {
         let (management_listeners, management_addresses) = listen_at(&options.management)?;
         let (metrics_listeners, metrics_addresses) = listen_at(&options.metrics)?;
         let (operator_listeners, operator_addresses) = listen_at(&options.grpc_management)?;
-        let hosts = &options.allowed_hosts;
-        let site_at = |addresses: &[_], origins: &[_]| Site::new(addresses, hosts, origins);
-        let public_site = site_at(&addresses, &options.allowed_origins);
-        // Clients of a Unix socket send any word as the host.
-        let any_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let socket_site = site_at(&[any_address], &options.allowed_origins);
-        let grpc_site = site_at(&grpc_addresses, &[]);
-        let management_site = site_at(&management_addresses, &[]);
-        let metrics_site = site_at(&metrics_addresses, &[]);
-        let operator_site = site_at(&operator_addresses, &[]);
         let clients = Arc::new(Connections::new(options.limits.clone()));
         let operators = Arc::new(Connections::new(options.limits.for_management()));
         let connections = [
@@ -154,7 +144,8 @@ impl Server {
             ("operators", Arc::clone(&operators)),
         ];
         let (stage, stage_now) = watch::channel(Stage::Running);
-        let served = Arc::new(ServedGraphs::new(options.graph_settings(), registry));
+        let (config, settings) = (options.config.clone(), options.graph_settings());
+        let served = Arc::new(ServedGraphs::new(config, settings, registry));
         let sequences = Sequences::new(options.sequences.clone());
         let (hosts, folder) = (options.media_hosts.clone(), options.media_folder.clone());
         let has_media = !hosts.is_empty() || folder.is_some();
@@ -187,11 +178,11 @@ impl Server {
             traces,
             started: Instant::now(),
         });
-        let audience = if management_listeners.is_empty() {
-            Side::Both
-        } else {
-            Side::Public
+        let site = |addresses: &[_], origins: &[_]| {
+            Site::new(addresses, &app.options.allowed_hosts, origins)
         };
+        let side = |is_alone| if is_alone { Side::Both } else { Side::Public };
+        let audience = side(management_listeners.is_empty());
         let accept = |tasks: &mut JoinSet<()>, listeners: Vec<_>, by: &Arc<_>, routes: Router| {
             for listener in listeners {
                 let (tls, by, routes) = (tls.clone(), Arc::clone(by), routes.clone());
@@ -199,28 +190,26 @@ impl Server {
             }
         };
         let (mut serving, mut managing) = (JoinSet::new(), JoinSet::new());
-        let rest_port = addresses.first().map_or(0, SocketAddr::port);
+        let origins = &app.options.allowed_origins;
         if let Some(socket) = unix_socket {
-            let (by, routes) = (
-                Arc::clone(&clients),
-                stack::rest(&app, audience, socket_site),
-            );
-            serving.spawn(listen::accept(socket, None, by, routes));
+            // Clients of a Unix socket send any word as the host.
+            let any_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+            let routes = stack::rest(&app, audience, site(&[any_address], origins));
+            serving.spawn(listen::accept(socket, None, Arc::clone(&clients), routes));
         }
-        let public = stack::rest(&app, audience, public_site);
+        let public = stack::rest(&app, audience, site(&addresses, origins));
         accept(&mut serving, listeners, &clients, public);
-        let grpc_audience = if operator_listeners.is_empty() {
-            audience
-        } else {
-            Side::Public
-        };
-        let grpc = stack::grpc(&app, grpc_audience, grpc_site, rest_port);
+        let rest_port = addresses.first().map_or(0, SocketAddr::port);
+        let grpc_audience = side(management_listeners.is_empty() && operator_listeners.is_empty());
+        let grpc = stack::grpc(&app, grpc_audience, site(&grpc_addresses, &[]), rest_port);
         accept(&mut serving, grpc_listeners, &clients, grpc);
+        let operator_site = site(&operator_addresses, &[]);
         let operator_grpc = stack::grpc(&app, Side::Both, operator_site, rest_port);
         accept(&mut managing, operator_listeners, &operators, operator_grpc);
+        let management_site = site(&management_addresses, &[]);
         let management = stack::rest(&app, Side::Management, management_site);
         accept(&mut managing, management_listeners, &operators, management);
-        let scrapes = stack::metrics(&app, metrics_site);
+        let scrapes = stack::metrics(&app, site(&metrics_addresses, &[]));
         accept(&mut managing, metrics_listeners, &operators, scrapes);
         for connections in [&clients, &operators] {
             managing.spawn(Arc::clone(connections).watch());
@@ -239,10 +228,10 @@ impl Server {
         let loading = tokio::task::spawn_blocking(move || loader.runner.served.load());
         let mut looking = JoinSet::new();
         if !app.options.poll.is_zero() {
-            looking.spawn(servable::reload_on_change(
-                Arc::clone(&app.runner.served),
-                app.options.poll,
-            ));
+            let (served, poll) = (Arc::clone(&app.runner.served), app.options.poll);
+            looking.spawn(async move {
+                servable::reload_on_change(served, poll).await;
+            });
         }
         if app.options.wait_for_models {
             looking.spawn(servable::look_for_models(Arc::clone(&app.runner.served)));

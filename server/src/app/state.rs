@@ -156,7 +156,6 @@ impl Options {
     /// Returns the options for loading and replacing graphs.
     pub(crate) fn graph_settings(&self) -> Settings {
         Settings {
-            config: self.config.clone(),
             config_path: self.config_path.clone(),
             lister: self.lister.clone(),
             model_reader: self.model_reader.clone(),

@@ -1,19 +1,16 @@
 //! Edits of a `config.json` that leave the rest of its text unchanged.
 
 use std::{
-    fmt,
+    collections::HashMap,
     io::ErrorKind,
     ops::Range,
     path::{Path, PathBuf},
 };
 
 use graphmill_engine::read_text;
-use serde::{
-    Deserialize,
-    de::{Deserializer, MapAccess, Visitor},
-};
 use serde_json::{Value, json, value::RawValue};
 
+use super::schema::Object;
 use crate::{config, replace::replace};
 
 /// List that graphs are added to, as in OpenVINO Model Server.
@@ -66,11 +63,8 @@ fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> R
         Err(error) => return Err(format!("cannot read `{shown}`: {error}")),
     };
     let changed = change(&text).map_err(|why| format!("`{shown}`: {why}"))?;
-    if let Some(wrong) = config::parse(file, &changed)
-        .diagnostics
-        .iter()
-        .find(|it| it.is_error())
-    {
+    let mut found = config::parse(file, &changed).diagnostics.into_iter();
+    if let Some(wrong) = found.find(|it| it.is_error()) {
         return Err(format!("`{shown}`: {}", wrong.message));
     }
     // A symbolic link stays, as its target is replaced.
@@ -129,7 +123,7 @@ fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
 fn removed(text: &str, name: &str) -> Result<String, String> {
     let lists = Lists::parse(text)?;
     for list in &lists.0 {
-        let is_it = |entry: &Entry| entry.name.as_deref() == Some(name);
+        let is_it = |entry: &ListEntry| entry.name.as_deref() == Some(name);
         let Some(index) = list.entries.iter().position(is_it) else {
             continue;
         };
@@ -171,39 +165,42 @@ fn spliced(text: &str, range: Range<usize>, with: &str) -> String {
 }
 
 /// Lists of graphs in a configuration, with their positions in its text.
-struct Lists(Vec<List>);
+struct Lists(Vec<GraphList>);
 
-struct List {
+/// One of the lists, by its key.
+struct GraphList {
     key: &'static str,
     place: Range<usize>,
-    entries: Vec<Entry>,
+    entries: Vec<ListEntry>,
 }
 
-struct Entry {
+/// An entry of a list, with the name of its graph.
+struct ListEntry {
     name: Option<String>,
     place: Range<usize>,
 }
 
 impl Lists {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |error: serde_json::Error| format!("it is not a configuration: {error}");
-        let Fields(fields) = serde_json::from_str(text).map_err(wrong)?;
+        let fields: Result<Object<HashMap<String, &RawValue>>, _> = serde_json::from_str(text);
+        let Object(fields) =
+            fields.map_err(|error| format!("it is not a configuration: {error}"))?;
         let place = |raw: &RawValue| {
             let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
             start..start + raw.get().len()
         };
         let mut lists = Vec::new();
         for key in LISTS {
-            let Some((_, raw)) = fields.iter().find(|(name, _)| name == key) else {
+            let Some(raw) = fields.get(key) else {
                 continue;
             };
             let entries: Vec<&RawValue> =
                 serde_json::from_str(raw.get()).map_err(|_| format!("`{key}` is not a list"))?;
-            let entries = entries.into_iter().map(|raw| Entry {
+            let entries = entries.into_iter().map(|raw| ListEntry {
                 name: name_of(raw),
                 place: place(raw),
             });
-            lists.push(List {
+            lists.push(GraphList {
                 key,
                 place: place(raw),
                 entries: entries.collect(),
@@ -212,7 +209,7 @@ impl Lists {
         Ok(Self(lists))
     }
 
-    fn entries(&self) -> impl Iterator<Item = &Entry> {
+    fn entries(&self) -> impl Iterator<Item = &ListEntry> {
         self.0.iter().flat_map(|list| &list.entries)
     }
 }
@@ -221,33 +218,6 @@ fn name_of(raw: &RawValue) -> Option<String> {
     let entry: Value = serde_json::from_str(raw.get()).ok()?;
     let graph = entry.get("config").unwrap_or(&entry);
     Some(graph.get("name")?.as_str()?.to_owned())
-}
-
-/// Fields of an object with their texts.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Fields<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(Object)
-    }
 }
 
 #[cfg(test)]

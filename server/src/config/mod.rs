@@ -49,6 +49,7 @@ use serde::{Deserialize, Serialize};
 pub use lister::{Lister, ModelReader};
 pub use maker::Maker;
 pub use observation::{Observation, Redaction};
+pub use schema::json_schema;
 use text::Text;
 
 /// The graphs that a configuration lists.
@@ -211,11 +212,6 @@ pub struct LoadedConfig {
     pub lacking: Vec<Diagnostic>,
 }
 
-/// Returns the JSON schema of a configuration, for editors.
-pub fn json_schema() -> serde_json::Value {
-    schema::json_schema()
-}
-
 /// Reads a configuration file and resolves the graphs that it lists.
 pub fn load(path: &Path) -> LoadedConfig {
     match graphmill_engine::read_regular(path).map(String::from_utf8) {
@@ -281,7 +277,7 @@ pub fn parse(path: &Path, text: &str) -> LoadedConfig {
         let folder = path.parent().unwrap_or(Path::new(""));
         subgraphs = resolve::subgraphs(&config, folder, &places, &mut diagnostics);
         if let Some(schema::Object(given)) = config.observation.take() {
-            observation = given.into();
+            observation = given;
         }
         break resolve::graphs(&config, folder, &places, &mut diagnostics);
     };

@@ -1,18 +1,28 @@
 //! Limits on the packets that operators see.
 
 use regex::{Regex, RegexSet};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// Replacement of a hidden text.
 const REDACTED: &str = "[redacted]";
 
-/// The settings for payloads that taps and recordings show.
-#[derive(Clone, Debug)]
+/// Limits on the packets that operators see.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Observed")]
 pub struct Observation {
-    /// True to show payloads of packets.
+    /// True to show payloads of packets in taps and recordings. Default: true.
+    #[serde(default = "yes")]
     pub payloads: bool,
-    /// Texts in payloads that are hidden.
+    /// Regular expressions. Matches in texts of packets are shown as `[redacted]`.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub redact: Redaction,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Default for Observation {

@@ -57,13 +57,13 @@ pub(super) fn graphs(
     let mut graphs = Graphs::default();
     let listed = (file.mediapipe_config_list.iter().enumerate()).map(|(index, graph)| {
         let field = format!("mediapipe_config_list[{index}].name");
-        (&graph.0, ConfigList::AsGraph, field)
+        (&graph.0, false, field)
     });
     let modeled = (file.model_config_list.iter().enumerate()).map(|(index, entry)| {
         let field = format!("model_config_list[{index}].config.name");
-        (&entry.0.config.0, ConfigList::AsModel, field)
+        (&entry.0.config.0, true, field)
     });
-    for (graph, listed, field) in listed.chain(modeled) {
+    for (graph, is_model, field) in listed.chain(modeled) {
         for key in graph.classic_options() {
             let message = format!(
                 "`{key}` of `{}` has no effect: it is an option of classic OpenVINO models, which are not served",
@@ -86,7 +86,7 @@ pub(super) fn graphs(
         } else if let Some(earlier) = graphs.find(&graph.name) {
             diagnostics.push(duplicate(&graph.name, earlier, places.name(&graph.name, 1)));
         } else {
-            add(&mut graphs, graph, folder, listed, places, diagnostics);
+            add(&mut graphs, graph, folder, is_model, places, diagnostics);
         }
     }
     let wrong = aliases::wrong(&graphs.entries).into_iter();
@@ -152,18 +152,12 @@ pub(super) fn subgraphs(
     subgraphs
 }
 
-/// The list of the configuration that contains a graph.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum ConfigList {
-    AsGraph,
-    AsModel,
-}
-
+/// Adds a graph, or its versions. `is_model` is true for a graph of the model list.
 fn add(
     graphs: &mut Graphs,
     graph: &schema::Graph,
     folder: &Path,
-    listed: ConfigList,
+    is_model: bool,
     places: &Text<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -189,7 +183,7 @@ fn add(
         let mut file = base.join(named);
         // A graph of the model list may be in the folder of its only version.
         let only = base.join("1").join(named);
-        if listed == ConfigList::AsModel && !file.is_file() {
+        if is_model && !file.is_file() {
             graphs
                 .places
                 .extend([base.clone(), file.clone(), only.clone()]);

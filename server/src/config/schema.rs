@@ -10,10 +10,10 @@ use serde::{
     de::{Error as _, IgnoredAny, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
-use super::{GenerateForm, Observation, Redaction};
+use super::{GenerateForm, Observation};
 
-/// Returns the JSON schema of the file.
-pub(super) fn json_schema() -> serde_json::Value {
+/// Returns the JSON schema of a configuration, for editors.
+pub fn json_schema() -> serde_json::Value {
     schema_for!(File).to_value()
 }
 
@@ -24,9 +24,9 @@ pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<T>(PhantomData<T>);
+        struct ObjectVisitor<T>(PhantomData<T>);
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
             type Value = T;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -38,7 +38,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
             }
         }
 
-        deserializer.deserialize_map(Fields(PhantomData)).map(Self)
+        deserializer
+            .deserialize_map(ObjectVisitor(PhantomData))
+            .map(Self)
     }
 }
 
@@ -62,8 +64,8 @@ pub(super) struct File {
     pub(super) monitoring: Option<Object<Monitoring>>,
     /// Limits on the packets that operators see.
     #[serde(default, deserialize_with = "given")]
-    #[schemars(with = "Object<ObservationLimits>")]
-    pub(super) observation: Option<Object<ObservationLimits>>,
+    #[schemars(with = "Object<Observation>")]
+    pub(super) observation: Option<Object<Observation>>,
     /// For classic `OpenVINO` models: must be empty.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>", extend("maxItems" = 0))]
@@ -318,30 +320,6 @@ fn percents<'de, D: Deserializer<'de>>(value: D) -> Result<BTreeMap<u64, u32>, D
         return Err(D::Error::custom(message));
     }
     Ok(percents)
-}
-
-/// Limits on the packets that operators see.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Observed")]
-pub(super) struct ObservationLimits {
-    /// True to show payloads of packets in taps and recordings. Default: true.
-    #[serde(default = "yes")]
-    payloads: bool,
-    /// Regular expressions. Matches in texts of packets are shown as `[redacted]`.
-    #[serde(default)]
-    #[schemars(with = "Vec<String>")]
-    redact: Redaction,
-}
-
-fn yes() -> bool {
-    true
-}
-
-impl From<ObservationLimits> for Observation {
-    fn from(ObservationLimits { payloads, redact }: ObservationLimits) -> Self {
-        Self { payloads, redact }
-    }
 }
 
 /// Settings of monitoring, which have no effect.

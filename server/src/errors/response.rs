@@ -14,18 +14,15 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let row = self.row();
         let mut response = (row.status, Json(dialect::error(&self.view(None)))).into_response();
+        let headers = response.headers_mut();
         match self.retry() {
             Retry::Implied => {}
             Retry::After(seconds) => {
-                response
-                    .headers_mut()
-                    .insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+                headers.insert(header::RETRY_AFTER, seconds.into());
             }
             Retry::Never => {
                 let name = HeaderName::from_static("x-should-retry");
-                response
-                    .headers_mut()
-                    .insert(name, HeaderValue::from_static("false"));
+                headers.insert(name, HeaderValue::from_static("false"));
             }
         }
         if self.cause == Cause::NoKey {
@@ -38,14 +35,12 @@ impl IntoResponse for Failure {
             };
             // The header contains no part of the token.
             if let Ok(scheme) = HeaderValue::try_from(scheme) {
-                response
-                    .headers_mut()
-                    .insert(header::WWW_AUTHENTICATE, scheme);
+                headers.insert(header::WWW_AUTHENTICATE, scheme);
             }
         }
         if self.cause == Cause::UnknownEncoding {
             let read = HeaderValue::from_static(ENCODINGS);
-            response.headers_mut().insert(header::ACCEPT_ENCODING, read);
+            headers.insert(header::ACCEPT_ENCODING, read);
         }
         // For layers that rewrite it in another form.
         response.extensions_mut().insert(self);

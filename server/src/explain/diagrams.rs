@@ -8,15 +8,12 @@ use petgraph::{
 };
 use serde_json::json;
 
-use super::drawing::{Arrow, ArrowKind, Block, BlockKind, Drawing};
+use super::drawing::{Arrow, ArrowKind, DiagramBox, Drawing};
 
 /// Writes the drawing in the language of Graphviz.
 pub(super) fn dot(drawing: &Drawing) -> String {
-    let block = |_, (_, block): (NodeIndex, &Block)| {
-        let shape = match block.kind {
-            BlockKind::Node => "",
-            BlockKind::Border => " shape=oval",
-        };
+    let block = |_, (_, block): (NodeIndex, &DiagramBox)| {
+        let shape = if block.is_border { " shape=oval" } else { "" };
         format!("label={}{shape}", json!(block.text().join("\n")))
     };
     let arrow = |_, arrow: EdgeReference<'_, Arrow>| {
@@ -82,12 +79,13 @@ pub(super) fn mermaid(drawing: &Drawing) -> String {
     out
 }
 
-fn mermaid_box(at: usize, block: &Block) -> String {
+fn mermaid_box(at: usize, block: &DiagramBox) -> String {
     let lines: Vec<String> = block.text().into_iter().map(entities).collect();
     let label = lines.join("<br/>");
-    match block.kind {
-        BlockKind::Node => format!("n{at}[\"{label}\"]"),
-        BlockKind::Border => format!("n{at}([\"{label}\"])"),
+    if block.is_border {
+        format!("n{at}([\"{label}\"])")
+    } else {
+        format!("n{at}[\"{label}\"]")
     }
 }
 

@@ -7,24 +7,18 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 /// Boxes and arrows: the graph's inputs, then its nodes in the order in which packets pass them,
 /// then its outputs.
-pub(super) type Drawing = DiGraph<Block, Arrow>;
+pub(super) type Drawing = DiGraph<DiagramBox, Arrow>;
 
 /// A box for a node, or for an input or output of the graph.
 #[derive(Debug)]
-pub(super) struct Block {
-    pub(super) kind: BlockKind,
+pub(super) struct DiagramBox {
+    /// True for an input or output of the graph.
+    pub(super) is_border: bool,
     pub(super) name: String,
     /// Lines below the name, such as the calculator.
     pub(super) lines: Vec<String>,
     /// Names of the enclosing subgraphs, outermost first.
     pub(super) within: Vec<String>,
-}
-
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum BlockKind {
-    /// An input or output of the graph.
-    Border,
-    Node,
 }
 
 /// An arrow from the producer to a consumer of a stream or side packet.
@@ -42,7 +36,7 @@ pub(super) enum ArrowKind {
     SidePacket,
 }
 
-impl Block {
+impl DiagramBox {
     /// Returns the name, and the lines below it.
     pub(super) fn text(&self) -> Vec<&str> {
         let lines = std::iter::once(&self.name).chain(&self.lines);
@@ -70,8 +64,8 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
             (node.policy != "Default").then(|| node.policy.clone()),
             (node.runs != "inline").then(|| node.runs.clone()),
         ];
-        let at = drawing.add_node(Block {
-            kind: BlockKind::Node,
+        let at = drawing.add_node(DiagramBox {
+            is_border: false,
             name: node.name.clone(),
             lines: lines.into_iter().flatten().collect(),
             within: node.within.clone(),
@@ -97,20 +91,14 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
             join(&mut drawing, &sides, port, at, ArrowKind::SidePacket);
         }
     }
-    for (names, producers, word, kind) in [
-        (
-            &explain.outputs,
-            &streams,
-            "output stream",
-            ArrowKind::Stream,
-        ),
-        (
-            &explain.side_outputs,
-            &sides,
-            "output side packet",
-            ArrowKind::SidePacket,
-        ),
+    for (names, producers, kind) in [
+        (&explain.outputs, &streams, ArrowKind::Stream),
+        (&explain.side_outputs, &sides, ArrowKind::SidePacket),
     ] {
+        let word = match kind {
+            ArrowKind::SidePacket => "output side packet",
+            ArrowKind::Stream | ArrowKind::BackEdge => "output stream",
+        };
         for name in names {
             let to = drawing.add_node(border(name, word));
             if let Some(&from) = producers.get(name.as_str()) {
@@ -123,9 +111,9 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
 }
 
 /// Creates the box of an input or output of the graph.
-fn border(name: &str, word: &str) -> Block {
-    Block {
-        kind: BlockKind::Border,
+fn border(name: &str, word: &str) -> DiagramBox {
+    DiagramBox {
+        is_border: true,
         name: name.to_owned(),
         lines: vec![word.to_owned()],
         within: Vec::new(),

@@ -96,13 +96,8 @@ fn answer_sequences(
     call: Arc<Call>,
     first: (ModelInferRequest, Arc<Share>),
 ) -> Answers {
-    let entry = call.who.entry.clone();
-    let state = (
-        Some(first),
-        call.who.settlement(),
-        Arc::clone(sequences),
-        call,
-    );
+    let (entry, settlement) = (call.who.entry.clone(), call.who.settlement());
+    let state = (Some(first), settlement, Arc::clone(sequences), call);
     let answers = stream::try_unfold(state, |(first, settlement, sequences, call)| async move {
         let read = match first {
             Some(first) => Some(first),
@@ -143,11 +138,8 @@ fn ended(
     answers: impl Stream<Item = Result<ModelStreamInferResponse, Failure>> + Send + 'static,
     entry: Entry,
 ) -> Answers {
-    let told = answers.map_err(move |failure| {
-        entry.failed(&failure);
-        failure.into()
-    });
-    told.boxed()
+    let answers = answers.inspect_err(move |failure| entry.failed(failure));
+    answers.map_err(Status::from).boxed()
 }
 
 /// The report of the reading side.

@@ -22,14 +22,10 @@ use tracing::Level;
 use crate::{
     app::state::App,
     errors::Failure,
-    keys::Label,
+    keys::KeyName,
     metrics::RequestOutcome,
-    observe::{
-        log,
-        request_id::Id,
-        trace::{RequestEnd, RequestTrace},
-    },
-    run::{Entry, Facts, milliseconds},
+    observe::{log, request_id::Id, trace::RequestTrace},
+    run::{Entry, Facts, UNKNOWN, milliseconds},
 };
 
 /// Writes the log line of a request, without fields that are not known.
@@ -86,9 +82,6 @@ fn end(facts: &Facts, whole: bool) -> String {
         None => "client left".to_owned(),
     }
 }
-
-/// Endpoint of requests whose path has no route.
-const UNKNOWN: &str = "unknown";
 
 /// Returns true for paths of health checks, which are requested again and again.
 fn is_probe(path: &str) -> bool {
@@ -156,7 +149,7 @@ pub(crate) async fn layer(
     if let Some(failure) = failure {
         line.entry.failed(failure);
     }
-    if let Some(Label(key)) = response.extensions().get::<Label>() {
+    if let Some(KeyName(key)) = response.extensions().get::<KeyName>() {
         line.entry.key.get_or_init(|| Arc::clone(key));
     }
     // An answer of gRPC has HTTP status 200 even if it is a failure.
@@ -196,17 +189,7 @@ impl Drop for Line {
             facts.trace.as_ref().and_then(RequestTrace::id),
         );
         if let Some(trace) = &facts.trace {
-            let code = failure.and_then(|failure| failure.code().map(log::shown));
-            trace.end(&RequestEnd {
-                id: &facts.id,
-                method: &facts.method,
-                route: Some(facts.endpoint.as_str()).filter(|endpoint| *endpoint != UNKNOWN),
-                path: &log::shown(&facts.path),
-                status: self.status,
-                error: code.as_deref(),
-                has_failed: facts.has_failed(),
-                whole: self.whole,
-            });
+            trace.end(facts, self.status, self.whole);
         }
         if let Some(graph) = facts.model.get() {
             let refused = self.status.is_some_and(|status| status.as_u16() >= 400);

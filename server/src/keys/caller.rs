@@ -16,7 +16,7 @@ use crate::metrics::KeyCounts;
 
 /// Name of a request's key, as an extension of its answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Label(pub(crate) Arc<str>);
+pub(crate) struct KeyName(pub(crate) Arc<str>);
 
 /// The key of a request and the limits that it holds. They are released at the end of its answer.
 /// Tokens that its session uses later are counted on drop.

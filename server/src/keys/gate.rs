@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{Caller, Keys, Label, key::Entry};
+use super::{Caller, KeyName, Keys, key::Entry};
 use crate::{
     errors::{Cause, Failure},
     metrics::KeyCounts,
@@ -100,9 +100,13 @@ impl Gate {
     }
 
     /// Returns the key of a request, and the number of requests it may still send, if that is
-    /// limited.
+    /// limited. The error is the answer to a request that is refused.
     #[expect(clippy::result_large_err, reason = "a refusal is answered at once")]
-    fn admit(&self, request: &Request, need: Permission) -> Result<(Caller, Option<u32>), Refusal> {
+    fn admit(
+        &self,
+        request: &Request,
+        need: Permission,
+    ) -> Result<(Caller, Option<u32>), Response> {
         let none = || {
             let message =
                 "a key is needed: in the header `Authorization` after `Bearer`, or in `x-api-key`";
@@ -110,17 +114,17 @@ impl Gate {
         };
         let presented = presented(request.headers()).ok_or_else(none);
         let found = presented.and_then(|presented| self.keys.find(presented));
-        let (key, competes) = found.inspect_err(|_| self.counts.refused("", "key"))?;
+        let (key, competes) = found.map_err(|failure| {
+            self.counts.refused("", "key");
+            failure.into_response()
+        })?;
         let name = Arc::clone(&key.entry.name);
-        let label = Some(Label(Arc::clone(&name)));
         self.counts.request(&key.label);
-        let refused = |reason, failure| {
+        let refused = |reason, failure: Failure| {
             self.counts.refused(&key.label, reason);
-            Err(Refusal {
-                failure,
-                label: label.clone(),
-                headers: HeaderMap::new(),
-            })
+            let mut response = failure.into_response();
+            response.extensions_mut().insert(KeyName(Arc::clone(&name)));
+            response
         };
         if !need.is_met(&key.entry) {
             let message = format!(
@@ -136,7 +140,7 @@ impl Gate {
                     reason: Some(&message),
                 });
             }
-            return refused("scope", Failure::new(Cause::Forbidden, message));
+            return Err(refused("scope", Failure::new(Cause::Forbidden, message)));
         }
         let limited = key.usage.requests.as_ref();
         let limited =
@@ -146,32 +150,13 @@ impl Gate {
             Err(wait) => {
                 let message = format!("the key `{name}` is over its limit of requests per minute");
                 let failure = Failure::new(Cause::RateLimited, message).after(wait);
-                let refusal = refused("requests", failure);
-                return refusal.map_err(|mut refusal| {
-                    key.usage.tell(Some(0), &mut refusal.headers);
-                    refusal
-                });
+                let mut response = refused("requests", failure);
+                key.usage.tell(Some(0), response.headers_mut());
+                return Err(response);
             }
         };
         let caller = Caller::new(key, competes, self.counts.clone());
         Ok((caller, left))
-    }
-}
-
-/// A refused request: the failure, and additional headers of its answer.
-struct Refusal {
-    failure: Failure,
-    label: Option<Label>,
-    headers: HeaderMap,
-}
-
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        Self {
-            failure,
-            label: None,
-            headers: HeaderMap::new(),
-        }
     }
 }
 
@@ -205,20 +190,13 @@ pub(crate) async fn layer(
     }
     let (caller, left) = match gate.admit(&request, need) {
         Ok((caller, left)) => (Arc::new(caller), left),
-        Err(refusal) => {
-            let mut response = refusal.failure.into_response();
-            response.headers_mut().extend(refusal.headers);
-            if let Some(label) = refusal.label {
-                response.extensions_mut().insert(label);
-            }
-            return response;
-        }
+        Err(response) => return response,
     };
     request.extensions_mut().insert(Arc::clone(&caller));
     let mut response = next.run(request).await;
     caller.key.usage.tell(left, response.headers_mut());
     response
         .extensions_mut()
-        .insert(Label(Arc::clone(caller.name())));
+        .insert(KeyName(Arc::clone(caller.name())));
     response
 }

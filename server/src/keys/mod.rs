@@ -14,7 +14,6 @@ mod key;
 mod usage;
 
 use std::{
-    fmt,
     path::PathBuf,
     sync::{Arc, Weak},
 };
@@ -22,7 +21,7 @@ use std::{
 use arc_swap::ArcSwap;
 use graphmill_engine::FileStamps;
 
-pub(crate) use caller::{Caller, Label, Settlement};
+pub(crate) use caller::{Caller, KeyName, Settlement};
 pub(crate) use entry::check_name;
 pub(crate) use gate::{Gate, Permission, has_key, layer};
 use jwt::Tokens;
@@ -171,10 +170,4 @@ pub(crate) async fn watch(keys: Weak<Keys>) {
     };
     let reload = move || keys.upgrade().map(|keys| keys.reload_and_say()).is_some();
     file_watch::follow(opened, reload).await;
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys").finish_non_exhaustive()
-    }
 }

@@ -18,7 +18,7 @@ use crate::{
     errors::{Cause, Failure},
     observe::log,
     run::RequestContext,
-    servable::{Patience, Servable, Servables, StateName},
+    servable::{Servable, Servables, StateName},
 };
 
 /// Maximum time that a request waits for the graph that it loads.
@@ -111,12 +111,8 @@ async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Re
     }
     for graph in versions(who, name)? {
         graph.let_in();
-        let patience = Patience {
-            load: LOAD_AT_MOST,
-            deadline: who.deadline(None),
-        };
-        let find = || who.find(graph.name());
-        let available = who.runner.served.available(find, patience);
+        let (find, served) = (|| who.find(graph.name()), &who.runner.served);
+        let available = served.available(find, LOAD_AT_MOST, who.deadline(None));
         who.guard(None).wait(available).await?;
     }
     Ok(())

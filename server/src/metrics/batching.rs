@@ -3,78 +3,75 @@
 use graphmill_calculators::tensor::batch::BatcherMeasurements;
 
 use super::families::{
-    self, Family, LlmEngineLabels,
+    EngineFigures, Family, LlmEngineLabels,
     Value::{Counter, Finished, Gauge, Seconds, Sizes},
 };
 use crate::servable::Servables;
 
 /// The figures of one batcher at a scrape.
-pub(super) struct Reading {
-    labels: LlmEngineLabels,
+pub(super) struct BatcherFigures {
     waiting: usize,
     measured: BatcherMeasurements,
 }
 
-impl families::Reading for Reading {
+impl EngineFigures for BatcherFigures {
     const FAMILIES: &'static [Family<Self>] = &[
         Family(
             "batching_requests_waiting",
             "Requests waiting for a batch",
-            Gauge(|reading| reading.waiting as f64),
+            Gauge(|it| it.waiting as f64),
         ),
         Family(
             "batching_batches",
             "Batches computed",
-            Counter(|reading| reading.measured.batch_rows.count),
+            Counter(|it| it.measured.batch_rows.count),
         ),
         Family(
             "batching_failed_batches",
             "Batches that failed",
-            Counter(|reading| reading.measured.failed_batches),
+            Counter(|it| it.measured.failed_batches),
         ),
         Family(
             "batching_queue_refusals",
             "Requests refused because too many waited",
-            Counter(|reading| reading.measured.refused),
+            Counter(|it| it.measured.refused),
         ),
         Family(
             "batching_finish",
             "Batched requests that ended, by reason",
-            Finished(|reading| &reading.measured.finished),
+            Finished(|it| &it.measured.finished),
         ),
         Family(
             "batching_queue_time",
             "Time from a request's arrival to the start of its batch",
-            Seconds(|reading| &reading.measured.queue_seconds),
+            Seconds(|it| &it.measured.queue_seconds),
         ),
         Family(
             "batching_batch_duration",
             "Time to compute a batch",
-            Seconds(|reading| &reading.measured.batch_seconds),
+            Seconds(|it| &it.measured.batch_seconds),
         ),
         Family(
             "batching_batch_rows",
             "Rows in a batch",
-            Sizes(|reading| &reading.measured.batch_rows),
+            Sizes(|it| &it.measured.batch_rows),
         ),
         Family(
             "batching_batch_requests",
             "Requests in a batch",
-            Sizes(|reading| &reading.measured.batch_requests),
+            Sizes(|it| &it.measured.batch_requests),
         ),
     ];
 
-    fn read(servables: &Servables) -> Vec<Self> {
+    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)> {
         let batchers = servables.batchers().into_iter();
-        let read = batchers.map(|(graph, model, batcher)| Self {
-            labels: LlmEngineLabels { graph, model },
-            waiting: batcher.waiting(),
-            measured: batcher.measurements(),
+        let read = batchers.map(|(graph, model, batcher)| {
+            let figures = Self {
+                waiting: batcher.waiting(),
+                measured: batcher.measurements(),
+            };
+            (LlmEngineLabels { graph, model }, figures)
         });
         read.collect()
-    }
-
-    fn labels(&self) -> &LlmEngineLabels {
-        &self.labels
     }
 }

@@ -4,21 +4,20 @@ use graphmill_llm::embed::{EmbeddingMeasurements, EmbeddingStatus};
 use graphmill_llm::{Health, LlmEngineState};
 
 use super::families::{
-    self, Family, LlmEngineLabels,
+    EngineFigures, Family, LlmEngineLabels,
     Value::{Counter, Finished, Gauge, Seconds, Sizes},
 };
 use crate::servable::Servables;
 
 /// The figures of one engine at a scrape.
-pub(super) struct Reading {
-    labels: LlmEngineLabels,
+pub(super) struct EmbeddingFigures {
     status: EmbeddingStatus,
     measured: EmbeddingMeasurements,
     health: Health,
     file_changed: bool,
 }
 
-impl families::Reading for Reading {
+impl EngineFigures for EmbeddingFigures {
     #[rustfmt::skip]
     const FAMILIES: &'static [Family<Self>] = &[
         Family("embedding_requests", "Requests for vectors or scores that have not ended", Gauge(|it| f64::from(it.status.requests))),
@@ -36,22 +35,18 @@ impl families::Reading for Reading {
         Family("embedding_batch_texts", "Texts in a step", Sizes(|it| &it.measured.step_texts)),
     ];
 
-    fn read(servables: &Servables) -> Vec<Self> {
+    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)> {
         let models = servables.embedding_models().into_iter();
         let read = models.map(|(graph, name, model)| {
             let engine = model.engine();
-            Self {
+            let figures = Self {
                 health: model.health(),
-                labels: LlmEngineLabels { graph, model: name },
                 measured: engine.measurements(),
                 file_changed: engine.files().change().is_some(),
                 status: engine.status(),
-            }
+            };
+            (LlmEngineLabels { graph, model: name }, figures)
         });
         read.collect()
-    }
-
-    fn labels(&self) -> &LlmEngineLabels {
-        &self.labels
     }
 }

@@ -3,14 +3,13 @@
 use graphmill_llm::{Health, LlmEngineInfo, LlmEngineState, LlmEngineStatus, Measurements};
 
 use super::families::{
-    self, Family, LlmEngineLabels,
+    EngineFigures, Family, LlmEngineLabels,
     Value::{Counter, Finished, Gauge, Seconds, Sizes},
 };
 use crate::servable::Servables;
 
 /// The figures of one engine at a scrape.
-pub(super) struct Reading {
-    labels: LlmEngineLabels,
+pub(super) struct LlmEngineFigures {
     pub(super) status: LlmEngineStatus,
     measured: Measurements,
     info: LlmEngineInfo,
@@ -20,7 +19,7 @@ pub(super) struct Reading {
     pub(super) adapters: u32,
 }
 
-impl families::Reading for Reading {
+impl EngineFigures for LlmEngineFigures {
     #[rustfmt::skip]
     const FAMILIES: &'static [Family<Self>] = &[
         Family("requests_running", "Generations with a slot", Gauge(|it| f64::from(it.status.sequences_running))),
@@ -74,29 +73,25 @@ impl families::Reading for Reading {
         Family("request_generation_tokens", "Tokens generated for a generation", Sizes(|it| &it.measured.generated_tokens)),
     ];
 
-    fn read(servables: &Servables) -> Vec<Self> {
+    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)> {
         let models = servables.models().into_iter();
         let read = models.map(|(graph, name, model)| {
             let engine = model.engine();
-            Self {
+            let figures = Self {
                 health: model.health(),
-                labels: LlmEngineLabels { graph, model: name },
                 measured: engine.measurements(),
                 info: engine.info().clone(),
                 adapters: engine.spec().adapters.len() as u32,
                 file_changed: engine.files().change().is_some(),
                 status: engine.status(),
-            }
+            };
+            (LlmEngineLabels { graph, model: name }, figures)
         });
         read.collect()
     }
-
-    fn labels(&self) -> &LlmEngineLabels {
-        &self.labels
-    }
 }
 
-fn usage(reading: &Reading) -> f64 {
-    let total = reading.status.kv_cells_total.max(1);
-    f64::from(reading.status.kv_cells_used) / f64::from(total)
+fn usage(engine: &LlmEngineFigures) -> f64 {
+    let total = engine.status.kv_cells_total.max(1);
+    f64::from(engine.status.kv_cells_used) / f64::from(total)
 }

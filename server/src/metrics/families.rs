@@ -1,9 +1,6 @@
-//! Families of metrics with a sample for each engine, read from its figures at each scrape.
+//! Families of metrics, read at each scrape.
 
-use std::{
-    fmt,
-    sync::{Arc, Weak},
-};
+use std::{fmt, sync::Arc};
 
 use graphmill_llm::Histogram;
 use prometheus_client::{
@@ -15,15 +12,78 @@ use prometheus_client::{
 
 use crate::servable::{Servables, ServedGraphs};
 
+/// Collector that calls a function at each scrape.
+struct FnCollector<F>(F);
+
+impl<F> fmt::Debug for FnCollector<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FnCollector")
+    }
+}
+
+impl<F> Collector for FnCollector<F>
+where
+    F: Fn(&mut DescriptorEncoder<'_>) -> fmt::Result + Send + Sync + 'static,
+{
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        (self.0)(&mut encoder)
+    }
+}
+
+/// Creates a collector that calls a function at each scrape.
+pub(super) fn collector(
+    encode: impl Fn(&mut DescriptorEncoder<'_>) -> fmt::Result + Send + Sync + 'static,
+) -> Box<dyn Collector> {
+    Box::new(FnCollector(encode))
+}
+
+/// Creates a collector that calls a function with the served graphs at each scrape.
+pub(super) fn graph_collector(
+    served: &Arc<ServedGraphs>,
+    encode: impl Fn(&mut DescriptorEncoder<'_>, &Servables) -> fmt::Result + Send + Sync + 'static,
+) -> Box<dyn Collector> {
+    let served = Arc::downgrade(served);
+    collector(move |encoder| {
+        let served = served.upgrade();
+        served.map_or(Ok(()), |served| encode(encoder, &served.now()))
+    })
+}
+
+/// Writes a family of counters or gauges, given its name, help and type, with a sample for each set
+/// of labels.
+pub(super) fn write<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    (name, help, kind): (&str, &str, MetricType),
+    samples: impl IntoIterator<Item = (L, u64)>,
+) -> fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for (labels, value) in samples {
+        let sample = family.encode_family(&labels)?;
+        match kind {
+            MetricType::Counter => ConstCounter::new(value).encode(sample)?,
+            _ => ConstGauge::new(value).encode(sample)?,
+        }
+    }
+    Ok(())
+}
+
 /// The figures of one engine at a scrape.
-pub(super) trait Reading: Sized + 'static {
+pub(super) trait EngineFigures: Sized + 'static {
     /// Metrics of such engines, in the order of the page.
     const FAMILIES: &'static [Family<Self>];
 
     /// Reads the figures of all engines.
-    fn read(servables: &Servables) -> Vec<Self>;
+    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)>;
+}
 
-    fn labels(&self) -> &LlmEngineLabels;
+/// Writes the metrics of all engines of one kind.
+pub(super) fn encode<E: EngineFigures>(
+    encoder: &mut DescriptorEncoder<'_>,
+    servables: &Servables,
+) -> fmt::Result {
+    let engines = E::read(servables);
+    let mut families = E::FAMILIES.iter();
+    families.try_for_each(|family| family.encode(encoder, &engines))
 }
 
 #[derive(Clone, Debug, EncodeLabelSet)]
@@ -33,32 +93,29 @@ pub(super) struct LlmEngineLabels {
     pub(super) model: String,
 }
 
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct FinishLabels {
-    graph: String,
-    model: String,
-    reason: String,
-}
-
 /// A family of metrics: its name, its help, and how to read its value.
-pub(super) struct Family<R>(
+pub(super) struct Family<E>(
     pub(super) &'static str,
     pub(super) &'static str,
-    pub(super) Value<R>,
+    pub(super) Value<E>,
 );
 
 /// The reader of an engine's sample.
-pub(super) enum Value<R> {
-    Gauge(fn(&R) -> f64),
-    Counter(fn(&R) -> u64),
+pub(super) enum Value<E> {
+    Gauge(fn(&E) -> f64),
+    Counter(fn(&E) -> u64),
     /// Reader of one sample for each reason for which something has ended.
-    Finished(fn(&R) -> &[(&'static str, u64)]),
-    Seconds(fn(&R) -> &Histogram),
-    Sizes(fn(&R) -> &Histogram),
+    Finished(fn(&E) -> &[(&'static str, u64)]),
+    Seconds(fn(&E) -> &Histogram),
+    Sizes(fn(&E) -> &Histogram),
 }
 
-impl<R: Reading> Family<R> {
-    fn encode(&self, encoder: &mut DescriptorEncoder<'_>, readings: &[R]) -> fmt::Result {
+impl<E: EngineFigures> Family<E> {
+    fn encode(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        engines: &[(LlmEngineLabels, E)],
+    ) -> fmt::Result {
         let Self(name, help, value) = self;
         let (kind, unit) = match value {
             Value::Gauge(_) => (MetricType::Gauge, None),
@@ -67,27 +124,26 @@ impl<R: Reading> Family<R> {
             Value::Sizes(_) => (MetricType::Histogram, None),
         };
         let mut family = encoder.encode_descriptor(name, help, unit, kind)?;
-        for reading in readings {
-            let labels = reading.labels();
+        for (labels, figures) in engines {
             match value {
                 Value::Gauge(value) => {
-                    ConstGauge::new(value(reading)).encode(family.encode_family(labels)?)?;
+                    ConstGauge::new(value(figures)).encode(family.encode_family(labels)?)?;
                 }
                 Value::Counter(value) => {
-                    ConstCounter::new(value(reading)).encode(family.encode_family(labels)?)?;
+                    ConstCounter::new(value(figures)).encode(family.encode_family(labels)?)?;
                 }
                 Value::Finished(finished) => {
-                    for (reason, count) in finished(reading) {
-                        let labels = FinishLabels {
-                            graph: labels.graph.clone(),
-                            model: labels.model.clone(),
-                            reason: (*reason).to_owned(),
-                        };
+                    for (reason, count) in finished(figures) {
+                        let labels = [
+                            ("graph", labels.graph.as_str()),
+                            ("model", labels.model.as_str()),
+                            ("reason", *reason),
+                        ];
                         ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
                     }
                 }
                 Value::Seconds(value) | Value::Sizes(value) => {
-                    let histogram = value(reading);
+                    let histogram = value(figures);
                     family
                         .encode_family(labels)?
                         .encode_histogram::<[(&str, &str); 0]>(
@@ -100,39 +156,5 @@ impl<R: Reading> Family<R> {
             }
         }
         Ok(())
-    }
-}
-
-/// The engines of one kind, as a source of figures.
-pub(super) struct Engines<R> {
-    served: Weak<ServedGraphs>,
-    kind: std::marker::PhantomData<fn() -> R>,
-}
-
-impl<R: Reading> Engines<R> {
-    pub(super) fn new(served: &Arc<ServedGraphs>) -> Self {
-        Self {
-            served: Arc::downgrade(served),
-            kind: std::marker::PhantomData,
-        }
-    }
-
-    pub(super) fn read(&self) -> Vec<R> {
-        let served = self.served.upgrade();
-        served.map_or_else(Vec::new, |served| R::read(&served.now()))
-    }
-}
-
-impl<R> fmt::Debug for Engines<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engines").finish_non_exhaustive()
-    }
-}
-
-impl<R: Reading> Collector for Engines<R> {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let readings = self.read();
-        let mut families = R::FAMILIES.iter();
-        families.try_for_each(|family| family.encode(&mut encoder, &readings))
     }
 }

@@ -5,18 +5,16 @@
 //! codes by HTTP.
 
 mod batching;
-mod connections;
 mod embedding;
 mod engines;
 mod families;
-mod graphs;
 mod keys;
 mod ovms;
 mod pools;
-mod sequences;
+mod server;
 mod text;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     http::{HeaderMap, header},
@@ -31,17 +29,17 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-pub(crate) use connections::Listeners;
 pub(crate) use keys::KeyCounts;
 pub(crate) use ovms::RequestOutcome;
 
-use self::families::Engines;
 use crate::{
     errors::{Cause, Failure},
     kserve::Sequences,
     observe::log,
     servable::ServedGraphs,
 };
+use families::{collector, graph_collector};
+use server::Listeners;
 
 /// Upper bounds of histogram buckets for request times, in seconds.
 const REQUEST_SECONDS: [f64; 14] = [
@@ -94,9 +92,12 @@ impl Metrics {
         sequences: &Arc<Sequences>,
     ) -> Self {
         let mut all = Registry::default();
-        all.register_collector(Box::new(pools::Pools(Engines::new(served))));
-        let ovms = Arc::new(ovms::Counts::new(served));
-        all.register_collector(Box::new(ovms::Families(Arc::clone(&ovms))));
+        all.register_collector(graph_collector(served, pools::encode));
+        let ovms = Arc::<ovms::Counts>::default();
+        let counts = Arc::clone(&ovms);
+        all.register_collector(graph_collector(served, move |encoder, servables| {
+            counts.encode(encoder, servables)
+        }));
         let registry = all.sub_registry_with_prefix("graphmill");
         let requests = Family::default();
         let durations: Family<EndpointLabels, Durations> = Family::new_with_constructor(|| {
@@ -135,13 +136,21 @@ impl Metrics {
             "The server's version",
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
-        registry.register_collector(Box::new(connections::ConnectionMetrics(connections)));
-        registry.register_collector(Box::new(Engines::<engines::Reading>::new(served)));
-        registry.register_collector(Box::new(Engines::<embedding::Reading>::new(served)));
-        registry.register_collector(Box::new(Engines::<batching::Reading>::new(served)));
-        registry.register_collector(Box::new(graphs::Graphs::new(served)));
-        let sequences = sequences::SequenceMetrics(Arc::clone(sequences));
-        registry.register_collector(Box::new(sequences));
+        registry.register_collector(collector(move |encoder| {
+            server::encode_connections(encoder, &connections)
+        }));
+        for encode in [
+            families::encode::<engines::LlmEngineFigures>,
+            families::encode::<embedding::EmbeddingFigures>,
+            families::encode::<batching::BatcherFigures>,
+            server::encode_graphs,
+        ] {
+            registry.register_collector(graph_collector(served, encode));
+        }
+        let sequences = Arc::clone(sequences);
+        registry.register_collector(collector(move |encoder| {
+            server::encode_sequences(encoder, &sequences)
+        }));
         Self {
             registry: all,
             requests,
@@ -220,12 +229,6 @@ impl Metrics {
     /// Counts a request for a graph that has ended.
     pub(crate) fn graph_ends(&self, graph: &str, streams: bool, taken: RequestOutcome) {
         self.ovms.count(graph, streams, taken);
-    }
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
     }
 }
 

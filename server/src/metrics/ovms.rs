@@ -3,16 +3,13 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Mutex, PoisonError},
 };
 
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
-    metrics::{MetricType, gauge::ConstGauge},
-};
+use prometheus_client::{encoding::DescriptorEncoder, metrics::MetricType};
 
-use crate::servable::ServedGraphs;
+use super::families::write;
+use crate::servable::Servables;
 
 /// The result of a request for a graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -26,11 +23,8 @@ pub(crate) enum RequestOutcome {
 }
 
 /// Counts by graph, and by whether the request is streamed.
-#[derive(Debug)]
-pub(super) struct Counts {
-    served: Weak<ServedGraphs>,
-    requests: Mutex<BTreeMap<(String, bool), Requests>>,
-}
+#[derive(Debug, Default)]
+pub(super) struct Counts(Mutex<BTreeMap<(String, bool), Requests>>);
 
 #[derive(Copy, Clone, Debug, Default)]
 struct Requests {
@@ -39,29 +33,9 @@ struct Requests {
     failed: u64,
 }
 
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct GraphLabels {
-    name: String,
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-struct RequestLabels {
-    name: String,
-    api: &'static str,
-    method: &'static str,
-    interface: &'static str,
-}
-
 impl Counts {
-    pub(super) fn new(served: &Arc<ServedGraphs>) -> Self {
-        Self {
-            served: Arc::downgrade(served),
-            requests: Mutex::default(),
-        }
-    }
-
     pub(super) fn count(&self, graph: &str, streams: bool, taken: RequestOutcome) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let requests = requests.entry((graph.to_owned(), streams)).or_default();
         match taken {
             RequestOutcome::Rejected => requests.rejected += 1,
@@ -72,48 +46,47 @@ impl Counts {
             }
         }
     }
-}
-
-/// Collector of the counts. Their names have no suffix for counters in OpenVINO Model Server, so
-/// their type is not given.
-#[derive(Debug)]
-pub(super) struct Families(pub(super) Arc<Counts>);
-
-impl Collector for Families {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let servables = self.0.served.upgrade().map(|served| served.now());
-        let (name, help) = ("ovms_current_graphs", "Open runs of the graph");
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for servable in servables.iter().flat_map(|servables| servables.iter()) {
-            let labels = GraphLabels {
-                name: servable.name().to_owned(),
-            };
-            let open = ConstGauge::new(servable.open_sessions() as u64);
-            open.encode(family.encode_family(&labels)?)?;
-        }
-        let requests = self.0.requests.lock();
-        let requests = requests.unwrap_or_else(PoisonError::into_inner).clone();
-        for (name, help, value) in FAMILIES {
-            let kind = MetricType::Unknown;
-            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for ((graph, streams), requests) in &requests {
-                let labels = RequestLabels {
-                    name: graph.clone(),
-                    api: "V3",
-                    method: if *streams { "Stream" } else { "Unary" },
-                    interface: "REST",
-                };
-                let count = ConstGauge::new(value(requests));
-                count.encode(family.encode_family(&labels)?)?;
-            }
+    /// Writes the counts. Their names have no suffix for counters in OpenVINO Model Server, so their
+    /// type is not given.
+    pub(super) fn encode(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        servables: &Servables,
+    ) -> fmt::Result {
+        let graphs = servables.iter();
+        let open = graphs.map(|it| ([("name", it.name())], it.open_sessions() as u64));
+        let help = "Open runs of the graph";
+        write(
+            encoder,
+            ("ovms_current_graphs", help, MetricType::Gauge),
+            open,
+        )?;
+        let requests = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for &(name, help, value) in FAMILIES {
+            let counts = requests.iter().map(|((graph, streams), requests)| {
+                let method = if *streams { "Stream" } else { "Unary" };
+                let labels = [
+                    ("name", graph.as_str()),
+                    ("api", "V3"),
+                    ("method", method),
+                    ("interface", "REST"),
+                ];
+                (labels, value(requests))
+            });
+            write(encoder, (name, help, MetricType::Unknown), counts)?;
         }
         Ok(())
     }
 }
 
-type FamilyOf = (&'static str, &'static str, fn(&Requests) -> u64);
+/// A metric of requests: name, help and reader.
+type RequestFamily = (&'static str, &'static str, fn(&Requests) -> u64);
 
-const FAMILIES: &[FamilyOf] = &[
+const FAMILIES: &[RequestFamily] = &[
     (
         "ovms_requests_accepted",
         "Requests that the graph took",

@@ -17,7 +17,7 @@ use crate::{
     listen::{Exchange, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    servable::{Choice, Patience, Ready, ResolvedGraph, Servable, Servables, ServedGraphs},
+    servable::{Choice, Ready, ResolvedGraph, Servable, Servables, ServedGraphs},
     sessions::{RecordingOptions, Sessions},
     stage::Stage,
 };
@@ -136,13 +136,9 @@ impl RequestContext {
         name: &str,
         deadline: Option<Instant>,
     ) -> Result<Ready, Failure> {
-        let patience = Patience {
-            load: self.runner.load_wait,
-            deadline,
-        };
-        let find = || self.choose(name);
-        let available = self.runner.served.available(find, patience);
-        self.runner.guard(None).wait(available).await
+        let (runner, find) = (&self.runner, || self.choose(name));
+        let available = runner.served.available(find, runner.load_wait, deadline);
+        runner.guard(None).wait(available).await
     }
 
     /// Returns the deadline of the answer, from the time limit in the head and from `within`.

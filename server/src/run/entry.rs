@@ -11,6 +11,9 @@ use graphmill_calculators::payload::{Tally, TallyCounts};
 
 use crate::{errors::Failure, listen::Exchange, observe::trace::RequestTrace};
 
+/// Endpoint of requests whose path has no route.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// Shared facts about a request.
 pub(crate) type Entry = Arc<Facts>;
 
@@ -22,7 +25,7 @@ pub(crate) struct Facts {
     /// Path without the query, in which some clients send keys.
     pub(crate) path: String,
     pub(crate) received: Instant,
-    /// Route in the router's syntax.
+    /// Route in the router's syntax, or [`UNKNOWN`].
     pub(crate) endpoint: String,
     pub(crate) model: OnceLock<String>,
     /// True if a stream of events was requested.
@@ -46,6 +49,11 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// Returns the route; `None` if the path has none.
+    pub(crate) fn route(&self) -> Option<&str> {
+        Some(self.endpoint.as_str()).filter(|endpoint| *endpoint != UNKNOWN)
+    }
+
     /// Returns true if the error is one of the server, even if the answer had begun.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure

@@ -6,11 +6,8 @@ use std::sync::Arc;
 use graphmill_calculators::{http::dialect::Target, llm::LanguageModel, payload::JsonBody};
 use graphmill_dialects::bodies::TOKENIZE;
 
-use super::{Choice, Servable, Servables};
+use super::{Choice, Servable, Servables, quoted};
 use crate::errors::{Cause, Failure};
-
-/// Maximum number of graphs in an error.
-const NAMED: usize = 10;
 
 impl Servables {
     /// Returns the graph for requests at an endpoint of a dialect: the graph named `preferred` if
@@ -39,18 +36,14 @@ impl Servables {
             several => preferred.filter(|name| several.contains(name)).and_then(of),
         };
         chosen.ok_or_else(|| {
-            let shown: Vec<String> = names
-                .iter()
-                .take(NAMED)
-                .map(|it| format!("`{it}`"))
-                .collect();
-            let message = match shown.as_slice() {
-                [] => format!("no served graph answers at `{endpoint}`"),
-                shown => format!(
+            let message = if names.is_empty() {
+                format!("no served graph answers at `{endpoint}`")
+            } else {
+                format!(
                     "`model` names no served graph, and several could answer: {}; choose one with \
                      `--any_model=NAME`",
-                    shown.join(", ")
-                ),
+                    quoted(names.iter())
+                )
             };
             Failure::new(Cause::UnknownModel, message).with_field("model")
         })

@@ -15,14 +15,6 @@ use crate::errors::{Cause, Failure};
 /// refused.
 const MAX_WAITING: usize = 256;
 
-/// The time limits of a waiting request.
-pub(crate) struct Patience {
-    /// Maximum time for a load.
-    pub(crate) load: Duration,
-    /// Deadline of the request, for everything.
-    pub(crate) deadline: Option<Instant>,
-}
-
 /// A graph that answers, and stays in memory until this is dropped.
 pub(crate) struct Ready {
     pub(crate) servable: Arc<Servable>,
@@ -63,15 +55,17 @@ impl Drop for WaitingPlace {
 impl ServedGraphs {
     /// Waits until the graph that `find` returns is available, after loading it on demand. `find`
     /// is called again after each state change, because a reload may have replaced the
-    /// configuration.
+    /// configuration. The load may take `load_wait`, and everything ends at the deadline of the
+    /// request.
     pub(crate) async fn available(
         self: &Arc<Self>,
         find: impl Fn() -> Result<ResolvedGraph, Failure>,
-        patience: Patience,
+        load_wait: Duration,
+        deadline: Option<Instant>,
     ) -> Result<Ready, Failure> {
         let mut changed = self.changed.subscribe();
-        let load_ends = Instant::now() + patience.load;
-        let ends = patience.deadline.map_or(load_ends, |it| it.min(load_ends));
+        let load_ends = Instant::now() + load_wait;
+        let ends = deadline.map_or(load_ends, |it| it.min(load_ends));
         let mut place = None;
         loop {
             changed.borrow_and_update();
@@ -98,14 +92,17 @@ impl ServedGraphs {
                 return Err(failure);
             }
             if Instant::now() >= ends {
+                if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                    let name = servable.name();
+                    let message =
+                        format!("the deadline passed before the graph `{name}` was loaded");
+                    return Err(Failure::new(Cause::Deadline, message));
+                }
                 // The current state, as this request may have started the load.
-                let failure = servable.plan().err().unwrap_or(failure);
-                return Err(late(&servable, failure, patience.deadline));
+                return Err(servable.plan().err().unwrap_or(failure));
             }
-            if place
-                .as_ref()
-                .is_none_or(|WaitingPlace(of)| !Arc::ptr_eq(of, &servable))
-            {
+            let is_other = |WaitingPlace(of): &WaitingPlace| !Arc::ptr_eq(of, &servable);
+            if place.as_ref().is_none_or(is_other) {
                 place = Some(WaitingPlace::for_servable(&servable)?);
             }
             // The timeout ends it at the latest. The sender of changes is never dropped.
@@ -145,14 +142,4 @@ impl ServedGraphs {
         looked.extend(&servable.made().seen);
         self.hint.notify_one();
     }
-}
-
-/// Returns the failure of a request whose wait has ended.
-fn late(servable: &Servable, failure: Failure, deadline: Option<Instant>) -> Failure {
-    if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-        let name = servable.name();
-        let message = format!("the deadline passed before the graph `{name}` was loaded");
-        return Failure::new(Cause::Deadline, message);
-    }
-    failure
 }

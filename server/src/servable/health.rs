@@ -1,19 +1,16 @@
 //! Readiness of graphs, and of the server: it is ready while all graphs that it needs are.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_llm::{Health, LlmEngineState};
 
-use super::{Servable, Servables, StateName};
+use super::{NAMED, Servable, Servables, StateName};
 
 /// Time without a step after which an engine with work is not ready, even if it is not restarted
 /// for that. It is far above the longest step: a full prefill batch of a large model on a slow
 /// machine.
 const STALLED: Duration = Duration::from_mins(1);
-
-/// Maximum number of graphs in a reason, as there may be hundreds.
-const NAMED: usize = 10;
 
 /// Reason why a server without any graph answers no request.
 pub(super) const NO_GRAPH: &str = "no graph is configured, and no model was found";
@@ -57,6 +54,7 @@ impl Servable {
     /// would.
     pub(crate) fn unready(&self) -> Option<String> {
         let name = self.name();
+        let reason = || self.failure().unwrap_or_default();
         match self.state_name() {
             StateName::Listed | StateName::Loading | StateName::Unloading | StateName::Unloaded
                 if self.loads_on_demand() && self.is_settled() =>
@@ -66,60 +64,43 @@ impl Servable {
                 Some(format!("`{name}` could not be loaded: {reason}"))
             }
             StateName::Unloading | StateName::Unloaded if self.is_kept_out() => {
-                let reason = self.failure().unwrap_or_default();
-                Some(format!("`{name}` is not loaded: {reason}"))
+                Some(format!("`{name}` is not loaded: {}", reason()))
             }
             StateName::Listed | StateName::Loading => Some(format!("loading `{name}`")),
             StateName::Unloading | StateName::Unloaded => {
                 Some(format!("`{name}` is being unloaded or replaced"))
             }
-            StateName::Failed => {
-                let reason = self.failure().unwrap_or_default();
-                Some(format!("`{name}` could not be loaded: {reason}"))
-            }
-            StateName::Waiting => {
-                let reason = self.failure().unwrap_or_default();
-                Some(format!("`{name}` waits for a file: {reason}"))
-            }
+            StateName::Failed => Some(format!("`{name}` could not be loaded: {}", reason())),
+            StateName::Waiting => Some(format!("`{name}` waits for a file: {}", reason())),
             StateName::Available => self.engines().iter().find_map(LlmEngineHealth::unready),
         }
     }
 
     /// Returns true if it is loaded without a request, but not yet.
     fn is_awaited(&self) -> bool {
-        match self.state_name() {
-            StateName::Listed | StateName::Loading => {
-                !(self.loads_on_demand() && self.is_settled())
-            }
-            _ => false,
-        }
+        matches!(self.state_name(), StateName::Listed | StateName::Loading)
+            && !(self.loads_on_demand() && self.is_settled())
     }
 
     /// Returns the health of its engines.
     fn engines(&self) -> Vec<LlmEngineHealth> {
-        let generating = self
-            .resources()
-            .into_iter()
-            .map(|model: Arc<LanguageModel>| {
-                let status = model.engine().status();
-                LlmEngineHealth {
-                    stalled: status.stalled_for,
-                    model: status.model,
-                    health: model.health(),
-                }
-            });
-        let embedding = self
-            .resources()
-            .into_iter()
-            .map(|model: Arc<EmbeddingModel>| {
-                let status = model.engine().status();
-                LlmEngineHealth {
-                    stalled: status.stalled_for,
-                    model: status.model,
-                    health: model.health(),
-                }
-            });
-        generating.chain(embedding).collect()
+        let generating = self.resources::<LanguageModel>().into_iter();
+        let generating = generating.map(|it| {
+            let status = it.engine().status();
+            (status.model, status.stalled_for, it.health())
+        });
+        let embedding = self.resources::<EmbeddingModel>().into_iter();
+        let embedding = embedding.map(|it| {
+            let status = it.engine().status();
+            (status.model, status.stalled_for, it.health())
+        });
+        let all = generating.chain(embedding);
+        all.map(|(model, stalled, health)| LlmEngineHealth {
+            model,
+            stalled,
+            health,
+        })
+        .collect()
     }
 }
 
@@ -143,39 +124,27 @@ impl Servables {
     /// must be ready after all were tried.
     pub(crate) fn unready(&self) -> Option<String> {
         let is_required = |servable: &&Servable| !servable.is_optional() && !servable.is_kept_out();
-        let required: Vec<&Servable> = self.iter().filter(is_required).collect();
-        if required.is_empty() {
-            return self.none_is_ready();
+        let mut needed: Vec<&Servable> = self.iter().filter(is_required).collect();
+        let is_one_enough = needed.is_empty();
+        if is_one_enough {
+            needed = self.iter().collect();
         }
-        let loading: Vec<String> = required
-            .iter()
-            .filter(|servable| servable.is_awaited())
-            .map(|servable| format!("`{}`", servable.name()))
-            .collect();
-        if !loading.is_empty() {
-            return Some(format!("loading {}", listed(&loading, ", ")));
-        }
-        let reasons = required.iter().filter_map(|servable| servable.unready());
-        let mut reasons: Vec<String> = reasons.collect();
-        // Graphs that share an engine have the same reason.
-        reasons.dedup();
-        (!reasons.is_empty()).then(|| listed(&reasons, "; "))
-    }
-
-    /// Returns the reason why no graph would answer; `None` if one would.
-    fn none_is_ready(&self) -> Option<String> {
-        if self.iter().next().is_none() {
+        if needed.is_empty() {
             // Without any graph in the configuration, none is missing, unless the server waits for
             // one.
-            return self.waits.then(|| NO_GRAPH.to_owned());
+            return self.settings.waits.then(|| NO_GRAPH.to_owned());
         }
-        let awaited = self.iter().filter(|servable| servable.is_awaited());
+        let awaited = needed.iter().filter(|servable| servable.is_awaited());
         let awaited: Vec<String> = awaited.map(|it| format!("`{}`", it.name())).collect();
         if !awaited.is_empty() {
             return Some(format!("loading {}", listed(&awaited, ", ")));
         }
-        let reasons: Option<Vec<String>> = self.iter().map(Servable::unready).collect();
-        let mut reasons = reasons?;
+        let reasons = needed.iter().filter_map(|servable| servable.unready());
+        let mut reasons: Vec<String> = reasons.collect();
+        if reasons.is_empty() || (is_one_enough && reasons.len() < needed.len()) {
+            return None;
+        }
+        // Graphs that share an engine have the same reason.
         reasons.dedup();
         Some(listed(&reasons, "; "))
     }

@@ -2,20 +2,19 @@
 //! exist.
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
-use graphmill_engine::codes::sides;
+use graphmill_engine::{Environment, codes::sides};
 use graphmill_grammar::{
-    Diagnostic,
+    Diagnostic, SourceMap,
     render::{self, Color},
 };
 
 use super::{
-    Servables, ServedGraphs, StateName,
+    CompileResult, Servables, ServedGraphs, StateName,
     load::{self, GraphSources},
 };
 use crate::{config::GraphEntry, file_watch, observe::log};
@@ -46,19 +45,11 @@ impl LoadFailure {
         }
     }
 
-    fn by(panic: &(dyn Any + Send)) -> Self {
-        let reason = format!("loading panicked: {}", log::payload(panic));
-        Self::plainly(reason, false)
-    }
-
     /// Creates the error of a graph without a plan.
-    fn new(compiled: &load::CompileResult) -> Self {
-        let human = |found: &Diagnostic| {
-            render::human(&compiled.sources, std::slice::from_ref(found), Color::Plain)
-        };
+    fn new(compiled: &CompileResult) -> Self {
         Self {
             reason: first_error(compiled),
-            shown: compiled.diagnostics.iter().map(human).collect(),
+            shown: shown(&compiled.sources, &compiled.diagnostics),
             lacks_files: only_files(&compiled.diagnostics),
         }
     }
@@ -144,7 +135,7 @@ impl Servables {
     pub(super) fn has_failed(&self, entry: &GraphEntry, failed: &LoadFailure) {
         let servable = self.servable(entry);
         let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
-        if failed.lacks_files && self.waits && is_awaited {
+        if failed.lacks_files && self.settings.waits && is_awaited {
             servable.becomes_waiting(&failed.reason);
         } else {
             servable.becomes_failed(&failed.reason, false);
@@ -153,36 +144,27 @@ impl Servables {
 
     /// Checks a graph that is loaded by its first request. If it cannot be served, it has failed.
     fn check_one(&self, entry: &GraphEntry) -> Result<(), LoadFailure> {
-        match self.check(entry) {
-            (made, None) => {
-                self.servable(entry).was_made_of(made);
-                tracing::info!("graph `{}` is loaded on demand", entry.id());
-                Ok(())
-            }
-            (made, Some(failed)) => {
-                self.servable(entry).was_made_of(made);
-                self.has_failed(entry, &failed);
-                Err(failed)
-            }
+        let (made, failed) = self.check(entry);
+        self.servable(entry).was_made_of(made);
+        if let Some(failed) = failed {
+            self.has_failed(entry, &failed);
+            return Err(failed);
         }
+        tracing::info!("graph `{}` is loaded on demand", entry.id());
+        Ok(())
     }
 
     /// Returns the sources of a graph, and its errors as far as they can be found without loading
     /// it.
     pub(super) fn check(&self, entry: &GraphEntry) -> (GraphSources, Option<LoadFailure>) {
         let environment = self.environment.clone().looking_only();
-        let checking = AssertUnwindSafe(|| load::load(entry, &environment));
-        match catch_unwind(checking) {
-            Err(panic) => (GraphSources::default(), Some(LoadFailure::by(&*panic))),
-            Ok(Err(reason)) => {
+        match compile(entry, &environment) {
+            Err(failed) => {
                 let mut made = GraphSources::default();
                 made.seen.look(&entry.file);
-                (
-                    made,
-                    Some(LoadFailure::plainly(reason, !entry.file.is_file())),
-                )
+                (made, Some(failed))
             }
-            Ok(Ok(compiled)) => {
+            Ok(compiled) => {
                 let failed = compiled.plan.is_none().then(|| LoadFailure::new(&compiled));
                 (compiled.made, failed)
             }
@@ -230,23 +212,13 @@ impl Servables {
         let started = Instant::now();
         let servable = self.servable(entry);
         servable.begins();
-        let loading = AssertUnwindSafe(|| load::load(entry, &self.environment));
-        let compiled = match catch_unwind(loading) {
-            Err(panic) => return Err(LoadFailure::by(&*panic)),
-            Ok(Err(reason)) => return Err(LoadFailure::plainly(reason, !entry.file.is_file())),
-            Ok(Ok(compiled)) => compiled,
-        };
+        let compiled = compile(entry, &self.environment)?;
         servable.was_made_of(compiled.made.clone());
         let Some(plan) = &compiled.plan else {
             return Err(LoadFailure::new(&compiled));
         };
-        for warning in &compiled.diagnostics {
-            let shown = render::human(
-                &compiled.sources,
-                std::slice::from_ref(warning),
-                Color::Plain,
-            );
-            tracing::warn!("graph `{}`\n{shown}", entry.id());
+        for warning in shown(&compiled.sources, &compiled.diagnostics) {
+            tracing::warn!("graph `{}`\n{warning}", entry.id());
         }
         let seconds = started.elapsed().as_secs_f64();
         tracing::info!(
@@ -269,6 +241,24 @@ impl Servables {
     }
 }
 
+/// Compiles the graph of an entry. A panic is an error, too.
+fn compile(entry: &GraphEntry, environment: &Environment) -> Result<CompileResult, LoadFailure> {
+    match catch_unwind(AssertUnwindSafe(|| load::load(entry, environment))) {
+        Err(panic) => {
+            let reason = format!("loading panicked: {}", log::payload(&*panic));
+            Err(LoadFailure::plainly(reason, false))
+        }
+        Ok(Err(reason)) => Err(LoadFailure::plainly(reason, !entry.file.is_file())),
+        Ok(Ok(compiled)) => Ok(compiled),
+    }
+}
+
+/// Formats diagnostics for people.
+pub(super) fn shown(sources: &SourceMap, diagnostics: &[Diagnostic]) -> Vec<String> {
+    let human = |found| render::human(sources, std::slice::from_ref(found), Color::Plain);
+    diagnostics.iter().map(human).collect()
+}
+
 /// Returns true if all errors are about files that may still appear.
 fn only_files(found: &[Diagnostic]) -> bool {
     let mut errors = found.iter().filter(|it| it.is_error()).peekable();
@@ -276,23 +266,16 @@ fn only_files(found: &[Diagnostic]) -> bool {
 }
 
 /// Returns the first error of a graph in one line. All of them are in the log.
-fn first_error(compiled: &load::CompileResult) -> String {
-    let errors: Vec<&Diagnostic> = compiled
-        .diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.is_error())
-        .collect();
-    let Some(first) = errors.first() else {
+fn first_error(compiled: &CompileResult) -> String {
+    let mut errors = compiled.diagnostics.iter().filter(|it| it.is_error());
+    let Some(first) = errors.next() else {
         return "it has no plan".to_owned();
     };
-    let place = compiled
-        .sources
-        .locate(first.primary.span)
-        .map_or(String::new(), |place| format!("{place}: "));
-    let more = if errors.len() > 1 {
-        format!(" (and {} more)", errors.len() - 1)
-    } else {
-        String::new()
+    let place = compiled.sources.locate(first.primary.span);
+    let place = place.map_or(String::new(), |place| format!("{place}: "));
+    let more = match errors.count() {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
     };
     format!("{place}{}: {}{more}", first.code, first.message)
 }

@@ -23,6 +23,7 @@ mod versions;
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
@@ -32,7 +33,7 @@ use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::b
 use graphmill_engine::{Environment, Executors, FileStamps, Plan, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
 
-pub(crate) use demand::{Patience, Ready};
+pub(crate) use demand::Ready;
 pub(crate) use last_good::{Keeper, LastGood};
 pub(crate) use load::{
     CompileResult, answers, compile, compile_text, request_stream, response_stream,
@@ -56,9 +57,11 @@ use health::NO_GRAPH;
 use state::ChangeNotifier;
 use versions::Versions;
 
+/// Maximum number of graphs in a message, as there may be hundreds.
+const NAMED: usize = 10;
+
 /// The settings for loading, keeping and replacing graphs.
 pub(crate) struct Settings {
-    pub(crate) config: Config,
     /// Path of the file that lists the graphs, if there is one.
     pub(crate) config_path: Option<PathBuf>,
     /// Lists the graphs if there is no file.
@@ -91,78 +94,62 @@ pub(crate) struct Servables {
     /// Calculators and subgraphs of the program, without the subgraphs of the configuration.
     registry: Registry,
     environment: Environment,
-    /// True if graphs wait for missing files.
-    pub(crate) waits: bool,
-    /// Idle time after which graphs without a setting of their own are unloaded.
-    idle_unload: Option<Duration>,
-    /// Maximum number of on-demand graphs in memory; no limit if `None`.
-    models_max: Option<usize>,
+    settings: Arc<Settings>,
     changed: ChangeNotifier,
     /// Next attempts to load waiting graphs whose files exist.
     attempts: Mutex<BTreeMap<String, loading::Attempts>>,
 }
 
 impl Servables {
-    /// Creates the graphs of a configuration, without loading them.
-    fn new(settings: &Settings, registry: Registry, changed: ChangeNotifier) -> Self {
-        let config = settings.config.clone();
-        let environment = Environment::new(config.register(registry.clone()));
-        Self {
+    /// Creates the graphs of a configuration, without loading them. Its subgraphs are added to
+    /// `registry`, which replaces the one of `environment`.
+    fn new(
+        config: Config,
+        registry: Registry,
+        environment: Environment,
+        settings: Arc<Settings>,
+        changed: ChangeNotifier,
+    ) -> Self {
+        let mut all = Self {
             by_name: BTreeMap::new(),
-            versions: BTreeMap::new(),
+            versions: versions::collect(&config),
             aliases: BTreeMap::new(),
             config: Config::default(),
+            environment: environment.with_registry(config.register(registry.clone())),
             registry,
-            environment,
-            waits: settings.waits,
-            idle_unload: settings.idle_unload,
-            models_max: settings.models_max,
+            settings,
             changed,
             attempts: Mutex::default(),
+        };
+        for entry in &config.graphs {
+            let mut serving = entry.serving;
+            serving.idle_unload = serving.idle_unload.or(all.settings.idle_unload);
+            let servable = Servable::new(entry.clone(), serving, Arc::clone(&all.changed));
+            all.put(Arc::new(servable));
+            for alias in &entry.aliases {
+                all.aliases.insert(alias.clone(), entry.name.clone());
+                if let Some(version) = entry.version {
+                    let alias = format!("{alias}@{version}");
+                    all.aliases.insert(alias, entry.id());
+                }
+            }
         }
-        .listing(config)
+        all.config = config;
+        all
     }
 
     /// Creates the graphs of another configuration, without loading them. They share models with
     /// these graphs.
     fn succeeded_by(&self, config: Config) -> Self {
-        let registry = self.registry.clone();
-        let registered = config.register(registry.clone());
-        let next = Self {
-            by_name: BTreeMap::new(),
-            versions: BTreeMap::new(),
-            aliases: BTreeMap::new(),
-            config: Config::default(),
-            registry,
-            environment: self.environment.clone().with_registry(registered),
-            waits: self.waits,
-            idle_unload: self.idle_unload,
-            models_max: self.models_max,
-            changed: Arc::clone(&self.changed),
-            attempts: Mutex::default(),
-        }
-        .listing(config);
+        let next = Self::new(
+            config,
+            self.registry.clone(),
+            self.environment.clone(),
+            Arc::clone(&self.settings),
+            Arc::clone(&self.changed),
+        );
         next.keep_defaults(self);
         next
-    }
-
-    fn listing(mut self, config: Config) -> Self {
-        for entry in &config.graphs {
-            let mut serving = entry.serving;
-            serving.idle_unload = serving.idle_unload.or(self.idle_unload);
-            let servable = Servable::new(entry.clone(), serving, Arc::clone(&self.changed));
-            self.put(Arc::new(servable));
-            for alias in &entry.aliases {
-                self.aliases.insert(alias.clone(), entry.name.clone());
-                if let Some(version) = entry.version {
-                    self.aliases
-                        .insert(format!("{alias}@{version}"), entry.id());
-                }
-            }
-        }
-        self.versions = versions::collect(&config);
-        self.config = config;
-        self
     }
 
     /// Replaces the graph of the same name.
@@ -310,10 +297,9 @@ impl Servables {
             && let Some(numbers) = self.numbers(graph).filter(|_| sees(graph, None))
         {
             let version = shortened(version, SHOWN_BYTES);
-            let some: Vec<String> = numbers.take(10).map(|it| format!("`{it}`")).collect();
             let message = format!(
                 "the {what} `{graph}` has no version `{version}`; there are {}",
-                some.join(", ")
+                quoted(numbers)
             );
             return Failure::new(Cause::UnknownModel, message).with_field(what);
         }
@@ -335,11 +321,8 @@ impl Servables {
             }
             None if all.is_empty() => format!("the {what} `{shown}` does not exist"),
             None => {
-                let some: Vec<String> = names().take(10).map(|name| format!("`{name}`")).collect();
-                format!(
-                    "the {what} `{shown}` does not exist; there are {}",
-                    some.join(", ")
-                )
+                let some = quoted(names());
+                format!("the {what} `{shown}` does not exist; there are {some}")
             }
         };
         Failure::new(Cause::UnknownModel, message).with_field(what)
@@ -401,4 +384,10 @@ impl Servables {
         }
         found
     }
+}
+
+/// Formats the first names of a list.
+fn quoted(names: impl Iterator<Item: Display>) -> String {
+    let names = names.take(NAMED).map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
 }

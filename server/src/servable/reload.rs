@@ -152,10 +152,10 @@ impl<'a> Reload<'a> {
                 && !may_fail
                 && (*changes_adapters || servable.state_name() != StateName::Waiting)
             {
+                let reason = format!("graph `{}`: {}", entry.id(), failed.reason);
                 return Err(ConfigRefusal {
-                    unreadable: false,
-                    reason: format!("graph `{}`: {}", entry.id(), failed.reason),
                     diagnostics: failed.shown,
+                    ..ConfigRefusal::new(reason)
                 });
             }
         }
@@ -194,16 +194,11 @@ impl<'a> Reload<'a> {
                 Ok(()) => left.push(servable),
                 Err(plan) => {
                     servable.becomes_available(plan);
-                    let reason = format!(
+                    outcome = Err(ConfigRefusal::new(format!(
                         "requests of `{}` still run after {} s",
                         servable.name(),
                         DRAIN_AT_MOST.as_secs()
-                    );
-                    outcome = Err(ConfigRefusal {
-                        unreadable: false,
-                        reason,
-                        diagnostics: Vec::new(),
-                    });
+                    )));
                     break;
                 }
             }
@@ -254,7 +249,7 @@ impl<'a> Reload<'a> {
                 }
             }
             let Some(failed) = failed else { continue };
-            let may_wait = failed.lacks_files && self.new.waits;
+            let may_wait = failed.lacks_files && self.new.settings.waits;
             if self.new.servable(entry).is_independent() {
                 let before = self.old.get(&entry.id()).and_then(|it| it.failure());
                 self.new.has_failed(entry, &failed);
@@ -272,23 +267,20 @@ impl<'a> Reload<'a> {
             return Ok(bytes);
         }
         Err(ConfigRefusal {
-            unreadable: false,
-            reason: wrong.join("; "),
             diagnostics,
+            ..ConfigRefusal::new(wrong.join("; "))
         })
     }
 }
 
 /// Checks that there is memory for this number of bytes of files.
 fn has_room(bytes: u64) -> Result<(), ConfigRefusal> {
-    room::ensure(bytes).map_err(|short| ConfigRefusal {
-        unreadable: false,
-        reason: format!(
+    room::ensure(bytes).map_err(|short| {
+        ConfigRefusal::new(format!(
             "the new models need {} MiB in addition to the old ones, but only {} MiB of memory are left",
             bytes >> 20,
             short.left >> 20
-        ),
-        diagnostics: Vec::new(),
+        ))
     })
 }
 

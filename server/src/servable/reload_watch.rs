@@ -24,32 +24,19 @@ use super::ServedGraphs;
 /// Time without changes before files are read, because a writer may still be writing the rest.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Watches files until it is dropped. Compares them at least once in `poll`.
-pub(crate) async fn reload_on_change(served: Arc<ServedGraphs>, poll: Duration) {
+/// Watches files until it is dropped, or the runtime ends. Compares them at least once in `poll`.
+pub(crate) async fn reload_on_change(served: Arc<ServedGraphs>, poll: Duration) -> Option<()> {
     let mut folders = Folders::new(Arc::clone(&served.hint));
     loop {
         // Usually ends by the timeout, without a hint.
         let _ = timeout(poll, served.hint.notified()).await;
-        let Some(changed) = wait_for(&served, ServedGraphs::has_changed).await else {
-            return;
-        };
-        if changed {
-            let Some(files) = wait_for(&served, ServedGraphs::files).await else {
-                return;
-            };
-            settled(files).await;
+        if wait_for(&served, ServedGraphs::has_changed).await? {
+            settled(wait_for(&served, ServedGraphs::files).await?).await;
             // The result is in the log, and a panic during a load is caught.
-            if wait_for(&served, |served| served.reload().is_ok())
-                .await
-                .is_none()
-            {
-                return;
-            }
+            wait_for(&served, |served| served.reload().is_ok()).await?;
             folders.forget();
         }
-        let Some(files) = wait_for(&served, ServedGraphs::files).await else {
-            return;
-        };
+        let files = wait_for(&served, ServedGraphs::files).await?;
         if folders.watch(&files) {
             // Changes before the folder was watched cause no notification.
             served.hint.notify_one();

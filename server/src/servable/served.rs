@@ -7,7 +7,7 @@
 
 use std::{
     fmt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -16,18 +16,13 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use graphmill_engine::{FileStamps, Registry};
-use graphmill_grammar::render::{self, Color};
+use graphmill_engine::{Environment, FileStamps, Registry};
 use graphmill_llm::AdapterSpec;
 use tokio::sync::Notify;
 
-use super::{
-    Keeper, Servable, Servables, Settings,
-    reload::{Reload, ReloadPolicy},
-    state::ChangeNotifier,
-};
+use super::{Servable, Servables, Settings, loading::shown, reload::Reload, state::ChangeNotifier};
 use crate::{
-    config::{self, Config, Lister, ModelReader},
+    config::{self, Config},
     errors::{Cause, Failure},
     observe::{self, Audit},
 };
@@ -35,12 +30,7 @@ use crate::{
 /// The served graphs, and their sources.
 pub(crate) struct ServedGraphs {
     now: ArcSwap<Servables>,
-    /// Path of the file that lists them, if there is one.
-    config_path: Option<PathBuf>,
-    /// Lists them if there is no file.
-    lister: Option<Lister>,
-    /// Reads a single model again, for a repository.
-    model_reader: Option<ModelReader>,
+    settings: Arc<Settings>,
     /// Stamps of all files that the last load read, taken before it. Locked while graphs are
     /// loaded.
     looked: Mutex<FileStamps>,
@@ -48,11 +38,6 @@ pub(crate) struct ServedGraphs {
     pub(super) hint: Arc<Notify>,
     /// Notifies of each change of a graph's state or of the list.
     pub(super) changed: ChangeNotifier,
-    policy: ReloadPolicy,
-    /// Store of the last good configuration, if there is one.
-    keeper: Option<Keeper>,
-    /// True if the first configuration is a stored one.
-    rolled_back: bool,
     /// True while the files contain a configuration that was refused.
     refused: AtomicBool,
 }
@@ -101,29 +86,41 @@ pub(crate) struct ConfigRefusal {
     pub(crate) diagnostics: Vec<String>,
 }
 
+impl ConfigRefusal {
+    /// Creates the error of a configuration that could be read.
+    pub(super) fn new(reason: String) -> Self {
+        Self {
+            unreadable: false,
+            reason,
+            diagnostics: Vec::new(),
+        }
+    }
+}
+
 impl ServedGraphs {
     /// Creates the graphs of a configuration, without loading them.
-    pub(crate) fn new(settings: Settings, registry: Registry) -> Self {
-        let changed: ChangeNotifier = Arc::default();
-        let servables = Servables::new(&settings, registry, Arc::clone(&changed));
+    pub(crate) fn new(config: Config, settings: Settings, registry: Registry) -> Self {
+        let (settings, changed) = (Arc::new(settings), ChangeNotifier::default());
+        let servables = Servables::new(
+            config,
+            registry.clone(),
+            Environment::new(registry),
+            Arc::clone(&settings),
+            Arc::clone(&changed),
+        );
         Self {
             now: ArcSwap::from_pointee(servables),
-            config_path: settings.config_path,
-            lister: settings.lister,
-            model_reader: settings.model_reader,
+            settings,
             looked: Mutex::default(),
             hint: Arc::default(),
             changed,
-            policy: settings.policy,
-            keeper: settings.keeper,
-            rolled_back: settings.rolled_back,
             refused: AtomicBool::new(false),
         }
     }
 
     /// Stores the served configuration, if there is a store.
     pub(super) fn keep(&self, servables: &Servables) {
-        if let Some(keeper) = &self.keeper {
+        if let Some(keeper) = &self.settings.keeper {
             keeper.keep(servables);
         }
     }
@@ -142,7 +139,7 @@ impl ServedGraphs {
         *looked = config;
         looked.extend(&servables.seen());
         self.hint.notify_one();
-        if !self.rolled_back {
+        if !self.settings.rolled_back {
             self.keep(&servables);
         }
     }
@@ -190,14 +187,10 @@ impl ServedGraphs {
         name: &str,
         config: Option<&str>,
     ) -> Result<Changes, ConfigRefusal> {
-        let Some(reader) = &self.model_reader else {
+        let Some(reader) = &self.settings.model_reader else {
             return self.reload_for(actor, None);
         };
-        let entries = reader.read(name, config).map_err(|reason| ConfigRefusal {
-            unreadable: false,
-            reason,
-            diagnostics: Vec::new(),
-        })?;
+        let entries = reader.read(name, config).map_err(ConfigRefusal::new)?;
         self.reload_with(Some(name), |mut config| {
             let before = config.clone();
             let graphs = &mut config.graphs;
@@ -247,7 +240,7 @@ impl ServedGraphs {
 
     /// Returns true if models are in a repository, and are read one by one.
     pub(crate) fn reads_models(&self) -> bool {
-        self.model_reader.is_some()
+        self.settings.model_reader.is_some()
     }
 
     /// Reloads the graphs named `only`, or all if it is `None`, from the configuration after
@@ -260,7 +253,7 @@ impl ServedGraphs {
         self.reload_locked(&mut self.looking(), only, change)
     }
 
-    /// Reloads like [`Served::reload_with`], for a caller that has locked the stamps.
+    /// Reloads like [`ServedGraphs::reload_with`], for a caller that has locked the stamps.
     fn reload_locked(
         &self,
         looked: &mut FileStamps,
@@ -315,7 +308,7 @@ impl ServedGraphs {
         only: Option<&str>,
         change: impl FnOnce(Config) -> Config,
     ) -> Result<(Arc<Servables>, Changes), ConfigRefusal> {
-        let mut config = match (&self.config_path, &self.lister) {
+        let mut config = match (&self.settings.config_path, &self.settings.lister) {
             (Some(path), _) => read(path)?,
             (None, Some(lister)) => lister.list(),
             (None, None) => old.config.clone(),
@@ -323,13 +316,14 @@ impl ServedGraphs {
         config.keep_adapters(&old.config);
         let config = change(config);
         config.places.iter().for_each(|place| seen.look(place));
-        let (new, changes) = Reload::new(old, config, seen, only).load(seen, self.policy)?;
+        let (new, changes) =
+            Reload::new(old, config, seen, only).load(seen, self.settings.policy)?;
         Ok((Arc::new(new), changes))
     }
 
     fn config_seen(&self, config: &Config) -> FileStamps {
         let mut seen = FileStamps::default();
-        if let Some(path) = &self.config_path {
+        if let Some(path) = &self.settings.config_path {
             seen.look(path);
         }
         config.places.iter().for_each(|place| seen.look(place));
@@ -343,8 +337,7 @@ impl ServedGraphs {
 
 fn read(path: &Path) -> Result<Config, ConfigRefusal> {
     let loaded = config::load(path);
-    let shown = |found| render::human(&loaded.sources, std::slice::from_ref(found), Color::Plain);
-    let diagnostics: Vec<String> = loaded.diagnostics.iter().map(shown).collect();
+    let diagnostics = shown(&loaded.sources, &loaded.diagnostics);
     loaded.config.ok_or_else(|| {
         let error = loaded.diagnostics.iter().find(|found| found.is_error());
         ConfigRefusal {

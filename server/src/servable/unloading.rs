@@ -70,6 +70,7 @@ impl Servables {
         loop {
             let bytes = made.seen.bytes_beyond(&self.in_memory());
             let full = self
+                .settings
                 .models_max
                 .filter(|most| self.loaded_on_demand() >= *most);
             let short = room::ensure(bytes);

@@ -21,7 +21,7 @@ use opentelemetry_sdk::{
 };
 
 pub use options::{OtlpProtocol, TraceOptions};
-pub(crate) use request::{RequestEnd, RequestTrace};
+pub(crate) use request::RequestTrace;
 pub(crate) use run::RunTrace;
 
 /// The sender of spans to a collector.

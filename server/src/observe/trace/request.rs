@@ -1,7 +1,6 @@
 //! The span of a request, from its head to the end of its answer.
 
 use std::{
-    fmt::Write as _,
     sync::Arc,
     time::{Instant, SystemTime},
 };
@@ -16,6 +15,7 @@ use opentelemetry_http::HeaderExtractor;
 use opentelemetry_sdk::{propagation::TraceContextPropagator, trace::SdkTracer};
 
 use super::{Traces, names};
+use crate::{observe::log, run::Facts};
 
 /// The span of one request, which is the parent of the other spans.
 #[derive(Clone, Debug)]
@@ -68,46 +68,44 @@ impl RequestTrace {
     pub(crate) fn traceparent(&self) -> Arc<str> {
         let span = self.context.span();
         let context = span.span_context();
-        let mut header = String::with_capacity(55);
-        let (trace, span, flags) = (
-            context.trace_id(),
-            context.span_id(),
-            context.trace_flags().to_u8(),
-        );
-        // Writing to a string cannot fail.
-        let _ = write!(header, "00-{trace}-{span}-{flags:02x}");
-        header.into()
+        let (trace, span) = (context.trace_id(), context.span_id());
+        let flags = context.trace_flags().to_u8();
+        format!("00-{trace}-{span}-{flags:02x}").into()
     }
 
-    /// Ends the span when the answer was sent, or the client has left. Attributes are set here,
-    /// because many requests have no span.
-    pub(crate) fn end(&self, ended: &RequestEnd<'_>) {
+    /// Ends the span when the answer was sent, or the client has left, possibly before there was a
+    /// status. `whole` is true if the whole answer was sent. Attributes are set here, because many
+    /// requests have no span.
+    pub(crate) fn end(&self, facts: &Facts, status: Option<StatusCode>, whole: bool) {
         if !self.is_sampled() {
             return;
         }
         let span = self.context.span();
         let mut attributes = vec![
-            KeyValue::new(names::METHOD, ended.method.as_str().to_owned()),
-            KeyValue::new(names::PATH, ended.path.to_owned()),
-            KeyValue::new(names::REQUEST_ID, ended.id.to_owned()),
+            KeyValue::new(names::METHOD, facts.method.as_str().to_owned()),
+            KeyValue::new(names::PATH, log::shown(&facts.path)),
+            KeyValue::new(names::REQUEST_ID, facts.id.to_string()),
         ];
-        if let Some(route) = ended.route {
+        if let Some(route) = facts.route() {
             attributes.push(KeyValue::new(names::ROUTE, route.to_owned()));
         }
-        if let Some(status) = ended.status {
+        if let Some(status) = status {
             attributes.push(KeyValue::new(names::STATUS, i64::from(status.as_u16())));
         }
-        let error = match (ended.error, ended.status) {
-            (Some(code), _) => Some(code.to_owned()),
+        let code = facts
+            .failure
+            .get()
+            .and_then(|failure| failure.code().map(log::shown));
+        let error = match (code, status) {
+            (Some(code), _) => Some(code),
             (None, Some(status)) if status.as_u16() >= 400 => Some(status.as_str().to_owned()),
-            (None, _) if !ended.whole => Some("client_disconnected".to_owned()),
-            (None, _) => None,
+            (None, _) => (!whole).then(|| "client_disconnected".to_owned()),
         };
         if let Some(error) = &error {
             attributes.push(KeyValue::new(names::ERROR, error.clone()));
         }
         span.set_attributes(attributes);
-        if ended.has_failed || ended.status.is_some_and(|status| status.is_server_error()) {
+        if facts.has_failed() || status.is_some_and(|status| status.is_server_error()) {
             span.set_status(Status::error(error.unwrap_or_default()));
         }
         span.end_with_timestamp(self.wall(Instant::now()));
@@ -118,21 +116,4 @@ impl RequestTrace {
         let (began, time) = self.began;
         time + moment.saturating_duration_since(began)
     }
-}
-
-/// The end of a request, for its span.
-pub(crate) struct RequestEnd<'a> {
-    pub(crate) id: &'a str,
-    pub(crate) method: &'a Method,
-    pub(crate) route: Option<&'a str>,
-    /// Path without the query, which may contain keys.
-    pub(crate) path: &'a str,
-    /// Status; `None` if the client left before there was one.
-    pub(crate) status: Option<StatusCode>,
-    /// Error code, if it failed.
-    pub(crate) error: Option<&'a str>,
-    /// True if the error is one of the server, also after the answer had begun.
-    pub(crate) has_failed: bool,
-    /// True if the whole answer was sent.
-    pub(crate) whole: bool,
 }
