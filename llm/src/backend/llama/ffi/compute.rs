@@ -106,7 +106,7 @@ impl Context<'_> {
             // SAFETY: the context is alive and not shared; the batch's arrays have as many entries
             // as it says, live in `self.batch` until it is filled again, and `embd` has a row of the
             // width that the model encodes for each.
-            let code = unsafe { guard::encode(self.raw.as_ptr(), &batch) };
+            let code = unsafe { guard::encode(self.raw.as_ptr(), &raw const batch, guard::CAUGHT) };
             outcome(code, &watch, &mut self.cuts)?;
             self.counts_adapters = false;
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
@@ -218,7 +218,7 @@ impl Context<'_> {
         let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
         let _changing = self.counts_adapters.then(|| lock(self.changing));
         // SAFETY: the context is alive and not shared; the caller's promise.
-        let status = unsafe { guard::decode(self.raw.as_ptr(), batch) };
+        let status = unsafe { guard::decode(self.raw.as_ptr(), batch, guard::CAUGHT) };
         outcome(status, &watch, &mut self.cuts)?;
         self.counts_adapters = false;
         self.n_rows = rows;

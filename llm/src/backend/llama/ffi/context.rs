@@ -110,7 +110,7 @@ impl<'a> Context<'a> {
         let held = lock(changing);
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with
         // plain numbers changed, and a context that is alive as long as this one.
-        let context = unsafe { guard::new_context(model.as_ptr(), &params) };
+        let context = unsafe { guard::new_context(model.as_ptr(), &raw const params) };
         // Dropping an adapter takes this lock.
         drop(held);
         let context = NonNull::new(context)?;

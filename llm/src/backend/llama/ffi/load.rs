@@ -104,7 +104,7 @@ pub(crate) fn load_model(
     raw.progress_callback_user_data = ptr::from_mut(&mut on_progress).cast();
     // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps;
     // the callback takes what `progress` expects, and only this call calls it.
-    unsafe { Model::new(guard::load_model(path, &raw)) }
+    unsafe { Model::new(guard::load_model(path.as_ptr(), &raw const raw)) }
 }
 
 /// Loads the vocabulary and the metadata of a model; `None` if llama.cpp refuses, which it logs.
@@ -113,7 +113,7 @@ pub(crate) fn load_vocabulary(path: &CStr) -> Option<Model> {
     let mut raw = unsafe { sys::llama_model_default_params() };
     raw.vocab_only = true;
     // SAFETY: the path ends with a NUL, and the parameters are llama.cpp's own.
-    unsafe { Model::new(guard::load_model(path, &raw)) }
+    unsafe { Model::new(guard::load_model(path.as_ptr(), &raw const raw)) }
 }
 
 /// Passes the loaded fraction to the closure behind `on_progress`. Returns true to continue.
