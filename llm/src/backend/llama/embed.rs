@@ -370,7 +370,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
                 out.extend_from_slice(numbers.unwrap_or_default());
             }
         }
-        self.context.forget();
+        self.context.clear(false);
         computed.map_err(|error| error.to_string())
     }
 

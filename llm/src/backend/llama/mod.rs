@@ -233,7 +233,7 @@ impl<'a> LlamaCpp<'a> {
             cells_per_sequence,
             max_sequences: plan.max_sequences,
             max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
-            embedding_width: Some(context.n_embd()),
+            embedding_width: Some(context.n_embd),
             vector_width: vector_width(&weights.model),
             layout: if plan.unified {
                 KvLayout::Unified
@@ -269,7 +269,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn n_vocab(&self) -> usize {
-        self.context.n_vocab()
+        self.context.n_vocab
     }
 
     fn draft_support(&self) -> DraftSupport {
@@ -386,7 +386,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn clear(&mut self) {
-        self.context.clear();
+        self.context.clear(true);
     }
 
     #[cfg(target_os = "linux")]

@@ -59,7 +59,7 @@ impl Context<'_> {
     /// available.
     pub(crate) fn give_hidden(&mut self, of: HiddenOf) -> Result<(), String> {
         // SAFETY: the context is alive, not shared, and on this model.
-        self.hidden = Some(unsafe { Hidden::new(self.raw.pointer(), self.model, of)? });
+        self.hidden = Some(unsafe { Hidden::new(self.raw.as_ptr(), self.model, of)? });
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Context<'_> {
         };
         self.n_rows = 0;
         // SAFETY: the context is alive and not shared.
-        unsafe { hidden.ask_for_all(self.raw.pointer()) };
+        unsafe { hidden.ask_for_all(self.raw.as_ptr()) };
         // SAFETY: the context is alive.
         let at_once = unsafe { sys::llama_n_ubatch(self.raw.as_ptr()) } as usize;
         for states in states.chunks(at_once.min(MAX_ENCODED) * width) {
@@ -110,7 +110,7 @@ impl Context<'_> {
             outcome(code, &watch, &mut self.cuts)?;
             self.counts_adapters = false;
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
-            unsafe { hidden.take(self.raw.pointer(), 0..count)? };
+            unsafe { hidden.take(self.raw.as_ptr(), 0..count)? };
         }
         Ok(hidden.rows())
     }
@@ -150,7 +150,7 @@ impl Context<'_> {
         }
         if let Some(hidden) = &mut self.hidden {
             // SAFETY: the context is alive and not shared.
-            unsafe { hidden.ask(self.raw.pointer(), tokens) };
+            unsafe { hidden.ask(self.raw.as_ptr(), tokens) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.run(batch, rows)? };
@@ -158,7 +158,7 @@ impl Context<'_> {
             let asked = (0..tokens.len()).filter(|place| tokens[*place].hidden);
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these
             // tokens.
-            unsafe { hidden.take(self.raw.pointer(), asked)? };
+            unsafe { hidden.take(self.raw.as_ptr(), asked)? };
         }
         if let Some(places) = &mut self.places {
             for token in tokens {
