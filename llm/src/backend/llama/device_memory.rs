@@ -193,17 +193,12 @@ impl StepBuffers {
 pub(super) fn bytes_per_cell(model: &Model, type_k: KvType, type_v: KvType) -> u64 {
     let heads = u64::from(model.n_head_kv().max(1));
     let default_length = u64::from(model.n_embd().max(1)) / u64::from(model.n_head().max(1));
-    let architecture = model.architecture();
-    let length = |name: &str| {
-        let value = model.metadata(&format!("{architecture}.attention.{name}_length"));
-        value
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(default_length)
-    };
+    let length = |key: &str| model.number(key).unwrap_or(default_length);
     let bytes = |numbers: u64, number_type: KvType| {
         let (bytes, numbers_in_block) = number_type.block();
         (numbers * bytes).div_ceil(numbers_in_block)
     };
     u64::from(model.n_layer())
-        * (bytes(heads * length("key"), type_k) + bytes(heads * length("value"), type_v))
+        * (bytes(heads * length("attention.key_length"), type_k)
+            + bytes(heads * length("attention.value_length"), type_v))
 }

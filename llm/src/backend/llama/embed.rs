@@ -102,10 +102,7 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
 
 /// Returns the pooling that the spec asks for, or else that of the file.
 fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
-    let architecture = model.architecture();
-    let key = format!("{architecture}.pooling_type");
-    let stored = model.metadata(&key);
-    let stored = match stored.and_then(|text| text.parse::<sys::llama_pooling_type>().ok()) {
+    let stored = match model.number::<sys::llama_pooling_type>("pooling_type") {
         Some(sys::LLAMA_POOLING_TYPE_MEAN) => Some(Pooling::Mean),
         Some(sys::LLAMA_POOLING_TYPE_CLS) => Some(Pooling::Cls),
         Some(sys::LLAMA_POOLING_TYPE_LAST) => Some(Pooling::Last),

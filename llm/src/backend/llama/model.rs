@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use llama_cpp_sys_2 as sys;
 
 use super::cpu_kernels::{self, Kernels, PackCounts};
-use super::ffi::{self, BufferType, Mapping, Model, ModelParams};
+use super::ffi::{self, BufferType, Heard, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
 use crate::lock::lock;
@@ -138,19 +138,18 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
             load_file(&key, &path, &params, &spec.model)
         })
     });
-    let model = model.ok_or_else(|| refused(&spec.model, heard.complaint()))?;
+    let model = model.ok_or_else(|| refused(&spec.model, &heard))?;
     if watch.panicked() {
         let message =
             "its weights could not be packed for the CPU kernels: load it with `cpu_kernels` `off`";
-        return Err(refused(&spec.model, Some(message.to_owned())));
+        return Err(LoadError::model(&spec.model, message));
     }
-    let mappings = ffi::mapped(&key.path);
     let model = Arc::new(model);
     let layout = Arc::new(Layout {
         buffers: log_lines::buffers(&heard.lines),
         layers: log_lines::layers(&heard.lines),
         kernels: kernels.map(|kernels| (kernels, packed)),
-        mappings,
+        mappings: ffi::mapped(&key.path),
         creating: Mutex::new(()),
     });
     loaded.insert(key, (Arc::downgrade(&model), Arc::clone(&layout)));
@@ -193,17 +192,18 @@ pub(super) fn load_vocab(path: &Path) -> Result<Model, LoadError> {
     gguf::check(path)?;
     let name = c_path(path)?;
     let (model, heard) = ffi::listen(|| ffi::load_vocabulary(&name));
-    model.ok_or_else(|| refused(path, heard.complaint()))
+    model.ok_or_else(|| refused(path, &heard))
 }
 
-fn c_path(path: &Path) -> Result<CString, LoadError> {
+/// Converts a path to the form that llama.cpp takes.
+pub(super) fn c_path(path: &Path) -> Result<CString, LoadError> {
     CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| refused(path, Some("the path has a NUL character".to_owned())))
+        .map_err(|_| LoadError::model(path, "the path has a NUL character"))
 }
 
 /// Makes the error for a file that llama.cpp does not load, with its complaint if there is one.
-fn refused(path: &Path, complaint: Option<String>) -> LoadError {
-    let mut message = complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned());
+fn refused(path: &Path, heard: &Heard) -> LoadError {
+    let mut message = heard.complaint_or("llama.cpp cannot load it");
     // llama.cpp takes the number of classes from the list of their names.
     if message.contains("'cls.") && message.contains("wrong shape") {
         message.push_str(

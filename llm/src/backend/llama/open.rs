@@ -127,14 +127,10 @@ fn rename_to_draft(error: LoadError) -> LoadError {
 pub(crate) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     let model = model::load_vocab(path)?;
     // With the vocabulary alone, llama.cpp does not read the model's shape, but keeps the metadata.
-    let architecture = model.architecture();
-    let length = model.metadata(&format!("{architecture}.context_length"));
-    let context_length = length
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(i32::MAX as usize);
+    let length = model.number("context_length");
     Ok(Arc::new(LlamaVocabulary::new(
         Arc::new(model),
         path,
-        context_length,
+        length.unwrap_or(i32::MAX as usize),
     )))
 }

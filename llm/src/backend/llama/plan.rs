@@ -306,9 +306,8 @@ fn has_linear_biases(model: &Model) -> bool {
         // The larger of the two models of this architecture.
         "baichuan" => model.n_layer() == 40,
         _ => {
-            let largest = model.metadata(&format!("{architecture}.attention.max_alibi_bias"));
-            let largest = largest.and_then(|text| text.parse::<f32>().ok());
-            largest.is_some_and(|largest| largest > 0.0)
+            let largest = model.number("attention.max_alibi_bias");
+            largest.is_some_and(|largest: f32| largest > 0.0)
         }
     }
 }

@@ -1,15 +1,13 @@
 //! The projector of a model, by libmtmd.
 
-use std::ffi::CString;
 use std::num::NonZero;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::thread;
 
 use super::device_memory::Available;
 use super::devices;
 use super::ffi::{self, Chunk, ChunkOrText, Mtmd, MtmdParams};
-use super::model::Weights;
+use super::model::{Weights, c_path};
 use super::plan;
 use crate::backend::interface::{DecodedMedium, Sound, TILE_SECONDS};
 use crate::backend::interface::{Piece, PreparedTile, Projector, TileShape};
@@ -45,16 +43,12 @@ fn load_projector(
     available: &mut Available,
 ) -> Result<Arc<dyn Projector>, LoadError> {
     let refused = |message: String| LoadError::model(&vision.mmproj, message);
-    let path = CString::new(vision.mmproj.as_os_str().as_bytes())
-        .map_err(|_| refused("the path has a NUL character".to_owned()))?;
+    let path = c_path(&vision.mmproj)?;
     let (gpu, params) = params(spec)?;
     let bytes = Mtmd::bytes(&path, params).max(FileState::read(&vision.mmproj)?.bytes());
     check_room(vision, bytes, gpu)?;
     let (mtmd, heard) = ffi::listen(|| Mtmd::load(Arc::clone(&weights.model), &path, params));
-    let mtmd = mtmd.ok_or_else(|| {
-        let complaint = heard.complaint();
-        refused(complaint.unwrap_or_else(|| "libmtmd cannot load it".to_owned()))
-    })?;
+    let mtmd = mtmd.ok_or_else(|| refused(heard.complaint_or("libmtmd cannot load it")))?;
     if !mtmd.reads_images() && mtmd.sound_rate().is_none() {
         return Err(refused("it reads neither images nor sound".to_owned()));
     }

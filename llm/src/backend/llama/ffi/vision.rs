@@ -169,9 +169,7 @@ impl Mtmd {
             },
         });
         if status != 0 {
-            return Err(heard
-                .complaint()
-                .unwrap_or_else(|| "libmtmd cannot prepare it".to_owned()));
+            return Err(heard.complaint_or("libmtmd cannot prepare it"));
         }
         chunks.read(self)
     }
@@ -326,9 +324,7 @@ impl Chunk {
             unsafe { graphmill_vision_encode(context, self.raw.as_ptr(), guard::CAUGHT) }
         });
         if status != 0 {
-            return Err(heard
-                .complaint()
-                .unwrap_or_else(|| "libmtmd cannot encode it".to_owned()));
+            return Err(heard.complaint_or("libmtmd cannot encode it"));
         }
         let count = self.shape.positions as usize * self.mtmd.width;
         // SAFETY: after a chunk was encoded, there are as many numbers as it has positions, each of
