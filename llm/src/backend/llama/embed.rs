@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use llama_cpp_sys_2 as sys;
 
-use super::ffi::{self, Context, Heard, Model, SequenceWidth, ThreadPool};
+use super::ffi::{Context, Heard, Model, SequenceWidth};
 use super::model::{self, Weights};
 use super::process::{choose_numa, process};
 use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
-use super::{device_memory, devices, log_lines, plan, weights_info};
+use super::{Environment, describe, device_memory, devices, plan};
 use crate::backend::interface::{
     Adapters, BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
     Slot,
 };
-use crate::model::info::{BackendInfo, ComputeInfo, Mebibytes};
+use crate::model::info::{BackendInfo, Mebibytes};
 use crate::model::vocab::Vocab as _;
 use crate::model::{Head, PairForm};
 use crate::protocol::{LoadError, Token};
@@ -53,28 +53,19 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
     let width = context.sequence_width(&weights.model);
     let width =
         width.ok_or_else(|| LoadError::model(&spec.model, "llama.cpp does not pool its output"))?;
-    let mut buffers = weights.layout.buffers.clone();
-    buffers.extend(log_lines::buffers(&heard.lines));
-    let info = BackendInfo {
-        backend: "llama.cpp",
-        weights: Some(weights_info(&weights)),
-        kv: None,
-        compute: Some(ComputeInfo {
-            ubatch: lengths.ubatch,
-            threads: threads.decode,
-            batch_threads: threads.batch,
-            cpu_affinity: threads.pool.cpus.clone(),
-            cpu_strict: threads.pool.strict,
-            thread_priority: spec.plugin_config.thread_priority,
-            numa,
-            flash_attention: flash_attention != FlashAttention::Off
-                && !log_lines::flash_attention_refused(&heard.lines),
-            features: process.features.clone(),
-        }),
-        kernels: weights.layout.kernels_info(),
-        devices: devices::with_layers(&weights.layout.layers),
-        buffers,
+    let environment = Environment {
+        numa,
+        features: &process.features,
     };
+    let info = describe(
+        &weights,
+        &heard,
+        &threads,
+        lengths.ubatch,
+        flash_attention,
+        None,
+        environment,
+    );
     let to_tokenize = lengths.context.max(TOKENS_TO_COUNT) as usize;
     let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, to_tokenize);
     let pairs = pair_form(&weights.model, &vocab);
@@ -240,9 +231,7 @@ fn create<'a>(
     flash_attention: FlashAttention,
     threads: &Threads,
 ) -> Result<(Context<'a>, Heard), LoadError> {
-    let knobs = &spec.plugin_config;
-    let on_cpu = spec.device == Device::Cpu;
-    let mut params = ffi::default_context_params();
+    let mut params = plan::context_params(&spec.plugin_config, spec.device, flash_attention);
     params.n_ctx = lengths.ubatch;
     params.n_batch = lengths.ubatch;
     params.n_ubatch = lengths.ubatch;
@@ -257,33 +246,8 @@ fn create<'a>(
         Pooling::Last => sys::LLAMA_POOLING_TYPE_LAST,
         Pooling::Rank => sys::LLAMA_POOLING_TYPE_RANK,
     };
-    params.flash_attn_type = plan::flash_attention_type(flash_attention);
-    params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
-    params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
-    params.no_perf = true;
-    plan::set_rope(&mut params, knobs);
-    let refused = |message: String| LoadError::model(&spec.model, message);
-    let pool = ThreadPool::new(&threads.pool)
-        .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
-    let layout = &weights.layout;
-    let (context, heard) = ffi::listen(|| {
-        let (mappings, creating) = (&layout.mappings, &layout.creating);
-        Context::new(
-            &weights.model,
-            params,
-            None,
-            pool,
-            Vec::new(),
-            mappings,
-            creating,
-        )
-    });
-    match context {
-        Some(context) => Ok((context, heard)),
-        None => Err(refused(heard.complaint().unwrap_or_else(|| {
-            "llama.cpp cannot create a context on it".to_owned()
-        }))),
-    }
+    plan::create_context(weights, threads, params, None, Vec::new(), "a context")
+        .map_err(|message| LoadError::model(&spec.model, message))
 }
 
 /// Joins pairs as the model's own template does, or else with the special tokens that its

@@ -66,6 +66,7 @@ pub use process::with_cpu_kernels;
 pub(crate) use quantize::quantize;
 use sequence_state::SequenceStates;
 use sub_batches::{GoesBack, SubBatches};
+use threads::Threads;
 pub(super) use threads::threads_have_own_cpus;
 
 /// Returns true if llama.cpp mixes up the states of sequences computed in one pass.
@@ -143,54 +144,44 @@ struct Environment<'a> {
     features: &'a str,
 }
 
-fn weights_info(weights: &Weights) -> WeightsInfo {
-    let model = &weights.model;
-    WeightsInfo {
-        architecture: model.architecture(),
-        quantization: model.quantization(),
-        parameters: model.parameters(),
-        bytes: model.bytes(),
-        trained_context: model.trained_context(),
-        shared: weights.shared,
-    }
-}
-
+/// Describes a context, from the log of its creation.
 fn describe(
-    spec: &LlmEngineSpec,
-    plan: &ContextPlan<'_>,
     weights: &Weights,
     heard: &Heard,
+    threads: &Threads,
+    ubatch: u32,
+    flash_attention: FlashAttention,
+    kv: Option<KvInfo>,
     environment: Environment<'_>,
 ) -> BackendInfo {
-    let knobs = &spec.plugin_config;
-    let mut buffers = weights.layout.buffers.clone();
+    let (model, layout) = (&weights.model, &weights.layout);
+    let mut buffers = layout.buffers.clone();
     buffers.extend(log_lines::buffers(&heard.lines));
     BackendInfo {
         backend: "llama.cpp",
-        weights: Some(weights_info(weights)),
-        kv: Some(KvInfo {
-            bytes_per_cell: plan.bytes_per_cell,
-            bytes: u64::from(plan.cells) * plan.bytes_per_cell,
-            state_bytes: plan.state_bytes,
-            type_k: knobs.kv_type_k,
-            type_v: knobs.kv_type_v,
-            unified: plan.unified,
-            bound: plan.bound.to_string(),
+        weights: Some(WeightsInfo {
+            architecture: model.architecture(),
+            quantization: model.quantization(),
+            parameters: model.parameters(),
+            bytes: model.bytes(),
+            trained_context: model.trained_context(),
+            shared: weights.shared,
         }),
+        kv,
         compute: Some(ComputeInfo {
-            ubatch: plan.ubatch,
-            threads: plan.threads.decode,
-            batch_threads: plan.threads.batch,
-            cpu_affinity: plan.threads.pool.cpus.clone(),
-            cpu_strict: plan.threads.pool.strict,
-            thread_priority: knobs.thread_priority,
+            ubatch,
+            threads: threads.decode,
+            batch_threads: threads.batch,
+            cpu_affinity: threads.pool.cpus.clone(),
+            cpu_strict: threads.pool.strict,
+            thread_priority: threads.pool.priority,
             numa: environment.numa,
-            flash_attention: plan.flash_attention != FlashAttention::Off
+            flash_attention: flash_attention != FlashAttention::Off
                 && !log_lines::flash_attention_refused(&heard.lines),
             features: environment.features.to_owned(),
         }),
-        kernels: weights.layout.kernels_info(),
-        devices: devices::with_layers(&weights.layout.layers),
+        kernels: layout.kernels_info(),
+        devices: devices::with_layers(&layout.layers),
         buffers,
     }
 }
@@ -244,8 +235,25 @@ impl<'a> LlamaCpp<'a> {
             host_cache_bytes: plan.prefix_bytes,
         };
         let divided = divided(spec, plan, weights, context.rollback_states());
+        let kv = KvInfo {
+            bytes_per_cell: plan.bytes_per_cell,
+            bytes: u64::from(plan.cells) * plan.bytes_per_cell,
+            state_bytes: plan.state_bytes,
+            type_k: spec.plugin_config.kv_type_k,
+            type_v: spec.plugin_config.kv_type_v,
+            unified: plan.unified,
+            bound: plan.bound.to_string(),
+        };
         Ok(Self {
-            info: describe(spec, plan, weights, &heard, environment),
+            info: describe(
+                weights,
+                &heard,
+                &plan.threads,
+                plan.ubatch,
+                plan.flash_attention,
+                Some(kv),
+                environment,
+            ),
             context,
             capacity,
             drafts,
