@@ -22,7 +22,9 @@ use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::model::progress::reached;
 use crate::protocol::LoadError;
 use crate::room;
-use crate::spec::{CpuKernels, Device, LlmEngineSpec, Number, SplitMode, TensorOverride, is_trial};
+use crate::spec::{
+    CpuKernels, Device, LlmEngineSpec, PluginConfig, SplitMode, TensorOverride, is_trial,
+};
 
 /// Weights of a model, possibly shared with other engines.
 pub(super) struct Weights {
@@ -77,23 +79,16 @@ const CPU_BUFFER: &str = "CPU";
 /// Properties that must be equal for two engines to share weights: the file, and the options of
 /// loading it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct WeightsKey {
     path: PathBuf,
     bytes: u64,
     modified: Option<SystemTime>,
     device: Device,
-    mmap: bool,
-    mlock: bool,
-    gpu_layers: Option<u32>,
-    split_mode: Option<SplitMode>,
-    main_gpu: Option<u32>,
-    tensor_split: Option<Vec<Number>>,
-    override_tensor: Option<Vec<TensorOverride>>,
-    cpu_kernels: CpuKernels,
-    mtp: bool,
+    /// The options of loading; all others have their defaults.
+    knobs: PluginConfig,
 }
 
-type ModelMap = HashMap<Key, (Weak<Model>, Arc<Layout>)>;
+type ModelMap = HashMap<WeightsKey, (Weak<Model>, Arc<Layout>)>;
 
 /// All weights of this process. Locked while a model is loaded, so that two engines that start at
 /// once load it only once.
@@ -110,7 +105,7 @@ pub(super) fn loaded_paths() -> Vec<String> {
 /// Loads the weights that the spec names, or shares those that are loaded already.
 pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let process = process(&spec.model)?;
-    let key = Key::new(spec)?;
+    let key = WeightsKey::new(spec)?;
     if !key.uses_gpus() {
         for knob in spec.plugin_config.for_gpus() {
             tracing::warn!(model = %spec.model.display(), "`{knob}` has no effect: no GPU takes part");
@@ -162,10 +157,11 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
 
 /// Loads a file. If it is mapped but its weights are copied, pages are released once they were
 /// read.
-fn load_file(key: &Key, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
+fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
     /// Interval at which pages are released, as a fraction of the file.
     const STEP: f32 = 0.125;
-    let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
+    let mapping =
+        (key.knobs.mmap != Some(false) && !key.knobs.mlock).then(|| Mapping::expect(&key.path));
     let release = || {
         if let Some(mapping) = &mapping
             && ffi::heard_so_far(log_lines::copies_weights) == Some(true)
@@ -213,7 +209,7 @@ fn refused(path: &Path, heard: &Heard) -> LoadError {
     LoadError::model(path, message)
 }
 
-impl Key {
+impl WeightsKey {
     fn new(spec: &LlmEngineSpec) -> Result<Self, LoadError> {
         let wrong = |source| LoadError::read(&spec.model, source);
         // `ModelFiles` refuses pipes: opening one would block.
@@ -226,22 +222,25 @@ impl Key {
             bytes: files.bytes(),
             modified: metadata.modified().ok(),
             device: spec.device,
-            mmap: knobs.mmap.unwrap_or(true),
-            mlock: knobs.mlock,
-            gpu_layers: knobs.gpu_layers,
-            split_mode: knobs.split_mode,
-            main_gpu: knobs.main_gpu,
-            tensor_split: knobs.tensor_split.clone(),
-            override_tensor: knobs.override_tensor.clone(),
-            cpu_kernels: knobs.cpu_kernels,
-            mtp: knobs.mtp,
+            knobs: PluginConfig {
+                mmap: Some(knobs.mmap.unwrap_or(true)),
+                mlock: knobs.mlock,
+                gpu_layers: knobs.gpu_layers,
+                split_mode: knobs.split_mode,
+                main_gpu: knobs.main_gpu,
+                tensor_split: knobs.tensor_split.clone(),
+                override_tensor: knobs.override_tensor.clone(),
+                cpu_kernels: knobs.cpu_kernels,
+                mtp: knobs.mtp,
+                ..PluginConfig::default()
+            },
         })
     }
 
     /// Returns the kernels that the weights are packed for, out of those that are attached.
     fn kernels(&self, attached: Option<Kernels>) -> Result<Option<Kernels>, LoadError> {
-        let wanted = cpu_kernels::wanted(self.cpu_kernels, attached);
-        if self.cpu_kernels == CpuKernels::On && wanted.is_none() {
+        let wanted = cpu_kernels::wanted(self.knobs.cpu_kernels, attached);
+        if self.knobs.cpu_kernels == CpuKernels::On && wanted.is_none() {
             let message = if cfg!(not(feature = "cpu-kernels")) {
                 "is `on`, but this build has no kernels (cargo feature `cpu-kernels`)"
             } else {
@@ -256,8 +255,8 @@ impl Key {
     /// large batches with such weights, but only in the layout of the file; so packing needs a sign
     /// that the weights are meant for the CPU.
     fn packs_beside_gpus(&self) -> bool {
-        let mut overrides = self.override_tensor.iter().flatten();
-        match self.cpu_kernels {
+        let mut overrides = self.knobs.override_tensor.iter().flatten();
+        match self.knobs.cpu_kernels {
             CpuKernels::On => true,
             CpuKernels::Off => false,
             CpuKernels::Auto => overrides.any(|pair| pair.buffer == CPU_BUFFER) && self.has_room(),
@@ -286,7 +285,7 @@ impl Key {
 }
 
 /// Refuses a file that is larger than the available memory, before it is read.
-fn check_room(key: &Key) -> Result<(), LoadError> {
+fn check_room(key: &WeightsKey) -> Result<(), LoadError> {
     match room::available_bytes() {
         Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::memory(
             &key.path,
@@ -300,47 +299,42 @@ fn check_room(key: &Key) -> Result<(), LoadError> {
     }
 }
 
-fn params(key: &Key, kernels: Option<Kernels>) -> Result<ModelParams, LoadError> {
-    let (devices, split_mode) = match key.device {
-        Device::Cpu => (Some(Vec::new()), sys::LLAMA_SPLIT_MODE_NONE),
-        Device::Gpu(number) => (
-            Some(vec![devices::gpu(number)?]),
-            sys::LLAMA_SPLIT_MODE_NONE,
-        ),
-        Device::Auto => {
-            let split_mode = match key.split_mode {
-                Some(SplitMode::None) => sys::LLAMA_SPLIT_MODE_NONE,
-                None | Some(SplitMode::Layer) => sys::LLAMA_SPLIT_MODE_LAYER,
-                Some(SplitMode::Row) => sys::LLAMA_SPLIT_MODE_ROW,
-            };
-            (None, split_mode)
-        }
+fn params(key: &WeightsKey, kernels: Option<Kernels>) -> Result<ModelParams, LoadError> {
+    let knobs = &key.knobs;
+    let gpu_layers = match key.device {
+        Device::Cpu => Some(0),
+        Device::Gpu(_) | Device::Auto => knobs.gpu_layers,
     };
+    let mut raw = ffi::default_model_params();
+    raw.n_gpu_layers = gpu_layers.map_or(-1, |layers| layers as i32);
+    raw.split_mode = match (key.device, knobs.split_mode) {
+        (Device::Auto, None | Some(SplitMode::Layer)) => sys::LLAMA_SPLIT_MODE_LAYER,
+        (Device::Auto, Some(SplitMode::Row)) => sys::LLAMA_SPLIT_MODE_ROW,
+        _ => sys::LLAMA_SPLIT_MODE_NONE,
+    };
+    raw.main_gpu = knobs.main_gpu.unwrap_or(0) as i32;
+    raw.load_mode = match (knobs.mmap, knobs.mlock) {
+        (Some(false), false) => sys::LLAMA_LOAD_MODE_NONE,
+        (Some(false), true) => sys::LLAMA_LOAD_MODE_MLOCK,
+        (_, false) => sys::LLAMA_LOAD_MODE_MMAP,
+        (_, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,
+    };
+    // A trial copies no weights into layouts for the processor.
+    raw.use_extra_bufts = !is_trial();
+    // Otherwise weights in main memory are put into pages that a GPU reads faster, instead of into
+    // such layouts.
+    raw.no_host = kernels.is_some();
+    raw.load_mtp = knobs.mtp;
+    let shares = knobs.tensor_split.iter().flatten();
     Ok(ModelParams {
-        devices,
-        gpu_layers: if key.device == Device::Cpu {
-            Some(0)
-        } else {
-            key.gpu_layers
+        raw,
+        devices: match key.device {
+            Device::Cpu => Some(Vec::new()),
+            Device::Gpu(number) => Some(vec![devices::gpu(number)?]),
+            Device::Auto => None,
         },
-        split_mode,
-        main_gpu: key.main_gpu.unwrap_or(0),
-        tensor_split: key
-            .tensor_split
-            .iter()
-            .flatten()
-            .map(|share| share.get())
-            .collect(),
-        overrides: overrides(key.override_tensor.as_deref().unwrap_or_default())?,
-        extra_buffers: !is_trial(),
-        pinned: kernels.is_none(),
-        mtp: key.mtp,
-        load_mode: match (key.mmap, key.mlock) {
-            (true, false) => sys::LLAMA_LOAD_MODE_MMAP,
-            (true, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,
-            (false, false) => sys::LLAMA_LOAD_MODE_NONE,
-            (false, true) => sys::LLAMA_LOAD_MODE_MLOCK,
-        },
+        tensor_split: shares.map(|share| share.get()).collect(),
+        overrides: overrides(knobs.override_tensor.as_deref().unwrap_or_default())?,
     })
 }
 
