@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use llama_cpp_sys_2 as sys;
 
-use super::ffi::{Context, Heard, Model, SequenceWidth};
+use super::ffi::{Context, Model, SequenceWidth};
 use super::model::{self, Weights};
-use super::process::{choose_numa, process};
+use super::plan::{self, MAX_SCORE_BYTES, MAX_SEQUENCES};
+use super::process::environment;
 use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
-use super::{Environment, describe, device_memory, devices, plan};
+use super::{describe, device_memory, devices};
 use crate::backend::interface::{
     Adapters, BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
     Slot,
@@ -19,13 +20,8 @@ use crate::model::vocab::Vocab as _;
 use crate::model::{Head, PairForm};
 use crate::protocol::{LoadError, Token};
 use crate::room;
-use crate::spec::{Device, EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
+use crate::spec::{EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
 
-/// Maximum number of texts in a batch, the limit of llama.cpp for sequences.
-const MAX_SEQUENCES: u32 = 256;
-/// Maximum size of the scores of plain attention, in bytes. Beyond it, the fused kernel is used,
-/// which keeps no scores.
-const MAX_SCORE_BYTES: u64 = 256 << 20;
 /// Number of tokens up to which a text is always tokenized, even if the model takes fewer. So a
 /// long text can be cut, or refused with its count.
 const TOKENS_TO_COUNT: u32 = 1 << 16;
@@ -34,29 +30,32 @@ const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
 
 /// Loads the model and runs `serve` with a context on it.
 pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Result<(), LoadError> {
-    let process = process(&spec.model)?;
-    let numa = choose_numa(spec.plugin_config.numa)?;
+    let environment = environment(&spec.model, spec.plugin_config.numa)?;
     let available = room::available_bytes();
     let weights = model::load(&spec.weights())?;
+    let refused = |message: &str| LoadError::model(&spec.model, message);
     if weights.model.encodes_and_decodes() {
-        return Err(LoadError::model(
-            &spec.model,
-            "it has an encoder and a decoder, and cannot embed",
-        ));
+        return Err(refused("it has an encoder and a decoder, and cannot embed"));
     }
     let pooling = pooling(spec, &weights.model)?;
     let lengths = Lengths::new(spec, &weights.model)?;
     let flash_attention = flash_attention(spec, &weights, lengths);
     check_memory(spec, &weights, lengths, flash_attention, available)?;
-    let threads = Threads::new(&spec.plugin_config, spec.device, numa)?;
-    let (context, heard) = create(spec, &weights, pooling, lengths, flash_attention, &threads)?;
+    let threads = Threads::new(&spec.plugin_config, spec.device, environment.numa)?;
+    let mut params = plan::context_params(&spec.plugin_config, spec.device, flash_attention);
+    params.n_ctx = lengths.ubatch;
+    params.n_batch = lengths.ubatch;
+    params.n_ubatch = lengths.ubatch;
+    params.n_seq_max = lengths.sequences();
+    params.kv_unified = true;
+    params.n_threads = threads.batch as i32;
+    params.n_threads_batch = threads.batch as i32;
+    params.embeddings = true;
+    params.pooling_type = pooling_type(pooling);
+    let created = plan::create_context(&weights, &threads, params, None, Vec::new(), "a context");
+    let (context, heard) = created.map_err(|message| refused(&message))?;
     let width = context.sequence_width(&weights.model);
-    let width =
-        width.ok_or_else(|| LoadError::model(&spec.model, "llama.cpp does not pool its output"))?;
-    let environment = Environment {
-        numa,
-        features: &process.features,
-    };
+    let width = width.ok_or_else(|| refused("llama.cpp does not pool its output"))?;
     let info = describe(
         &weights,
         &heard,
@@ -79,7 +78,11 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
             pooling,
         },
         width,
-        head: head(&weights.model),
+        head: Head {
+            labels: weights.model.class_labels().into(),
+            // llama.cpp ends the heads of these with a softmax.
+            is_probability: matches!(&*weights.model.architecture(), "qwen3" | "qwen3vl"),
+        },
         info,
         batch: Vec::new(),
     };
@@ -93,13 +96,10 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
 
 /// Returns the pooling that the spec asks for, or else that of the file.
 fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
-    let stored = match model.number::<sys::llama_pooling_type>("pooling_type") {
-        Some(sys::LLAMA_POOLING_TYPE_MEAN) => Some(Pooling::Mean),
-        Some(sys::LLAMA_POOLING_TYPE_CLS) => Some(Pooling::Cls),
-        Some(sys::LLAMA_POOLING_TYPE_LAST) => Some(Pooling::Last),
-        Some(sys::LLAMA_POOLING_TYPE_RANK) => Some(Pooling::Rank),
-        _ => None,
-    };
+    let stored = model.number::<sys::llama_pooling_type>("pooling_type");
+    let known = [Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::Rank];
+    let mut known = known.into_iter();
+    let stored = known.find(|pooling| stored == Some(pooling_type(*pooling)));
     let refused = |message: &str| Err(LoadError::model(&spec.model, message));
     match (spec.task, stored) {
         (EmbeddingTask::Rank, Some(Pooling::Rank)) => Ok(Pooling::Rank),
@@ -116,6 +116,16 @@ fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
             "pooling",
             "is missing: the model's file does not name one; choose MEAN, CLS or LAST as the model's authors do",
         )),
+    }
+}
+
+/// Returns llama.cpp's constant for a pooling.
+fn pooling_type(pooling: Pooling) -> sys::llama_pooling_type {
+    match pooling {
+        Pooling::Mean => sys::LLAMA_POOLING_TYPE_MEAN,
+        Pooling::Cls => sys::LLAMA_POOLING_TYPE_CLS,
+        Pooling::Last => sys::LLAMA_POOLING_TYPE_LAST,
+        Pooling::Rank => sys::LLAMA_POOLING_TYPE_RANK,
     }
 }
 
@@ -165,10 +175,9 @@ impl Lengths {
 fn flash_attention(spec: &EmbeddingSpec, weights: &Weights, lengths: Lengths) -> FlashAttention {
     let chosen = spec.plugin_config.flash_attention;
     let small = score_bytes(&weights.model, lengths) <= MAX_SCORE_BYTES;
-    let on_cpu = spec.device == Device::Cpu || devices::gpus().is_empty();
     if chosen == FlashAttention::Auto
         && small
-        && on_cpu
+        && !devices::have_gpus(spec.device)
         && !plan::kernels_attend(weights, KvType::F16, KvType::F16)
     {
         FlashAttention::Off
@@ -189,8 +198,7 @@ fn check_memory(
     flash_attention: FlashAttention,
     available: Option<u64>,
 ) -> Result<(), LoadError> {
-    let on_cpu = spec.device == Device::Cpu || devices::gpus().is_empty();
-    let Some(available) = available.filter(|_| on_cpu) else {
+    let Some(available) = available.filter(|_| !devices::have_gpus(spec.device)) else {
         return Ok(());
     };
     let model = &weights.model;
@@ -223,33 +231,6 @@ fn check_memory(
     ))
 }
 
-fn create<'a>(
-    spec: &EmbeddingSpec,
-    weights: &'a Weights,
-    pooling: Pooling,
-    lengths: Lengths,
-    flash_attention: FlashAttention,
-    threads: &Threads,
-) -> Result<(Context<'a>, Heard), LoadError> {
-    let mut params = plan::context_params(&spec.plugin_config, spec.device, flash_attention);
-    params.n_ctx = lengths.ubatch;
-    params.n_batch = lengths.ubatch;
-    params.n_ubatch = lengths.ubatch;
-    params.n_seq_max = lengths.sequences();
-    params.kv_unified = true;
-    params.n_threads = threads.batch as i32;
-    params.n_threads_batch = threads.batch as i32;
-    params.embeddings = true;
-    params.pooling_type = match pooling {
-        Pooling::Mean => sys::LLAMA_POOLING_TYPE_MEAN,
-        Pooling::Cls => sys::LLAMA_POOLING_TYPE_CLS,
-        Pooling::Last => sys::LLAMA_POOLING_TYPE_LAST,
-        Pooling::Rank => sys::LLAMA_POOLING_TYPE_RANK,
-    };
-    plan::create_context(weights, threads, params, None, Vec::new(), "a context")
-        .map_err(|message| LoadError::model(&spec.model, message))
-}
-
 /// Joins pairs as the model's own template does, or else with the special tokens that its
 /// vocabulary puts around and between texts.
 fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
@@ -277,15 +258,6 @@ fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
         end.into_iter().chain(sep).collect(),
         Vec::from_iter(end),
     )
-}
-
-/// Returns the classes of a model's head.
-fn head(model: &Model) -> Head {
-    Head {
-        labels: model.class_labels().into(),
-        // llama.cpp ends the heads of these with a softmax.
-        is_probability: matches!(model.architecture().as_str(), "qwen3" | "qwen3vl"),
-    }
 }
 
 /// A llama.cpp context that serves an embedding engine.

@@ -12,7 +12,7 @@ use crate::backend::interface::{
 };
 use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
-use crate::spec::{FlashAttention, LlmEngineSpec, Numa};
+use crate::spec::{FlashAttention, LlmEngineSpec};
 
 mod adapter_tensors;
 mod adapters;
@@ -60,6 +60,7 @@ pub(crate) use gguf::{check as check_header, file_type, is_adapter, kind as kind
 use model::Weights;
 pub(crate) use open::{open, open_vocab};
 use plan::ContextPlan;
+use process::Environment;
 #[cfg(feature = "cpu-kernels")]
 pub use process::measure_matmul;
 pub use process::with_cpu_kernels;
@@ -137,13 +138,6 @@ fn divided(
     divides.then(|| SubBatches::new(pass_cost, goes_back))
 }
 
-/// Settings that all models of the process share.
-#[derive(Clone, Copy)]
-struct Environment<'a> {
-    numa: Numa,
-    features: &'a str,
-}
-
 /// Describes a context, from the log of its creation.
 fn describe(
     weights: &Weights,
@@ -152,7 +146,7 @@ fn describe(
     ubatch: u32,
     flash_attention: FlashAttention,
     kv: Option<KvInfo>,
-    environment: Environment<'_>,
+    environment: Environment,
 ) -> BackendInfo {
     let (model, layout) = (&weights.model, &weights.layout);
     let mut buffers = layout.buffers.clone();
@@ -208,7 +202,7 @@ impl<'a> LlamaCpp<'a> {
         spec: &LlmEngineSpec,
         weights: &'a Weights,
         plan: &ContextPlan<'a>,
-        environment: Environment<'_>,
+        environment: Environment,
     ) -> Result<Self, LoadError> {
         let (mut context, heard) = plan.create(spec, weights)?;
         let streams = if plan.unified { 1 } else { plan.max_sequences };

@@ -106,7 +106,7 @@ pub(super) fn loaded_paths() -> Vec<String> {
 pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let process = process(&spec.model)?;
     let key = WeightsKey::new(spec)?;
-    if !key.uses_gpus() {
+    if !devices::have_gpus(key.device) {
         for knob in spec.plugin_config.for_gpus() {
             tracing::warn!(model = %spec.model.display(), "`{knob}` has no effect: no GPU takes part");
         }
@@ -248,7 +248,7 @@ impl WeightsKey {
             };
             return Err(LoadError::spec("cpu_kernels", message));
         }
-        Ok(wanted.filter(|_| !self.uses_gpus() || self.packs_beside_gpus()))
+        Ok(wanted.filter(|_| !devices::have_gpus(self.device) || self.packs_beside_gpus()))
     }
 
     /// Returns true if weights in main memory are packed although GPUs take part. GPUs compute
@@ -277,24 +277,21 @@ impl WeightsKey {
         }
         fits
     }
-
-    /// Returns true if GPUs take part.
-    fn uses_gpus(&self) -> bool {
-        self.device != Device::Cpu && !devices::gpus().is_empty()
-    }
 }
 
 /// Refuses a file that is larger than the available memory, before it is read.
 fn check_room(key: &WeightsKey) -> Result<(), LoadError> {
     match room::available_bytes() {
-        Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::memory(
-            &key.path,
-            format!(
-                "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
-                Mebibytes(key.bytes),
-                Mebibytes(available)
-            ),
-        )),
+        Some(available) if !devices::have_gpus(key.device) && key.bytes > available => {
+            Err(LoadError::memory(
+                &key.path,
+                format!(
+                    "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
+                    Mebibytes(key.bytes),
+                    Mebibytes(available)
+                ),
+            ))
+        }
         _ => Ok(()),
     }
 }

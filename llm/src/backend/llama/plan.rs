@@ -20,14 +20,14 @@ use crate::spec::{
 };
 
 /// Maximum number of sequences in one cache, a limit of llama.cpp.
-const MAX_SEQUENCES: u32 = 256;
+pub(super) const MAX_SEQUENCES: u32 = 256;
 /// Architectures with sparse attention that only llama.cpp's fused kernel computes.
 const SPARSE_BY_FLASH: [&str; 1] = ["minimax-m3"];
 /// Default number of tokens computed at once inside a step.
 const DEFAULT_UBATCH: u32 = 512;
 /// Maximum size of the scores of plain attention, in bytes. Beyond it, the fused kernel is used,
 /// which keeps no scores.
-const MAX_SCORE_BYTES: u64 = 256 << 20;
+pub(super) const MAX_SCORE_BYTES: u64 = 256 << 20;
 
 /// Parameters that a context is created with.
 #[derive(Clone)]
