@@ -102,20 +102,6 @@ fn vector_width(model: &Model) -> Option<usize> {
     (!needs_tokens && width == model.input_width()).then_some(width as usize)
 }
 
-/// Returns the drafts that a context on the model supports.
-fn draft_support(context: &Context<'_>, model: &Model, unified: bool) -> DraftSupport {
-    if model.has_states() {
-        match context.rollback_states() {
-            0 => DraftSupport::Never,
-            states => DraftSupport::UpTo(states),
-        }
-    } else if unified {
-        DraftSupport::AnyLength
-    } else {
-        DraftSupport::SameLength
-    }
-}
-
 /// Returns the division into sub-batches for a context; `None` if batches are computed at once.
 /// `rollback_states` is the number of tokens that its sequences can go back.
 fn divided(
@@ -207,15 +193,16 @@ impl<'a> LlamaCpp<'a> {
         let (mut context, heard) = plan.create(spec, weights)?;
         let streams = if plan.unified { 1 } else { plan.max_sequences };
         let states = SequenceStates::new(&mut context, &weights.model, streams);
-        let drafts = draft_support(&context, &weights.model, plan.unified);
-        let cells_per_sequence = plan.context_length.min(if plan.unified {
-            context.n_ctx()
-        } else {
-            context.n_ctx() / plan.max_sequences
-        });
+        let rollback_states = context.rollback_states();
+        let drafts = match (weights.model.has_states(), rollback_states) {
+            (true, 0) => DraftSupport::Never,
+            (true, states) => DraftSupport::UpTo(states),
+            (false, _) if plan.unified => DraftSupport::AnyLength,
+            (false, _) => DraftSupport::SameLength,
+        };
         let capacity = Capacity {
             total_cells: context.n_ctx(),
-            cells_per_sequence,
+            cells_per_sequence: plan.context_length.min(context.n_ctx() / streams),
             max_sequences: plan.max_sequences,
             max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
             embedding_width: Some(context.n_embd),
@@ -228,7 +215,7 @@ impl<'a> LlamaCpp<'a> {
             reuse: states.reuse(),
             host_cache_bytes: plan.prefix_bytes,
         };
-        let divided = divided(spec, plan, weights, context.rollback_states());
+        let divided = divided(spec, plan, weights, rollback_states);
         let kv = KvInfo {
             bytes_per_cell: plan.bytes_per_cell,
             bytes: u64::from(plan.cells) * plan.bytes_per_cell,

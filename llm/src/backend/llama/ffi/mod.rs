@@ -45,4 +45,4 @@ pub(super) use system::{init_numa, multiplies, system_info, tensor_bytes};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
 pub(super) use truncated_files::{MappingCheck, attach as attach_to_cuts};
 #[cfg(feature = "vision")]
-pub(super) use vision::{Chunk, ChunkOrText, Mtmd, MtmdParams};
+pub(super) use vision::{Mtmd, MtmdParams};
