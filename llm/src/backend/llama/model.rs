@@ -126,7 +126,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let params = params(&key, kernels)?;
     check_room(&key)?;
     let path = c_path(&spec.model)?;
-    let watch = cpu_kernels::Watch::thread();
+    let watch = cpu_kernels::PanicWatch::thread();
     let huge_pages = spec.plugin_config.huge_pages != Some(false);
     let ((model, packed), heard) = ffi::listen(|| {
         cpu_kernels::load(kernels.is_some(), huge_pages, || {

@@ -101,7 +101,7 @@ impl Context<'_> {
         for states in states.chunks(at_once.min(MAX_ENCODED) * width) {
             let count = states.len() / width;
             let batch = self.batch.fill_states(states, count);
-            let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+            let watch = cpu_kernels::PanicWatch::pool(self.threads.as_ptr());
             let _changing = self.counts_adapters.then(|| lock(self.changing));
             // SAFETY: the context is alive and not shared; the batch's arrays have as many entries
             // as it says, live in `self.batch` until it is filled again, and `embd` has a row of the
@@ -215,7 +215,7 @@ impl Context<'_> {
     /// The batch's arrays have as many entries as it says.
     unsafe fn run(&mut self, batch: &sys::llama_batch, rows: usize) -> Result<(), DecodeError> {
         self.n_rows = 0;
-        let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+        let watch = cpu_kernels::PanicWatch::pool(self.threads.as_ptr());
         let _changing = self.counts_adapters.then(|| lock(self.changing));
         // SAFETY: the context is alive and not shared; the caller's promise.
         let status = unsafe { guard::decode(self.raw.as_ptr(), batch, guard::CAUGHT) };
@@ -249,7 +249,7 @@ impl Context<'_> {
 /// Converts llama.cpp's status of a batch into a result.
 fn outcome(
     status: i32,
-    watch: &cpu_kernels::Watch,
+    watch: &cpu_kernels::PanicWatch,
     cuts: &mut MappingCheck,
 ) -> Result<(), DecodeError> {
     match status {
