@@ -37,7 +37,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
             .map_err(rename_to_draft)?;
         let mut takes = plan.takes.clone();
         eagle3::count_buffers(&mut takes, spec, &weights, hidden.as_ref());
-        available.set_aside(takes);
+        available.draft = takes;
         draft_plan = Some(plan);
     }
     let projector = vision::load(spec, &weights, &mut available)?;

@@ -1,5 +1,6 @@
 //! Parameters of a context: cells, sequences, threads.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use llama_cpp_sys_2 as sys;
@@ -55,8 +56,8 @@ pub(super) struct ContextPlan<'a> {
     pub(super) threads: Threads,
     /// Default host memory for the cells of finished sequences, in bytes.
     pub(super) prefix_bytes: u64,
-    /// Bytes that the model takes of each memory, weights included.
-    pub(super) takes: Vec<(String, u64)>,
+    /// Bytes that the model takes of each memory, weights included, by the memory's name.
+    pub(super) takes: HashMap<String, u64>,
 }
 
 impl<'a> ContextPlan<'a> {
@@ -198,7 +199,7 @@ impl<'a> ContextPlan<'a> {
             flash_attention: spec.plugin_config.flash_attention,
             ragged_bytes: None,
             prefix_bytes: 0,
-            takes: Vec::new(),
+            takes: HashMap::new(),
             ..self.clone()
         }
     }
