@@ -41,12 +41,12 @@ pub fn exit(code: u8) -> ! {
 pub(crate) fn allocator() -> Allocator {
     #[cfg(all(feature = "llama", target_os = "linux", target_env = "gnu"))]
     return Allocator {
-        unbacked: Some(llama::unbacked_bytes),
-        freed: Some(llama::freed_bytes),
-        trim: Some(llama::trim_heap),
+        unbacked: llama::unbacked_bytes,
+        freed: llama::freed_bytes,
+        trim: llama::trim_heap,
     };
     #[cfg(not(all(feature = "llama", target_os = "linux", target_env = "gnu")))]
-    Allocator::default()
+    Allocator::SILENT
 }
 
 /// Makes the allocator keep little freed memory, and use few address ranges if mappings are

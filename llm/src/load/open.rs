@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::process::count_memory;
-use super::trial;
+use super::{count_memory, trial};
 use crate::backend::interface::{Serve, ServeEmbedding};
 #[cfg(feature = "llama")]
 use crate::backend::llama;

@@ -9,8 +9,8 @@ use crate::lock::lock;
 
 /// Limits on the memory of this process. They are read once; the memory left under them changes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Limits {
-    groups: Vec<Group>,
+pub(crate) struct MemoryLimits {
+    groups: Vec<ControlGroup>,
     /// Maximum size of the address space; the next field limits data. In bytes.
     address_space: Option<u64>,
     data: Option<u64>,
@@ -19,7 +19,7 @@ pub(crate) struct Limits {
 
 /// A control group with a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Group {
+struct ControlGroup {
     limit: u64,
     used: PathBuf,
     stat: PathBuf,
@@ -28,7 +28,7 @@ struct Group {
     files: &'static str,
 }
 
-impl Limits {
+impl MemoryLimits {
     /// Reads the limits; a limit that the system does not report is left out.
     pub(crate) fn for_this_process() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -68,7 +68,7 @@ impl Limits {
     fn resident_left(&self) -> u64 {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let machine = in_kib(&meminfo, "MemAvailable:").unwrap_or(u64::MAX);
-        let groups = self.groups.iter().filter_map(Group::left);
+        let groups = self.groups.iter().filter_map(ControlGroup::left);
         groups.fold(machine, u64::min)
     }
 
@@ -84,11 +84,11 @@ impl Limits {
         };
         let mapped = left(self.address_space, "VmSize:").min(left(self.data, "VmData:"));
         // Memory that was freed but not unmapped is available to the next allocation.
-        mapped.saturating_add(freed())
+        mapped.saturating_add((super::allocator().freed)())
     }
 }
 
-impl Group {
+impl ControlGroup {
     /// Reads a group, whose files are in `folder`.
     fn read(folder: &Path, limit: &str, used: &str, files: &'static str) -> Option<Self> {
         let limit = fs::read_to_string(folder.join(limit)).ok()?;
@@ -104,45 +104,34 @@ impl Group {
     fn left(&self) -> Option<u64> {
         let used: u64 = fs::read_to_string(&self.used).ok()?.trim().parse().ok()?;
         let stat = fs::read_to_string(&self.stat).unwrap_or_default();
-        let files = stat.lines().find_map(|line| line.strip_prefix(self.files));
-        let files = files
-            .and_then(|bytes| bytes.trim().parse().ok())
-            .unwrap_or(0);
-        Some((self.limit + files).saturating_sub(used))
+        let files = field(&stat, self.files).and_then(|bytes| bytes.parse::<u64>().ok());
+        Some((self.limit + files.unwrap_or(0)).saturating_sub(used))
     }
 }
 
 /// Returns the limited groups of a process and their parents, from `/proc/self/cgroup`. In a
 /// container the paths may be those outside it; the container's own group is then at the root.
-fn groups_of(cgroup: &str, root: &Path) -> Vec<Group> {
+fn groups_of(cgroup: &str, root: &Path) -> Vec<ControlGroup> {
     let mut groups = Vec::new();
     for line in cgroup.lines() {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
+        let fields = line
+            .split_once(':')
+            .and_then(|(_, fields)| fields.split_once(':'));
+        let Some((controllers, path)) = fields else {
             continue;
         };
-        let is_second = controllers.is_empty();
-        if !is_second && controllers.split(',').all(|name| name != "memory") {
-            continue;
-        }
-        let mount = if is_second {
-            root.to_owned()
+        let (mount, limit, used, files) = if controllers.is_empty() {
+            let files = "inactive_file ";
+            (root.to_owned(), "memory.max", "memory.current", files)
+        } else if controllers.split(',').any(|name| name == "memory") {
+            let (limit, used) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
+            (root.join("memory"), limit, used, "total_inactive_file ")
         } else {
-            root.join("memory")
+            continue;
         };
         for folder in Path::new(path).ancestors() {
             let folder = mount.join(folder.strip_prefix("/").unwrap_or(folder));
-            let group = if is_second {
-                Group::read(&folder, "memory.max", "memory.current", "inactive_file ")
-            } else {
-                let files = "total_inactive_file ";
-                Group::read(
-                    &folder,
-                    "memory.limit_in_bytes",
-                    "memory.usage_in_bytes",
-                    files,
-                )
-            };
+            let group = ControlGroup::read(&folder, limit, used, files);
             // In version 1 of cgroups, an absent limit is a number near the maximum.
             groups.extend(group.filter(|group| group.limit < 1 << 60));
         }
@@ -150,16 +139,20 @@ fn groups_of(cgroup: &str, root: &Path) -> Vec<Group> {
     groups
 }
 
+/// Returns the text behind the name of a line.
+fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.map(str::trim)
+}
+
 /// Parses a limit of `/proc/self/limits`; `None` if it is unlimited.
 fn soft_limit(limits: &str, name: &str) -> Option<u64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
+    field(limits, name)?.split(' ').next()?.parse().ok()
 }
 
 /// Parses a number of KiB and returns it in bytes.
 fn in_kib(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kib: u64 = field(text, name)?.strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib * 1024)
 }
 
@@ -167,9 +160,6 @@ fn in_kib(text: &str, name: &str) -> Option<u64> {
 /// so it is not done often.
 fn unbacked() -> u64 {
     static FOUND: Mutex<Option<(Instant, Duration, u64)>> = Mutex::new(None);
-    let Some(count) = super::allocator().unbacked else {
-        return 0;
-    };
     let mut found = lock(&FOUND);
     if let Some((at, took, bytes)) = *found
         && at.elapsed() < 50 * took
@@ -177,14 +167,9 @@ fn unbacked() -> u64 {
         return bytes;
     }
     let at = Instant::now();
-    let bytes = count();
+    let bytes = (super::allocator().unbacked)();
     *found = Some((at, at.elapsed(), bytes));
     bytes
-}
-
-/// Returns the bytes of the heap that were freed.
-fn freed() -> u64 {
-    super::allocator().freed.map_or(0, |bytes| bytes())
 }
 
 #[cfg(test)]
@@ -226,11 +211,11 @@ mod tests {
             &[("memory.max", "max\n"), ("memory.current", "10\n")],
         );
         let groups = groups_of("0::/a/b/c\n", root);
-        let left: Vec<_> = groups.iter().filter_map(Group::left).collect();
+        let left: Vec<_> = groups.iter().filter_map(ControlGroup::left).collect();
         assert_eq!(left, [2400, 4000]);
-        let limits = Limits {
+        let limits = MemoryLimits {
             groups,
-            ..Limits::default()
+            ..MemoryLimits::default()
         };
         assert_eq!(limits.total(), 3000);
     }
@@ -250,7 +235,7 @@ mod tests {
         let text = "8:cpu,cpuacct:/x\n4:memory:/x/elsewhere\n0::/\n";
         let left: Vec<_> = groups_of(text, root)
             .iter()
-            .filter_map(Group::left)
+            .filter_map(ControlGroup::left)
             .collect();
         assert_eq!(left, [800]);
         assert_eq!(groups_of("", root), []);

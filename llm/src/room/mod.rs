@@ -14,7 +14,7 @@ mod limits;
 
 use crate::lock::lock;
 pub use crate::protocol::OutOfMemory;
-use limits::Limits;
+use limits::MemoryLimits;
 
 const MIB: u64 = 1 << 20;
 /// Reserve for unforeseen needs, such as the work of admitted requests: a sixteenth of the total,
@@ -64,7 +64,7 @@ struct Account {
 /// The result of a look at the limits, and its time.
 #[derive(Debug)]
 struct Look {
-    limits: Limits,
+    limits: MemoryLimits,
     at: Instant,
     /// Bytes that were left, minus claims that have ended since, as their memory is taken.
     left: u64,
@@ -78,14 +78,23 @@ pub fn enroll(cache: Weak<dyn Cache>) {
 }
 
 /// Functions of the allocator that tell how memory is used.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Allocator {
     /// Bytes of KV cells that are allocated but not used yet.
-    pub(crate) unbacked: Option<fn() -> u64>,
+    pub(crate) unbacked: fn() -> u64,
     /// Bytes of the heap that are freed but not returned to the system.
-    pub(crate) freed: Option<fn() -> u64>,
+    pub(crate) freed: fn() -> u64,
     /// Returns freed memory to the system.
-    pub(crate) trim: Option<fn()>,
+    pub(crate) trim: fn(),
+}
+
+impl Allocator {
+    /// An allocator that reports nothing.
+    pub(crate) const SILENT: Self = Self {
+        unbacked: || 0,
+        freed: || 0,
+        trim: || {},
+    };
 }
 
 static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
@@ -96,12 +105,12 @@ pub(crate) fn count_with(allocator: Allocator) {
 }
 
 fn allocator() -> Allocator {
-    ALLOCATOR.get().copied().unwrap_or_default()
+    ALLOCATOR.get().copied().unwrap_or(Allocator::SILENT)
 }
 
 /// Returns true if the system limits the memory that this process can map.
 pub(crate) fn limits_mappings() -> bool {
-    Limits::for_this_process().limits_mappings()
+    MemoryLimits::for_this_process().limits_mappings()
 }
 
 /// Claims bytes, if they fit beside the reserve for running requests and other claims. Caches
@@ -114,7 +123,8 @@ pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
     let bytes = bytes.min(1 << 48);
     lock(&ACCOUNT).claimed += bytes;
     let claim = Claim(bytes);
-    if fits(0, 1) || fits_now() {
+    let fits = |anew| lock(&ACCOUNT).fits(0, 1, anew);
+    if fits(false) || fits(true) {
         return Ok(claim);
     }
     let caches: Vec<_> = lock(&CACHES).iter().filter_map(Weak::upgrade).collect();
@@ -123,7 +133,7 @@ pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
         cache.shrink();
     }
     trim();
-    if fits_now() {
+    if fits(true) {
         return Ok(claim);
     }
     let left = lock(&ACCOUNT).look(false).left;
@@ -132,15 +142,13 @@ pub fn claim(bytes: u64) -> Result<Claim, OutOfMemory> {
 
 /// Returns freed memory to the system if the allocator keeps it.
 pub fn trim() {
-    if let Some(trim) = allocator().trim {
-        trim();
-    }
+    (allocator().trim)();
 }
 
 /// Number of bytes left now; `None` if the system does not report limits.
 #[cfg(feature = "llama")]
 pub(crate) fn available_bytes() -> Option<u64> {
-    Some(Limits::for_this_process().left()).filter(|left| *left < u64::MAX)
+    Some(MemoryLimits::for_this_process().left()).filter(|left| *left < u64::MAX)
 }
 
 /// Checks that bytes fit, as [`claim`] does, for an immediate allocation.
@@ -154,19 +162,12 @@ pub fn ensure(bytes: u64) -> Result<(), OutOfMemory> {
 /// Returns true if a cache may take this many bytes. This needs more free memory than a request
 /// does.
 pub fn is_ample(bytes: u64) -> bool {
-    fits(bytes, 2)
-}
-
-fn fits(bytes: u64, reserves: u64) -> bool {
-    lock(&ACCOUNT).fits(bytes, reserves, false)
-}
-
-/// Returns true if all claims fit by a new look at the limits.
-fn fits_now() -> bool {
-    lock(&ACCOUNT).fits(0, 1, true)
+    lock(&ACCOUNT).fits(bytes, 2, false)
 }
 
 impl Account {
+    /// Returns true if these bytes fit beside all claims and this many reserves, by the last look at
+    /// the limits or by a new one.
     fn fits(&mut self, bytes: u64, reserves: u64, anew: bool) -> bool {
         let wanted = bytes.saturating_add(self.claimed);
         let look = self.look(anew);
@@ -179,7 +180,7 @@ impl Account {
         let look = match self.seen.take() {
             Some(look) if !anew && look.is_recent() => look,
             old => {
-                let limits = old.map_or_else(Limits::for_this_process, |look| look.limits);
+                let limits = old.map_or_else(MemoryLimits::for_this_process, |look| look.limits);
                 Look {
                     left: limits.left(),
                     at: Instant::now(),
@@ -241,7 +242,7 @@ mod tests {
         let mut account = Account {
             claimed: 70 * MIB,
             seen: Some(Look {
-                limits: Limits::default(),
+                limits: MemoryLimits::default(),
                 at: Instant::now() + Duration::from_hours(1),
                 left: 100 * MIB + MAX_RESERVE,
             }),

@@ -24,7 +24,7 @@ use crate::worker::{Pulse, catch};
 
 mod watch;
 
-use watch::{Attempts, Limits, Watch};
+use watch::{Attempts, Watch};
 
 /// Time after which a model that is still being reloaded counts as failed.
 const LOAD_PATIENCE: Duration = Duration::from_mins(30);
@@ -43,11 +43,9 @@ struct Post<E> {
 /// State and failures of an engine so far.
 #[derive(Debug)]
 struct Record {
-    state: LlmEngineState,
+    health: Health,
     /// Time at which the state was entered.
     since: Instant,
-    restarts: u64,
-    failure: Option<Arc<str>>,
 }
 
 /// State of an engine that is supervised.
@@ -143,20 +141,20 @@ fn supervise<E: Replaceable>(engine: E, restarts: u32) -> Result<SupervisedEngin
         _wanted: wanted,
         engine: ArcSwap::from_pointee(engine),
         record: Mutex::new(Record {
-            state: LlmEngineState::Running,
+            health: Health {
+                state: LlmEngineState::Running,
+                restarts: 0,
+                failure: None,
+            },
             since: Instant::now(),
-            restarts: 0,
-            failure: None,
         }),
     });
     let supervisor = Supervisor {
         post: Arc::downgrade(&post),
         unwanted,
         name,
-        limits: Limits {
-            step_timeout: (timeout > 0).then(|| Duration::from_millis(timeout.into())),
-            restarts,
-        },
+        step_timeout: (timeout > 0).then(|| Duration::from_millis(timeout.into())),
+        restarts,
     };
     thread::Builder::new()
         .name("supervise".to_owned())
@@ -174,37 +172,20 @@ impl<E> SupervisedEngine<E> {
     /// Returns the present health. A reload that takes too long counts as failed.
     pub fn health(&self) -> Health {
         let record = lock(&self.0.record);
-        let overdue =
-            record.state == LlmEngineState::Restarting && record.since.elapsed() >= LOAD_PATIENCE;
-        Health {
-            state: if overdue {
-                LlmEngineState::Failed
-            } else {
-                record.state
-            },
-            restarts: record.restarts,
-            failure: record.failure.clone(),
+        let mut health = record.health.clone();
+        if health.state == LlmEngineState::Restarting && record.since.elapsed() >= LOAD_PATIENCE {
+            health.state = LlmEngineState::Failed;
         }
+        health
     }
 }
 
 impl<E> Post<E> {
-    fn becomes(&self, state: LlmEngineState, failure: &str) {
+    fn set_state(&self, state: LlmEngineState, change: impl FnOnce(&mut Health)) {
         let mut record = lock(&self.record);
-        record.state = state;
         record.since = Instant::now();
-        record.failure = Some(failure.into());
-    }
-
-    fn replace(&self, engine: E) {
-        let before = self.engine.swap(Arc::new(engine));
-        {
-            let mut record = lock(&self.record);
-            record.state = LlmEngineState::Running;
-            record.since = Instant::now();
-            record.restarts += 1;
-        }
-        drop(before);
+        record.health.state = state;
+        change(&mut record.health);
     }
 }
 
@@ -214,14 +195,17 @@ struct Supervisor<E> {
     /// Disconnected when the engine is no longer in use.
     unwanted: Receiver<Infallible>,
     name: String,
-    limits: Limits,
+    /// Time limit for a step; `None` for no limit.
+    step_timeout: Option<Duration>,
+    /// Maximum number of restarts within ten minutes.
+    restarts: u32,
 }
 
 impl<E: Replaceable> Supervisor<E> {
     /// Supervises the engine until it is no longer in use, or cannot be replaced.
     fn run(self) {
-        let mut attempts = Attempts::new(self.limits.restarts);
-        let mut watch = Watch::new(self.limits.step_timeout);
+        let mut attempts = Attempts::new(self.restarts);
+        let mut watch = Watch::new(self.step_timeout);
         // No reference is held while waiting, so that the users drop the engine.
         while let Some(engine) = self.engine() {
             let pulse = Arc::clone(engine.pulse());
@@ -238,7 +222,7 @@ impl<E: Replaceable> Supervisor<E> {
                     if !self.replace(&engine, &why, &mut attempts) {
                         return;
                     }
-                    watch = Watch::new(self.limits.step_timeout);
+                    watch = Watch::new(self.step_timeout);
                 }
             }
         }
@@ -261,7 +245,7 @@ impl<E: Replaceable> Supervisor<E> {
         let mut reason = why.to_owned();
         loop {
             let Some(delay) = attempts.next(Instant::now()) else {
-                let most = self.limits.restarts;
+                let most = self.restarts;
                 tracing::error!(%model, "the engine is not restarted, {most} attempts were made: {reason}");
                 self.becomes(LlmEngineState::Failed, &reason);
                 return false;
@@ -278,7 +262,9 @@ impl<E: Replaceable> Supervisor<E> {
                     let Some(post) = self.post.upgrade() else {
                         return false;
                     };
-                    post.replace(next);
+                    let before = post.engine.swap(Arc::new(next));
+                    post.set_state(LlmEngineState::Running, |health| health.restarts += 1);
+                    drop(before);
                     let seconds = started.elapsed().as_secs_f64();
                     tracing::warn!(%model, "the engine was restarted in {seconds:.2} s");
                     return true;
@@ -294,7 +280,7 @@ impl<E: Replaceable> Supervisor<E> {
 
     fn becomes(&self, state: LlmEngineState, failure: &str) {
         if let Some(post) = self.post.upgrade() {
-            post.becomes(state, failure);
+            post.set_state(state, |health| health.failure = Some(failure.into()));
         }
     }
 

@@ -17,18 +17,10 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 /// Maximum delay before a restart.
 const LONGEST_DELAY: Duration = Duration::from_mins(1);
 
-/// Limits on an engine's steps and restarts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    /// Time limit for a step of [`STEP_TOKENS`]; `None` for no limit.
-    pub(super) step_timeout: Option<Duration>,
-    /// Maximum number of restarts within [`WINDOW`].
-    pub(super) restarts: u32,
-}
-
 /// Notices that an engine is dead or hangs.
 #[derive(Debug)]
 pub(super) struct Watch {
+    /// Time limit for a step of [`STEP_TOKENS`]; `None` for no limit.
     step_timeout: Option<Duration>,
     /// Progress at the last change or idle look, with its time.
     last: Option<(u64, Instant)>,
@@ -71,6 +63,7 @@ impl Watch {
 /// Counts restarts, and delays or ends them.
 #[derive(Debug)]
 pub(super) struct Attempts {
+    /// Maximum number of restarts within [`WINDOW`].
     most: usize,
     /// Times of restarts within [`WINDOW`], at most `most`.
     recent: VecDeque<Instant>,

@@ -16,7 +16,7 @@ use crate::worker::catch;
 const MAX_WAITING: usize = 1024;
 
 /// Work of a request on the thread, which also delivers the result.
-type EncodeWork = Box<dyn FnOnce(&Turn<'_>) + Send>;
+type EncodeWork = Box<dyn FnOnce(&EncodeTurn<'_>) + Send>;
 
 struct EncodeJob {
     work: EncodeWork,
@@ -25,7 +25,7 @@ struct EncodeJob {
 }
 
 /// The turn of a request on the thread.
-pub(super) struct Turn<'a> {
+pub(super) struct EncodeTurn<'a> {
     wanted: &'a Weak<AtomicBool>,
     encoded: &'a AtomicU64,
 }
@@ -99,7 +99,7 @@ impl Encoder {
 
 fn serve(inbox: &Receiver<EncodeJob>, encoded: &AtomicU64) {
     for EncodeJob { work, wanted } in inbox {
-        let turn = Turn {
+        let turn = EncodeTurn {
             wanted: &wanted,
             encoded,
         };
@@ -112,7 +112,7 @@ fn serve(inbox: &Receiver<EncodeJob>, encoded: &AtomicU64) {
     }
 }
 
-impl Turn<'_> {
+impl EncodeTurn<'_> {
     /// Returns true if the request still waits.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.strong_count() > 0

@@ -18,16 +18,19 @@ pub(super) struct MediaCache {
 
 #[derive(Default)]
 struct CacheState {
-    media: HashMap<Key, Entry>,
-    bytes: u64,
-    queries: u64,
-    hits: u64,
+    media: HashMap<Key, CachedMedium>,
+    /// Counts of media; those of tiles and entries are added when the status is asked for.
+    status: VisionStatus,
 }
 
 /// Key of an entry: the kind of file, the length of the salt, the salt, and the file.
 pub(super) type Key = Arc<[u8]>;
 
-struct Entry {
+/// The kinds of files in keys.
+pub(super) const IMAGE: u8 = b'i';
+pub(super) const SOUND: u8 = b's';
+
+struct CachedMedium {
     medium: Arc<Medium>,
     bytes: u64,
     /// Number of the query that used it last.
@@ -42,17 +45,8 @@ impl MediaCache {
         }
     }
 
-    /// Key of an image file.
-    pub(super) fn key(salt: &str, file: &[u8]) -> Key {
-        Self::key_as(b'i', salt, file)
-    }
-
-    /// Key of a sound file.
-    pub(super) fn key_of_sound(salt: &str, file: &[u8]) -> Key {
-        Self::key_as(b's', salt, file)
-    }
-
-    fn key_as(kind: u8, salt: &str, file: &[u8]) -> Key {
+    /// Key of a file; its kind is [`IMAGE`] or [`SOUND`].
+    pub(super) fn key(kind: u8, salt: &str, file: &[u8]) -> Key {
         let length = (salt.len() as u64).to_le_bytes();
         [&[kind][..], &length, salt.as_bytes(), file]
             .concat()
@@ -62,18 +56,18 @@ impl MediaCache {
     /// Key of an image given as pixels: that of a file in the format PPM.
     pub(super) fn key_of(salt: &str, bitmap: &Bitmap) -> Key {
         let head = format!("P6 {} {} 255\n", bitmap.width(), bitmap.height());
-        Self::key(salt, &[head.as_bytes(), bitmap.rgb()].concat())
+        Self::key(IMAGE, salt, &[head.as_bytes(), bitmap.rgb()].concat())
     }
 
     /// Looks up a file, and counts the query.
     pub(super) fn find(&self, file: &Key) -> Option<Arc<Medium>> {
         let mut state = lock(&self.state);
-        state.queries += 1;
-        let used = state.queries;
+        state.status.queries += 1;
+        let used = state.status.queries;
         let entry = state.media.get_mut(file)?;
         entry.used = used;
         let medium = Arc::clone(&entry.medium);
-        state.hits += 1;
+        state.status.hits += 1;
         Some(medium)
     }
 
@@ -89,24 +83,21 @@ impl MediaCache {
             return Arc::clone(&entry.medium);
         }
         state.evict_to(self.limit - bytes);
-        let entry = Entry {
+        let entry = CachedMedium {
             medium: Arc::clone(&medium),
             bytes,
-            used: state.queries,
+            used: state.status.queries,
         };
         state.media.insert(file, entry);
-        state.bytes += bytes;
+        state.status.kept_bytes += bytes;
         medium
     }
 
     pub(super) fn status(&self) -> VisionStatus {
         let state = lock(&self.state);
         VisionStatus {
-            queries: state.queries,
-            hits: state.hits,
-            encoded: 0,
             kept: state.media.len() as u64,
-            kept_bytes: state.bytes,
+            ..state.status
         }
     }
 }
@@ -120,13 +111,13 @@ impl Cache for MediaCache {
 impl CacheState {
     /// Drops the least recently used entries until the rest takes at most `limit` bytes.
     fn evict_to(&mut self, limit: u64) {
-        while self.bytes > limit {
+        while self.status.kept_bytes > limit {
             let oldest = self.media.iter().min_by_key(|(_, entry)| entry.used);
             let Some(file) = oldest.map(|(file, _)| Arc::clone(file)) else {
                 return;
             };
             let dropped = self.media.remove(&file);
-            self.bytes -= dropped.map_or(0, |entry| entry.bytes);
+            self.status.kept_bytes -= dropped.map_or(0, |entry| entry.bytes);
         }
     }
 }

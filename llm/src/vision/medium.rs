@@ -1,6 +1,7 @@
 //! An image or a sound in the form that a model reads.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -22,7 +23,9 @@ impl Medium {
     pub(super) fn new(pieces: Vec<Piece>) -> Self {
         let part = |piece| match piece {
             Piece::Text(tokens) => MediumPart::Text(tokens),
-            Piece::Tile(prepared) => MediumPart::Tile(Arc::new(Tile::new(prepared))),
+            Piece::Tile(prepared) => {
+                MediumPart::Tile(Arc::new(Tile::new(prepared.shape(), Some(prepared))))
+            }
         };
         Self(pieces.into_iter().map(part).collect())
     }
@@ -47,7 +50,7 @@ impl Medium {
             looks_ahead: false,
             is_sound: false,
         };
-        let tile = Tile::with(shape, None);
+        let tile = Tile::new(shape, None);
         tile.embeddings.get_or_init(|| embeddings);
         Some(Self(vec![MediumPart::Tile(Arc::new(tile))]))
     }
@@ -99,11 +102,7 @@ pub struct Tile {
 static TILES: AtomicU32 = AtomicU32::new(0);
 
 impl Tile {
-    fn new(prepared: Box<dyn PreparedTile>) -> Self {
-        Self::with(prepared.shape(), Some(prepared))
-    }
-
-    fn with(shape: TileShape, prepared: Option<Box<dyn PreparedTile>>) -> Self {
+    fn new(shape: TileShape, prepared: Option<Box<dyn PreparedTile>>) -> Self {
         let number = TILES.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
         Self {
             placeholder: -1 - number as Token,
@@ -198,7 +197,7 @@ impl PlacedTile {
     /// The tile must be encoded, and `from` inside it.
     pub(crate) fn embeddings(&self, from: u32, most: u32) -> (&[f32], u32) {
         let all = self.tile.embeddings().unwrap_or_default();
-        let width = all.len() / self.tile.shape.positions.max(1) as usize;
+        let width = self.tile.width().unwrap_or(0);
         let count = (self.end() - from).min(most);
         let first = (from - self.at) as usize;
         (&all[first * width..][..count as usize * width], count)
@@ -232,24 +231,19 @@ pub(crate) fn check_prompt(
             n_vocab,
         })
     };
+    let check = |mut positions: Range<usize>, is_right: &dyn Fn(Token) -> bool| {
+        let found = positions.find(|position| !is_right(prompt[*position]));
+        found.map_or(Ok(()), wrong)
+    };
     let mut position = 0;
     for placed in tiles {
         let (at, end) = (placed.at as usize, placed.end() as usize);
         if at < position || end > prompt.len() {
             return wrong(at);
         }
-        let before = prompt[position..at].iter().position(|it| !is_token(*it));
-        if let Some(index) = before {
-            return wrong(position + index);
-        }
-        let is_in = |token: &Token| *token == placed.tile.placeholder;
-        if let Some(index) = prompt[at..end].iter().position(|token| !is_in(token)) {
-            return wrong(at + index);
-        }
+        check(position..at, &is_token)?;
+        check(at..end, &|token| token == placed.tile.placeholder)?;
         position = end;
     }
-    match prompt[position..].iter().position(|it| !is_token(*it)) {
-        Some(index) => wrong(position + index),
-        None => Ok(()),
-    }
+    check(position..prompt.len(), &is_token)
 }

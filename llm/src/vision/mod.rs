@@ -23,7 +23,7 @@ mod medium;
 pub use crate::backend::{Bitmap, DecodedMedium, Sound};
 use encoder::Encoder;
 pub use encoder::Encoding;
-use media_cache::{Key, MediaCache};
+use media_cache::{IMAGE, Key, MediaCache, SOUND};
 pub(crate) use medium::check_prompt;
 pub use medium::{Medium, PlacedTile, Tile};
 
@@ -80,7 +80,7 @@ impl Vision {
         refused: impl FnOnce(String) -> E,
     ) -> Result<Arc<Medium>, E> {
         let decode = || decode().map(DecodedMedium::Image);
-        self.read(MediaCache::key(salt, file), decode, refused)
+        self.read(MediaCache::key(IMAGE, salt, file), decode, refused)
     }
 
     /// Returns the sound of a file, as [`image`](Self::image) does for an image.
@@ -95,7 +95,7 @@ impl Vision {
         refused: impl FnOnce(String) -> E,
     ) -> Result<Arc<Medium>, E> {
         let decode = || decode().map(DecodedMedium::Sound);
-        self.read(MediaCache::key_of_sound(salt, file), decode, refused)
+        self.read(MediaCache::key(SOUND, salt, file), decode, refused)
     }
 
     fn read<E>(

@@ -1,14 +1,12 @@
 //! Loads the adapters of a spec.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::ffi::{self, Adapter};
 use super::gguf;
-use super::model::Weights;
+use super::model::{Weights, c_path};
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
@@ -19,8 +17,7 @@ pub(super) fn load<'a>(
     weights: &'a Weights,
 ) -> Result<Vec<Adapter<'a>>, LoadError> {
     let model = &weights.model;
-    let experts = model.metadata(&format!("{}.expert_count", model.architecture()));
-    let experts = experts.and_then(|count| count.parse().ok()).unwrap_or(0);
+    let experts = model.number("expert_count").unwrap_or(0);
     let load = |adapter: &crate::spec::AdapterSpec| {
         let path = &adapter.path;
         FileState::read(path)?;
@@ -37,14 +34,10 @@ pub(super) fn load<'a>(
             LoadError::Model { message, .. } => refused(message),
             other => other,
         })?;
-        let opened = CString::new(opened.as_os_str().as_bytes())
-            .map_err(|_| refused("the path has a NUL character".to_owned()))?;
+        let opened = c_path(&opened)?;
         let changing = &weights.layout.creating;
         let (loaded, heard) = ffi::listen(|| Adapter::load(&weights.model, changing, &opened));
-        loaded.ok_or_else(|| {
-            let complaint = heard.complaint();
-            refused(complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned()))
-        })
+        loaded.ok_or_else(|| refused(heard.complaint_or("llama.cpp cannot load it")))
     };
     spec.adapters.iter().map(load).collect()
 }

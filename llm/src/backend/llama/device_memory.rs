@@ -1,5 +1,7 @@
 //! Memory that a model needs, and that each device has.
 
+use std::collections::HashMap;
+
 use super::ffi::Model;
 use super::model::Weights;
 use super::{devices, log_lines};
@@ -16,30 +18,22 @@ pub(super) struct Available {
     machine: Option<u64>,
     /// Names and free bytes of the GPUs.
     gpus: Vec<(String, u64)>,
-    /// Bytes of the draft model in each memory, by the memory's name.
-    draft: Vec<(String, u64)>,
-    /// Bytes of the projector, with the name of the memory that it takes them from.
-    projector: Option<(String, u64)>,
+    /// Bytes that are set aside for the draft model, by the memory's name.
+    pub(super) draft: HashMap<String, u64>,
+    /// Bytes that are set aside for the projector, by the memory's name.
+    projector: HashMap<String, u64>,
 }
 
 impl Available {
     /// Asks the system and the GPUs. Must be called before a model is loaded.
     pub(super) fn now() -> Self {
-        let gpus = devices::gpus();
+        let gpus = devices::gpus().into_iter();
         Self {
             machine: room::available_bytes(),
-            gpus: gpus
-                .into_iter()
-                .map(|gpu| (gpu.name, gpu.memory_free as u64))
-                .collect(),
-            draft: Vec::new(),
-            projector: None,
+            gpus: gpus.map(|gpu| (gpu.name, gpu.memory_free as u64)).collect(),
+            draft: HashMap::new(),
+            projector: HashMap::new(),
         }
-    }
-
-    /// Sets aside the bytes that a draft model takes of each memory, by the memory's name.
-    pub(super) fn set_aside(&mut self, draft: Vec<(String, u64)>) {
-        self.draft = draft;
     }
 
     /// Sets aside the bytes of a projector: in main memory, or on the GPU with this number.
@@ -47,22 +41,12 @@ impl Available {
     pub(super) fn set_aside_projector(&mut self, gpu: Option<usize>, bytes: u64) {
         let gpu = gpu.and_then(|number| self.gpus.get(number));
         let name = gpu.map_or_else(|| MACHINE.to_owned(), |(name, _)| name.clone());
-        self.projector = Some((name, bytes));
+        self.projector.insert(name, bytes);
     }
 
     /// Returns true if a device of this name is a GPU.
     pub(super) fn is_gpu(&self, device: &str) -> bool {
         self.gpus.iter().any(|(name, _)| name == device)
-    }
-
-    fn draft_bytes(&self, memory: &str) -> u64 {
-        let found = self.draft.iter().find(|(name, _)| name == memory);
-        found.map_or(0, |(_, bytes)| *bytes)
-    }
-
-    fn projector_bytes(&self, memory: &str) -> u64 {
-        let found = self.projector.iter().find(|(name, _)| name == memory);
-        found.map_or(0, |(_, bytes)| *bytes)
     }
 }
 
@@ -90,6 +74,7 @@ pub(super) fn pools(
             .map(|buffer| buffer.bytes)
             .sum()
     };
+    let of = |taken: &HashMap<String, u64>, name: &str| taken.get(name).copied().unwrap_or(0);
     let on_gpus = spec.plugin_config.offload_kqv != Some(false);
     let mut pools: Vec<Pool> = Vec::new();
     let (mut kv_on_gpus, mut weights_on_gpus, mut layers_on_gpus) = (0.0, 0, 0);
@@ -112,8 +97,8 @@ pub(super) fn pools(
             available_bytes: Some(*free),
             // Shared weights are already missing from the free memory.
             weights_bytes: if weights.shared { 0 } else { bytes },
-            draft_bytes: available.draft_bytes(name),
-            projector_bytes: available.projector_bytes(name),
+            draft_bytes: of(&available.draft, name),
+            projector_bytes: of(&available.projector, name),
             state_bytes: states(kv_share),
             compute_bytes: step.compute,
             compute_bytes_per_cell: step.per_cell,
@@ -135,16 +120,15 @@ pub(super) fn pools(
         } else {
             on_machine
         },
-        draft_bytes: available.draft_bytes(MACHINE),
-        projector_bytes: available.projector_bytes(MACHINE),
+        draft_bytes: of(&available.draft, MACHINE),
+        projector_bytes: of(&available.projector, MACHINE),
         state_bytes: states(1.0 - kv_on_gpus),
         compute_bytes: step.output + if on_cpu { step.compute } else { 0 },
         compute_bytes_per_cell: if on_cpu { step.per_cell } else { 0 },
-        prefix_bytes: if spec.prefix_caching {
-            spec.prefix_cache_size.unwrap_or(0)
-        } else {
-            0
-        },
+        prefix_bytes: spec
+            .prefix_cache_size
+            .filter(|_| spec.prefix_caching)
+            .unwrap_or(0),
         kv_share: 1.0 - kv_on_gpus,
     });
     pools
@@ -193,17 +177,12 @@ impl StepBuffers {
 pub(super) fn bytes_per_cell(model: &Model, type_k: KvType, type_v: KvType) -> u64 {
     let heads = u64::from(model.n_head_kv().max(1));
     let default_length = u64::from(model.n_embd().max(1)) / u64::from(model.n_head().max(1));
-    let architecture = model.architecture();
-    let length = |name: &str| {
-        let value = model.metadata(&format!("{architecture}.attention.{name}_length"));
-        value
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(default_length)
-    };
+    let length = |key: &str| model.number(key).unwrap_or(default_length);
     let bytes = |numbers: u64, number_type: KvType| {
         let (bytes, numbers_in_block) = number_type.block();
         (numbers * bytes).div_ceil(numbers_in_block)
     };
     u64::from(model.n_layer())
-        * (bytes(heads * length("key"), type_k) + bytes(heads * length("value"), type_v))
+        * (bytes(heads * length("attention.key_length"), type_k)
+            + bytes(heads * length("attention.value_length"), type_v))
 }

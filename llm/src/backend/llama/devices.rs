@@ -4,6 +4,7 @@ use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_ba
 
 use crate::model::info::DeviceInfo;
 use crate::protocol::LoadError;
+use crate::spec::Device;
 
 /// All GPUs, in llama.cpp's order: `GPU.0` is the first.
 pub(super) fn gpus() -> Vec<LlamaBackendDevice> {
@@ -16,6 +17,11 @@ pub(super) fn gpus() -> Vec<LlamaBackendDevice> {
     let mut devices = list_llama_ggml_backend_devices();
     devices.retain(is_gpu);
     devices
+}
+
+/// Returns true if GPUs take part in computing on this device.
+pub(super) fn have_gpus(device: Device) -> bool {
+    device != Device::Cpu && !gpus().is_empty()
 }
 
 /// Returns llama.cpp's index of the GPU with this number; an error names the GPUs that exist.

@@ -1,6 +1,8 @@
 //! EAGLE3: a draft model of one layer that computes a token from hidden states of several layers of
 //! the main model. It may use the main model's token embeddings and output layer.
 
+use std::collections::HashMap;
+
 use super::device_memory::MACHINE;
 use super::ffi::{HiddenOf, check_layers, target_layers};
 use super::model::Weights;
@@ -27,13 +29,13 @@ pub(super) fn check_main(spec: &LlmEngineSpec, weights: &Weights) -> Result<(), 
 
 /// Adds the buffers for the main model's hidden states to the bytes that it takes of main memory.
 pub(super) fn count_buffers(
-    takes: &mut [(String, u64)],
+    takes: &mut HashMap<String, u64>,
     spec: &LlmEngineSpec,
     main: &Weights,
     hidden: Option<&HiddenOf>,
 ) {
     if let Some(HiddenOf::Layers(layers)) = hidden
-        && let Some((_, bytes)) = takes.iter_mut().find(|(name, _)| name == MACHINE)
+        && let Some(bytes) = takes.get_mut(MACHINE)
     {
         let elements = layers.len() as u64 * u64::from(main.model.n_embd());
         *bytes += 4 * elements * u64::from(spec.max_num_batched_tokens);

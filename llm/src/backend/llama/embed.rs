@@ -4,28 +4,24 @@ use std::sync::Arc;
 
 use llama_cpp_sys_2 as sys;
 
-use super::ffi::{self, Context, Heard, Model, SequenceWidth, ThreadPool};
+use super::ffi::{Context, Model, SequenceWidth};
 use super::model::{self, Weights};
-use super::process::{choose_numa, process};
+use super::plan::{self, MAX_SCORE_BYTES, MAX_SEQUENCES};
+use super::process::environment;
 use super::threads::Threads;
 use super::vocab::LlamaVocabulary;
-use super::{device_memory, devices, log_lines, plan, weights_info};
+use super::{describe, device_memory, devices};
 use crate::backend::interface::{
     Adapters, BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
     Slot,
 };
-use crate::model::info::{BackendInfo, ComputeInfo, Mebibytes};
+use crate::model::info::{BackendInfo, Mebibytes};
 use crate::model::vocab::Vocab as _;
 use crate::model::{Head, PairForm};
 use crate::protocol::{LoadError, Token};
 use crate::room;
-use crate::spec::{Device, EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
+use crate::spec::{EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
 
-/// Maximum number of texts in a batch, the limit of llama.cpp for sequences.
-const MAX_SEQUENCES: u32 = 256;
-/// Maximum size of the scores of plain attention, in bytes. Beyond it, the fused kernel is used,
-/// which keeps no scores.
-const MAX_SCORE_BYTES: u64 = 256 << 20;
 /// Number of tokens up to which a text is always tokenized, even if the model takes fewer. So a
 /// long text can be cut, or refused with its count.
 const TOKENS_TO_COUNT: u32 = 1 << 16;
@@ -34,47 +30,41 @@ const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
 
 /// Loads the model and runs `serve` with a context on it.
 pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Result<(), LoadError> {
-    let process = process(&spec.model)?;
-    let numa = choose_numa(spec.plugin_config.numa)?;
+    let environment = environment(&spec.model, spec.plugin_config.numa)?;
     let available = room::available_bytes();
     let weights = model::load(&spec.weights())?;
+    let refused = |message: &str| LoadError::model(&spec.model, message);
     if weights.model.encodes_and_decodes() {
-        return Err(LoadError::model(
-            &spec.model,
-            "it has an encoder and a decoder, and cannot embed",
-        ));
+        return Err(refused("it has an encoder and a decoder, and cannot embed"));
     }
     let pooling = pooling(spec, &weights.model)?;
     let lengths = Lengths::new(spec, &weights.model)?;
     let flash_attention = flash_attention(spec, &weights, lengths);
     check_memory(spec, &weights, lengths, flash_attention, available)?;
-    let threads = Threads::new(&spec.plugin_config, spec.device, numa)?;
-    let (context, heard) = create(spec, &weights, pooling, lengths, flash_attention, &threads)?;
+    let threads = Threads::new(&spec.plugin_config, spec.device, environment.numa)?;
+    let mut params = plan::context_params(&spec.plugin_config, spec.device, flash_attention);
+    params.n_ctx = lengths.ubatch;
+    params.n_batch = lengths.ubatch;
+    params.n_ubatch = lengths.ubatch;
+    params.n_seq_max = lengths.sequences();
+    params.kv_unified = true;
+    params.n_threads = threads.batch as i32;
+    params.n_threads_batch = threads.batch as i32;
+    params.embeddings = true;
+    params.pooling_type = pooling_type(pooling);
+    let created = plan::create_context(&weights, &threads, params, None, Vec::new(), "a context");
+    let (context, heard) = created.map_err(|message| refused(&message))?;
     let width = context.sequence_width(&weights.model);
-    let width =
-        width.ok_or_else(|| LoadError::model(&spec.model, "llama.cpp does not pool its output"))?;
-    let mut buffers = weights.layout.buffers.clone();
-    buffers.extend(log_lines::buffers(&heard.lines));
-    let info = BackendInfo {
-        backend: "llama.cpp",
-        weights: Some(weights_info(&weights)),
-        kv: None,
-        compute: Some(ComputeInfo {
-            ubatch: lengths.ubatch,
-            threads: threads.decode,
-            batch_threads: threads.batch,
-            cpu_affinity: threads.pool.cpus.clone(),
-            cpu_strict: threads.pool.strict,
-            thread_priority: spec.plugin_config.thread_priority,
-            numa,
-            flash_attention: flash_attention != FlashAttention::Off
-                && !log_lines::flash_attention_refused(&heard.lines),
-            features: process.features.clone(),
-        }),
-        kernels: weights.layout.kernels_info(),
-        devices: devices::with_layers(&weights.layout.layers),
-        buffers,
-    };
+    let width = width.ok_or_else(|| refused("llama.cpp does not pool its output"))?;
+    let info = describe(
+        &weights,
+        &heard,
+        &threads,
+        lengths.ubatch,
+        flash_attention,
+        None,
+        environment,
+    );
     let to_tokenize = lengths.context.max(TOKENS_TO_COUNT) as usize;
     let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, to_tokenize);
     let pairs = pair_form(&weights.model, &vocab);
@@ -88,7 +78,11 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
             pooling,
         },
         width,
-        head: head(&weights.model),
+        head: Head {
+            labels: weights.model.class_labels().into(),
+            // llama.cpp ends the heads of these with a softmax.
+            is_probability: matches!(&*weights.model.architecture(), "qwen3" | "qwen3vl"),
+        },
         info,
         batch: Vec::new(),
     };
@@ -102,16 +96,10 @@ pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Resu
 
 /// Returns the pooling that the spec asks for, or else that of the file.
 fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
-    let architecture = model.architecture();
-    let key = format!("{architecture}.pooling_type");
-    let stored = model.metadata(&key);
-    let stored = match stored.and_then(|text| text.parse::<sys::llama_pooling_type>().ok()) {
-        Some(sys::LLAMA_POOLING_TYPE_MEAN) => Some(Pooling::Mean),
-        Some(sys::LLAMA_POOLING_TYPE_CLS) => Some(Pooling::Cls),
-        Some(sys::LLAMA_POOLING_TYPE_LAST) => Some(Pooling::Last),
-        Some(sys::LLAMA_POOLING_TYPE_RANK) => Some(Pooling::Rank),
-        _ => None,
-    };
+    let stored = model.number::<sys::llama_pooling_type>("pooling_type");
+    let known = [Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::Rank];
+    let mut known = known.into_iter();
+    let stored = known.find(|pooling| stored == Some(pooling_type(*pooling)));
     let refused = |message: &str| Err(LoadError::model(&spec.model, message));
     match (spec.task, stored) {
         (EmbeddingTask::Rank, Some(Pooling::Rank)) => Ok(Pooling::Rank),
@@ -128,6 +116,16 @@ fn pooling(spec: &EmbeddingSpec, model: &Model) -> Result<Pooling, LoadError> {
             "pooling",
             "is missing: the model's file does not name one; choose MEAN, CLS or LAST as the model's authors do",
         )),
+    }
+}
+
+/// Returns llama.cpp's constant for a pooling.
+fn pooling_type(pooling: Pooling) -> sys::llama_pooling_type {
+    match pooling {
+        Pooling::Mean => sys::LLAMA_POOLING_TYPE_MEAN,
+        Pooling::Cls => sys::LLAMA_POOLING_TYPE_CLS,
+        Pooling::Last => sys::LLAMA_POOLING_TYPE_LAST,
+        Pooling::Rank => sys::LLAMA_POOLING_TYPE_RANK,
     }
 }
 
@@ -177,10 +175,9 @@ impl Lengths {
 fn flash_attention(spec: &EmbeddingSpec, weights: &Weights, lengths: Lengths) -> FlashAttention {
     let chosen = spec.plugin_config.flash_attention;
     let small = score_bytes(&weights.model, lengths) <= MAX_SCORE_BYTES;
-    let on_cpu = spec.device == Device::Cpu || devices::gpus().is_empty();
     if chosen == FlashAttention::Auto
         && small
-        && on_cpu
+        && !devices::have_gpus(spec.device)
         && !plan::kernels_attend(weights, KvType::F16, KvType::F16)
     {
         FlashAttention::Off
@@ -201,8 +198,7 @@ fn check_memory(
     flash_attention: FlashAttention,
     available: Option<u64>,
 ) -> Result<(), LoadError> {
-    let on_cpu = spec.device == Device::Cpu || devices::gpus().is_empty();
-    let Some(available) = available.filter(|_| on_cpu) else {
+    let Some(available) = available.filter(|_| !devices::have_gpus(spec.device)) else {
         return Ok(());
     };
     let model = &weights.model;
@@ -235,60 +231,6 @@ fn check_memory(
     ))
 }
 
-fn create<'a>(
-    spec: &EmbeddingSpec,
-    weights: &'a Weights,
-    pooling: Pooling,
-    lengths: Lengths,
-    flash_attention: FlashAttention,
-    threads: &Threads,
-) -> Result<(Context<'a>, Heard), LoadError> {
-    let knobs = &spec.plugin_config;
-    let on_cpu = spec.device == Device::Cpu;
-    let mut params = ffi::default_context_params();
-    params.n_ctx = lengths.ubatch;
-    params.n_batch = lengths.ubatch;
-    params.n_ubatch = lengths.ubatch;
-    params.n_seq_max = lengths.sequences();
-    params.kv_unified = true;
-    params.n_threads = threads.batch as i32;
-    params.n_threads_batch = threads.batch as i32;
-    params.embeddings = true;
-    params.pooling_type = match pooling {
-        Pooling::Mean => sys::LLAMA_POOLING_TYPE_MEAN,
-        Pooling::Cls => sys::LLAMA_POOLING_TYPE_CLS,
-        Pooling::Last => sys::LLAMA_POOLING_TYPE_LAST,
-        Pooling::Rank => sys::LLAMA_POOLING_TYPE_RANK,
-    };
-    params.flash_attn_type = plan::flash_attention_type(flash_attention);
-    params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
-    params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
-    params.no_perf = true;
-    plan::set_rope(&mut params, knobs);
-    let refused = |message: String| LoadError::model(&spec.model, message);
-    let pool = ThreadPool::new(&threads.pool)
-        .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
-    let layout = &weights.layout;
-    let (context, heard) = ffi::listen(|| {
-        let (mappings, creating) = (&layout.mappings, &layout.creating);
-        Context::new(
-            &weights.model,
-            params,
-            None,
-            pool,
-            Vec::new(),
-            mappings,
-            creating,
-        )
-    });
-    match context {
-        Some(context) => Ok((context, heard)),
-        None => Err(refused(heard.complaint().unwrap_or_else(|| {
-            "llama.cpp cannot create a context on it".to_owned()
-        }))),
-    }
-}
-
 /// Joins pairs as the model's own template does, or else with the special tokens that its
 /// vocabulary puts around and between texts.
 fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
@@ -316,15 +258,6 @@ fn pair_form(model: &Model, vocab: &LlamaVocabulary) -> PairForm {
         end.into_iter().chain(sep).collect(),
         Vec::from_iter(end),
     )
-}
-
-/// Returns the classes of a model's head.
-fn head(model: &Model) -> Head {
-    Head {
-        labels: model.class_labels().into(),
-        // llama.cpp ends the heads of these with a softmax.
-        is_probability: matches!(model.architecture().as_str(), "qwen3" | "qwen3vl"),
-    }
 }
 
 /// A llama.cpp context that serves an embedding engine.
@@ -370,7 +303,7 @@ impl EmbeddingBackend for LlamaEmbedding<'_> {
                 out.extend_from_slice(numbers.unwrap_or_default());
             }
         }
-        self.context.forget();
+        self.context.clear(false);
         computed.map_err(|error| error.to_string())
     }
 

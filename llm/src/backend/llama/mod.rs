@@ -12,7 +12,7 @@ use crate::backend::interface::{
 };
 use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
-use crate::spec::{FlashAttention, LlmEngineSpec, Numa};
+use crate::spec::{FlashAttention, LlmEngineSpec};
 
 mod adapter_tensors;
 mod adapters;
@@ -60,12 +60,14 @@ pub(crate) use gguf::{check as check_header, file_type, is_adapter, kind as kind
 use model::Weights;
 pub(crate) use open::{open, open_vocab};
 use plan::ContextPlan;
+use process::Environment;
 #[cfg(feature = "cpu-kernels")]
 pub use process::measure_matmul;
 pub use process::with_cpu_kernels;
 pub(crate) use quantize::quantize;
 use sequence_state::SequenceStates;
 use sub_batches::{GoesBack, SubBatches};
+use threads::Threads;
 pub(super) use threads::threads_have_own_cpus;
 
 /// Returns true if llama.cpp mixes up the states of sequences computed in one pass.
@@ -100,20 +102,6 @@ fn vector_width(model: &Model) -> Option<usize> {
     (!needs_tokens && width == model.input_width()).then_some(width as usize)
 }
 
-/// Returns the drafts that a context on the model supports.
-fn draft_support(context: &Context<'_>, model: &Model, unified: bool) -> DraftSupport {
-    if model.has_states() {
-        match context.rollback_states() {
-            0 => DraftSupport::Never,
-            states => DraftSupport::UpTo(states),
-        }
-    } else if unified {
-        DraftSupport::AnyLength
-    } else {
-        DraftSupport::SameLength
-    }
-}
-
 /// Returns the division into sub-batches for a context; `None` if batches are computed at once.
 /// `rollback_states` is the number of tokens that its sequences can go back.
 fn divided(
@@ -136,61 +124,44 @@ fn divided(
     divides.then(|| SubBatches::new(pass_cost, goes_back))
 }
 
-/// Settings that all models of the process share.
-#[derive(Clone, Copy)]
-struct Environment<'a> {
-    numa: Numa,
-    features: &'a str,
-}
-
-fn weights_info(weights: &Weights) -> WeightsInfo {
-    let model = &weights.model;
-    WeightsInfo {
-        architecture: model.architecture(),
-        quantization: model.quantization(),
-        parameters: model.parameters(),
-        bytes: model.bytes(),
-        trained_context: model.trained_context(),
-        shared: weights.shared,
-    }
-}
-
+/// Describes a context, from the log of its creation.
 fn describe(
-    spec: &LlmEngineSpec,
-    plan: &ContextPlan<'_>,
     weights: &Weights,
     heard: &Heard,
-    environment: Environment<'_>,
+    threads: &Threads,
+    ubatch: u32,
+    flash_attention: FlashAttention,
+    kv: Option<KvInfo>,
+    environment: Environment,
 ) -> BackendInfo {
-    let knobs = &spec.plugin_config;
-    let mut buffers = weights.layout.buffers.clone();
+    let (model, layout) = (&weights.model, &weights.layout);
+    let mut buffers = layout.buffers.clone();
     buffers.extend(log_lines::buffers(&heard.lines));
     BackendInfo {
         backend: "llama.cpp",
-        weights: Some(weights_info(weights)),
-        kv: Some(KvInfo {
-            bytes_per_cell: plan.bytes_per_cell,
-            bytes: u64::from(plan.cells) * plan.bytes_per_cell,
-            state_bytes: plan.state_bytes,
-            type_k: knobs.kv_type_k,
-            type_v: knobs.kv_type_v,
-            unified: plan.unified,
-            bound: plan.bound.to_string(),
+        weights: Some(WeightsInfo {
+            architecture: model.architecture(),
+            quantization: model.quantization(),
+            parameters: model.parameters(),
+            bytes: model.bytes(),
+            trained_context: model.trained_context(),
+            shared: weights.shared,
         }),
+        kv,
         compute: Some(ComputeInfo {
-            ubatch: plan.ubatch,
-            threads: plan.threads.decode,
-            batch_threads: plan.threads.batch,
-            cpu_affinity: plan.threads.pool.cpus.clone(),
-            cpu_strict: plan.threads.pool.strict,
-            thread_priority: knobs.thread_priority,
+            ubatch,
+            threads: threads.decode,
+            batch_threads: threads.batch,
+            cpu_affinity: threads.pool.cpus.clone(),
+            cpu_strict: threads.pool.strict,
+            thread_priority: threads.pool.priority,
             numa: environment.numa,
-            flash_attention: plan.flash_attention != FlashAttention::Off
+            flash_attention: flash_attention != FlashAttention::Off
                 && !log_lines::flash_attention_refused(&heard.lines),
             features: environment.features.to_owned(),
         }),
-        kernels: weights.layout.kernels_info(),
-        devices: devices::with_layers(&weights.layout.layers),
+        kernels: layout.kernels_info(),
+        devices: devices::with_layers(&layout.layers),
         buffers,
     }
 }
@@ -217,23 +188,24 @@ impl<'a> LlamaCpp<'a> {
         spec: &LlmEngineSpec,
         weights: &'a Weights,
         plan: &ContextPlan<'a>,
-        environment: Environment<'_>,
+        environment: Environment,
     ) -> Result<Self, LoadError> {
         let (mut context, heard) = plan.create(spec, weights)?;
         let streams = if plan.unified { 1 } else { plan.max_sequences };
         let states = SequenceStates::new(&mut context, &weights.model, streams);
-        let drafts = draft_support(&context, &weights.model, plan.unified);
-        let cells_per_sequence = plan.context_length.min(if plan.unified {
-            context.n_ctx()
-        } else {
-            context.n_ctx() / plan.max_sequences
-        });
+        let rollback_states = context.rollback_states();
+        let drafts = match (weights.model.has_states(), rollback_states) {
+            (true, 0) => DraftSupport::Never,
+            (true, states) => DraftSupport::UpTo(states),
+            (false, _) if plan.unified => DraftSupport::AnyLength,
+            (false, _) => DraftSupport::SameLength,
+        };
         let capacity = Capacity {
             total_cells: context.n_ctx(),
-            cells_per_sequence,
+            cells_per_sequence: plan.context_length.min(context.n_ctx() / streams),
             max_sequences: plan.max_sequences,
             max_batch_tokens: spec.max_num_batched_tokens.min(context.n_batch()),
-            embedding_width: Some(context.n_embd()),
+            embedding_width: Some(context.n_embd),
             vector_width: vector_width(&weights.model),
             layout: if plan.unified {
                 KvLayout::Unified
@@ -243,9 +215,26 @@ impl<'a> LlamaCpp<'a> {
             reuse: states.reuse(),
             host_cache_bytes: plan.prefix_bytes,
         };
-        let divided = divided(spec, plan, weights, context.rollback_states());
+        let divided = divided(spec, plan, weights, rollback_states);
+        let kv = KvInfo {
+            bytes_per_cell: plan.bytes_per_cell,
+            bytes: u64::from(plan.cells) * plan.bytes_per_cell,
+            state_bytes: plan.state_bytes,
+            type_k: spec.plugin_config.kv_type_k,
+            type_v: spec.plugin_config.kv_type_v,
+            unified: plan.unified,
+            bound: plan.bound.to_string(),
+        };
         Ok(Self {
-            info: describe(spec, plan, weights, &heard, environment),
+            info: describe(
+                weights,
+                &heard,
+                &plan.threads,
+                plan.ubatch,
+                plan.flash_attention,
+                Some(kv),
+                environment,
+            ),
             context,
             capacity,
             drafts,
@@ -269,7 +258,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn n_vocab(&self) -> usize {
-        self.context.n_vocab()
+        self.context.n_vocab
     }
 
     fn draft_support(&self) -> DraftSupport {
@@ -386,7 +375,7 @@ impl Backend for LlamaCpp<'_> {
     }
 
     fn clear(&mut self) {
-        self.context.clear();
+        self.context.clear(true);
     }
 
     #[cfg(target_os = "linux")]

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use llama_cpp_sys_2 as sys;
 
 use super::cpu_kernels::{self, Kernels, PackCounts};
-use super::ffi::{self, BufferType, Mapping, Model, ModelParams};
+use super::ffi::{self, BufferType, Heard, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
 use crate::lock::lock;
@@ -22,7 +22,9 @@ use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::model::progress::reached;
 use crate::protocol::LoadError;
 use crate::room;
-use crate::spec::{CpuKernels, Device, LlmEngineSpec, Number, SplitMode, TensorOverride, is_trial};
+use crate::spec::{
+    CpuKernels, Device, LlmEngineSpec, PluginConfig, SplitMode, TensorOverride, is_trial,
+};
 
 /// Weights of a model, possibly shared with other engines.
 pub(super) struct Weights {
@@ -77,23 +79,16 @@ const CPU_BUFFER: &str = "CPU";
 /// Properties that must be equal for two engines to share weights: the file, and the options of
 /// loading it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct WeightsKey {
     path: PathBuf,
     bytes: u64,
     modified: Option<SystemTime>,
     device: Device,
-    mmap: bool,
-    mlock: bool,
-    gpu_layers: Option<u32>,
-    split_mode: Option<SplitMode>,
-    main_gpu: Option<u32>,
-    tensor_split: Option<Vec<Number>>,
-    override_tensor: Option<Vec<TensorOverride>>,
-    cpu_kernels: CpuKernels,
-    mtp: bool,
+    /// The options of loading; all others have their defaults.
+    knobs: PluginConfig,
 }
 
-type ModelMap = HashMap<Key, (Weak<Model>, Arc<Layout>)>;
+type ModelMap = HashMap<WeightsKey, (Weak<Model>, Arc<Layout>)>;
 
 /// All weights of this process. Locked while a model is loaded, so that two engines that start at
 /// once load it only once.
@@ -110,8 +105,8 @@ pub(super) fn loaded_paths() -> Vec<String> {
 /// Loads the weights that the spec names, or shares those that are loaded already.
 pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let process = process(&spec.model)?;
-    let key = Key::new(spec)?;
-    if !key.uses_gpus() {
+    let key = WeightsKey::new(spec)?;
+    if !devices::have_gpus(key.device) {
         for knob in spec.plugin_config.for_gpus() {
             tracing::warn!(model = %spec.model.display(), "`{knob}` has no effect: no GPU takes part");
         }
@@ -131,26 +126,25 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let params = params(&key, kernels)?;
     check_room(&key)?;
     let path = c_path(&spec.model)?;
-    let watch = cpu_kernels::Watch::thread();
+    let watch = cpu_kernels::PanicWatch::thread();
     let huge_pages = spec.plugin_config.huge_pages != Some(false);
     let ((model, packed), heard) = ffi::listen(|| {
         cpu_kernels::load(kernels.is_some(), huge_pages, || {
             load_file(&key, &path, &params, &spec.model)
         })
     });
-    let model = model.ok_or_else(|| refused(&spec.model, heard.complaint()))?;
+    let model = model.ok_or_else(|| refused(&spec.model, &heard))?;
     if watch.panicked() {
         let message =
             "its weights could not be packed for the CPU kernels: load it with `cpu_kernels` `off`";
-        return Err(refused(&spec.model, Some(message.to_owned())));
+        return Err(LoadError::model(&spec.model, message));
     }
-    let mappings = ffi::mapped(&key.path);
     let model = Arc::new(model);
     let layout = Arc::new(Layout {
         buffers: log_lines::buffers(&heard.lines),
         layers: log_lines::layers(&heard.lines),
         kernels: kernels.map(|kernels| (kernels, packed)),
-        mappings,
+        mappings: ffi::mapped(&key.path),
         creating: Mutex::new(()),
     });
     loaded.insert(key, (Arc::downgrade(&model), Arc::clone(&layout)));
@@ -163,10 +157,11 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
 
 /// Loads a file. If it is mapped but its weights are copied, pages are released once they were
 /// read.
-fn load_file(key: &Key, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
+fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
     /// Interval at which pages are released, as a fraction of the file.
     const STEP: f32 = 0.125;
-    let mapping = (key.mmap && !key.mlock).then(|| Mapping::expect(&key.path));
+    let mapping =
+        (key.knobs.mmap != Some(false) && !key.knobs.mlock).then(|| Mapping::expect(&key.path));
     let release = || {
         if let Some(mapping) = &mapping
             && ffi::heard_so_far(log_lines::copies_weights) == Some(true)
@@ -193,17 +188,18 @@ pub(super) fn load_vocab(path: &Path) -> Result<Model, LoadError> {
     gguf::check(path)?;
     let name = c_path(path)?;
     let (model, heard) = ffi::listen(|| ffi::load_vocabulary(&name));
-    model.ok_or_else(|| refused(path, heard.complaint()))
+    model.ok_or_else(|| refused(path, &heard))
 }
 
-fn c_path(path: &Path) -> Result<CString, LoadError> {
+/// Converts a path to the form that llama.cpp takes.
+pub(super) fn c_path(path: &Path) -> Result<CString, LoadError> {
     CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| refused(path, Some("the path has a NUL character".to_owned())))
+        .map_err(|_| LoadError::model(path, "the path has a NUL character"))
 }
 
 /// Makes the error for a file that llama.cpp does not load, with its complaint if there is one.
-fn refused(path: &Path, complaint: Option<String>) -> LoadError {
-    let mut message = complaint.unwrap_or_else(|| "llama.cpp cannot load it".to_owned());
+fn refused(path: &Path, heard: &Heard) -> LoadError {
+    let mut message = heard.complaint_or("llama.cpp cannot load it");
     // llama.cpp takes the number of classes from the list of their names.
     if message.contains("'cls.") && message.contains("wrong shape") {
         message.push_str(
@@ -213,7 +209,7 @@ fn refused(path: &Path, complaint: Option<String>) -> LoadError {
     LoadError::model(path, message)
 }
 
-impl Key {
+impl WeightsKey {
     fn new(spec: &LlmEngineSpec) -> Result<Self, LoadError> {
         let wrong = |source| LoadError::read(&spec.model, source);
         // `ModelFiles` refuses pipes: opening one would block.
@@ -226,22 +222,25 @@ impl Key {
             bytes: files.bytes(),
             modified: metadata.modified().ok(),
             device: spec.device,
-            mmap: knobs.mmap.unwrap_or(true),
-            mlock: knobs.mlock,
-            gpu_layers: knobs.gpu_layers,
-            split_mode: knobs.split_mode,
-            main_gpu: knobs.main_gpu,
-            tensor_split: knobs.tensor_split.clone(),
-            override_tensor: knobs.override_tensor.clone(),
-            cpu_kernels: knobs.cpu_kernels,
-            mtp: knobs.mtp,
+            knobs: PluginConfig {
+                mmap: Some(knobs.mmap.unwrap_or(true)),
+                mlock: knobs.mlock,
+                gpu_layers: knobs.gpu_layers,
+                split_mode: knobs.split_mode,
+                main_gpu: knobs.main_gpu,
+                tensor_split: knobs.tensor_split.clone(),
+                override_tensor: knobs.override_tensor.clone(),
+                cpu_kernels: knobs.cpu_kernels,
+                mtp: knobs.mtp,
+                ..PluginConfig::default()
+            },
         })
     }
 
     /// Returns the kernels that the weights are packed for, out of those that are attached.
     fn kernels(&self, attached: Option<Kernels>) -> Result<Option<Kernels>, LoadError> {
-        let wanted = cpu_kernels::wanted(self.cpu_kernels, attached);
-        if self.cpu_kernels == CpuKernels::On && wanted.is_none() {
+        let wanted = cpu_kernels::wanted(self.knobs.cpu_kernels, attached);
+        if self.knobs.cpu_kernels == CpuKernels::On && wanted.is_none() {
             let message = if cfg!(not(feature = "cpu-kernels")) {
                 "is `on`, but this build has no kernels (cargo feature `cpu-kernels`)"
             } else {
@@ -249,15 +248,15 @@ impl Key {
             };
             return Err(LoadError::spec("cpu_kernels", message));
         }
-        Ok(wanted.filter(|_| !self.uses_gpus() || self.packs_beside_gpus()))
+        Ok(wanted.filter(|_| !devices::have_gpus(self.device) || self.packs_beside_gpus()))
     }
 
     /// Returns true if weights in main memory are packed although GPUs take part. GPUs compute
     /// large batches with such weights, but only in the layout of the file; so packing needs a sign
     /// that the weights are meant for the CPU.
     fn packs_beside_gpus(&self) -> bool {
-        let mut overrides = self.override_tensor.iter().flatten();
-        match self.cpu_kernels {
+        let mut overrides = self.knobs.override_tensor.iter().flatten();
+        match self.knobs.cpu_kernels {
             CpuKernels::On => true,
             CpuKernels::Off => false,
             CpuKernels::Auto => overrides.any(|pair| pair.buffer == CPU_BUFFER) && self.has_room(),
@@ -278,69 +277,61 @@ impl Key {
         }
         fits
     }
-
-    /// Returns true if GPUs take part.
-    fn uses_gpus(&self) -> bool {
-        self.device != Device::Cpu && !devices::gpus().is_empty()
-    }
 }
 
 /// Refuses a file that is larger than the available memory, before it is read.
-fn check_room(key: &Key) -> Result<(), LoadError> {
+fn check_room(key: &WeightsKey) -> Result<(), LoadError> {
     match room::available_bytes() {
-        Some(available) if !key.uses_gpus() && key.bytes > available => Err(LoadError::memory(
-            &key.path,
-            format!(
-                "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
-                Mebibytes(key.bytes),
-                Mebibytes(available)
-            ),
-        )),
+        Some(available) if !devices::have_gpus(key.device) && key.bytes > available => {
+            Err(LoadError::memory(
+                &key.path,
+                format!(
+                    "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
+                    Mebibytes(key.bytes),
+                    Mebibytes(available)
+                ),
+            ))
+        }
         _ => Ok(()),
     }
 }
 
-fn params(key: &Key, kernels: Option<Kernels>) -> Result<ModelParams, LoadError> {
-    let (devices, split_mode) = match key.device {
-        Device::Cpu => (Some(Vec::new()), sys::LLAMA_SPLIT_MODE_NONE),
-        Device::Gpu(number) => (
-            Some(vec![devices::gpu(number)?]),
-            sys::LLAMA_SPLIT_MODE_NONE,
-        ),
-        Device::Auto => {
-            let split_mode = match key.split_mode {
-                Some(SplitMode::None) => sys::LLAMA_SPLIT_MODE_NONE,
-                None | Some(SplitMode::Layer) => sys::LLAMA_SPLIT_MODE_LAYER,
-                Some(SplitMode::Row) => sys::LLAMA_SPLIT_MODE_ROW,
-            };
-            (None, split_mode)
-        }
+fn params(key: &WeightsKey, kernels: Option<Kernels>) -> Result<ModelParams, LoadError> {
+    let knobs = &key.knobs;
+    let gpu_layers = match key.device {
+        Device::Cpu => Some(0),
+        Device::Gpu(_) | Device::Auto => knobs.gpu_layers,
     };
+    let mut raw = ffi::default_model_params();
+    raw.n_gpu_layers = gpu_layers.map_or(-1, |layers| layers as i32);
+    raw.split_mode = match (key.device, knobs.split_mode) {
+        (Device::Auto, None | Some(SplitMode::Layer)) => sys::LLAMA_SPLIT_MODE_LAYER,
+        (Device::Auto, Some(SplitMode::Row)) => sys::LLAMA_SPLIT_MODE_ROW,
+        _ => sys::LLAMA_SPLIT_MODE_NONE,
+    };
+    raw.main_gpu = knobs.main_gpu.unwrap_or(0) as i32;
+    raw.load_mode = match (knobs.mmap, knobs.mlock) {
+        (Some(false), false) => sys::LLAMA_LOAD_MODE_NONE,
+        (Some(false), true) => sys::LLAMA_LOAD_MODE_MLOCK,
+        (_, false) => sys::LLAMA_LOAD_MODE_MMAP,
+        (_, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,
+    };
+    // A trial copies no weights into layouts for the processor.
+    raw.use_extra_bufts = !is_trial();
+    // Otherwise weights in main memory are put into pages that a GPU reads faster, instead of into
+    // such layouts.
+    raw.no_host = kernels.is_some();
+    raw.load_mtp = knobs.mtp;
+    let shares = knobs.tensor_split.iter().flatten();
     Ok(ModelParams {
-        devices,
-        gpu_layers: if key.device == Device::Cpu {
-            Some(0)
-        } else {
-            key.gpu_layers
+        raw,
+        devices: match key.device {
+            Device::Cpu => Some(Vec::new()),
+            Device::Gpu(number) => Some(vec![devices::gpu(number)?]),
+            Device::Auto => None,
         },
-        split_mode,
-        main_gpu: key.main_gpu.unwrap_or(0),
-        tensor_split: key
-            .tensor_split
-            .iter()
-            .flatten()
-            .map(|share| share.get())
-            .collect(),
-        overrides: overrides(key.override_tensor.as_deref().unwrap_or_default())?,
-        extra_buffers: !is_trial(),
-        pinned: kernels.is_none(),
-        mtp: key.mtp,
-        load_mode: match (key.mmap, key.mlock) {
-            (true, false) => sys::LLAMA_LOAD_MODE_MMAP,
-            (true, true) => sys::LLAMA_LOAD_MODE_MMAP_MLOCK,
-            (false, false) => sys::LLAMA_LOAD_MODE_NONE,
-            (false, true) => sys::LLAMA_LOAD_MODE_MLOCK,
-        },
+        tensor_split: shares.map(|share| share.get()).collect(),
+        overrides: overrides(knobs.override_tensor.as_deref().unwrap_or_default())?,
     })
 }
 

@@ -2,11 +2,12 @@
 //! weights, with KV cells for these layers alone. It computes a token from the model's hidden state
 //! for the token before it. If there are several such layers, the first one drafts.
 
+use super::LlamaCpp;
 use super::device_memory;
 use super::ffi::Context;
 use super::model::Weights;
 use super::plan::ContextPlan;
-use super::{Environment, LlamaCpp};
+use super::process::Environment;
 use crate::protocol::LoadError;
 use crate::spec::LlmEngineSpec;
 
@@ -69,7 +70,7 @@ pub(super) fn open<'a>(
     weights: &'a Weights,
     plan: &ContextPlan<'a>,
     main: &Context<'a>,
-    environment: Environment<'_>,
+    environment: Environment,
 ) -> Result<Option<LlamaCpp<'a>>, LoadError> {
     if !spec.plugin_config.mtp {
         return Ok(None);

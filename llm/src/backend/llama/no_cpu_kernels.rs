@@ -55,9 +55,9 @@ pub(super) fn attends(_keys: sys::ggml_type, _values: sys::ggml_type) -> bool {
 }
 
 /// Watches nothing: no code of this project runs inside of a computation.
-pub(super) struct Watch;
+pub(super) struct PanicWatch;
 
-impl Watch {
+impl PanicWatch {
     pub(super) fn thread() -> Self {
         Self
     }

@@ -7,9 +7,9 @@ use super::device_memory::Available;
 use super::ffi::HiddenOf;
 use super::model;
 use super::plan::ContextPlan;
-use super::process::{choose_numa, process};
+use super::process::environment;
 use super::vocab::LlamaVocabulary;
-use super::{Environment, LlamaCpp, eagle3, mtp, vision};
+use super::{LlamaCpp, eagle3, mtp, vision};
 use crate::backend::interface::{DraftSupport, LoadedBackends, Serve};
 use crate::model::vocab::{Vocab, check_vocabulary};
 use crate::protocol::LoadError;
@@ -17,44 +17,36 @@ use crate::spec::LlmEngineSpec;
 
 /// Loads the models and runs `serve` with a context on each.
 pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {
-    let process = process(&spec.model)?;
-    let numa = choose_numa(spec.plugin_config.numa)?;
+    let environment = environment(&spec.model, spec.plugin_config.numa)?;
     let mut available = Available::now();
-    let environment = Environment {
-        numa,
-        features: &process.features,
-    };
-    let mut draft_spec = spec.draft_spec();
-    let draft_weights = match &draft_spec {
-        Some(spec) => Some(model::load(spec).map_err(rename_to_draft)?),
+    let mut drafter = match spec.draft_spec() {
+        Some(spec) => {
+            let weights = model::load(&spec).map_err(rename_to_draft)?;
+            Some((spec, weights))
+        }
         None => None,
     };
     let weights = model::load(spec)?;
     mtp::check(spec, &weights)?;
     eagle3::check_main(spec, &weights)?;
-    let mut hidden = None;
-    if let (Some(draft_spec), Some(draft)) = (&mut draft_spec, &draft_weights) {
-        hidden = eagle3::prepare(spec, &weights, draft_spec, draft)?;
-    }
+    let (mut hidden, mut draft_plan) = (None, None);
     // The draft model is planned first, so that the main model's plan counts its memory.
-    let draft_plan = match (&draft_spec, &draft_weights) {
-        (Some(draft_spec), Some(draft)) => {
-            let plan =
-                ContextPlan::new(draft_spec, draft, &available, numa).map_err(rename_to_draft)?;
-            let mut takes = plan.takes.clone();
-            eagle3::count_buffers(&mut takes, spec, &weights, hidden.as_ref());
-            available.set_aside(takes);
-            Some(plan)
-        }
-        _ => None,
-    };
+    if let Some((draft_spec, draft)) = &mut drafter {
+        hidden = eagle3::prepare(spec, &weights, draft_spec, draft)?;
+        let plan = ContextPlan::new(draft_spec, draft, &available, environment.numa)
+            .map_err(rename_to_draft)?;
+        let mut takes = plan.takes.clone();
+        eagle3::count_buffers(&mut takes, spec, &weights, hidden.as_ref());
+        available.draft = takes;
+        draft_plan = Some(plan);
+    }
     let projector = vision::load(spec, &weights, &mut available)?;
-    let mut plan = ContextPlan::new(spec, &weights, &available, numa)?;
+    let mut plan = ContextPlan::new(spec, &weights, &available, environment.numa)?;
     let drafts_from_hidden = hidden.is_some();
     plan.hidden = hidden.or(plan.hidden);
     let mut backend = LlamaCpp::new(spec, &weights, &plan, environment)?;
-    let mut draft = match (&draft_spec, &draft_weights, draft_plan) {
-        (Some(spec), Some(weights), Some(mut plan)) => {
+    let mut draft = match (&drafter, draft_plan) {
+        (Some((spec, weights)), Some(mut plan)) => {
             if drafts_from_hidden {
                 plan.drafts_for = Some(backend.context.raw());
                 plan.hidden = Some(HiddenOf::Model);
@@ -66,7 +58,7 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     check_going_back(spec, &backend, draft.as_ref())?;
     let context = backend.capacity.cells_per_sequence as usize;
     let vocab = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
-    if let (Some(spec), Some(weights)) = (&draft_spec, &draft_weights) {
+    if let Some((spec, weights)) = &drafter {
         let draft = LlamaVocabulary::new(Arc::clone(&weights.model), &spec.model, context);
         check_vocabulary(&vocab, &draft)?;
     }
@@ -127,14 +119,10 @@ fn rename_to_draft(error: LoadError) -> LoadError {
 pub(crate) fn open_vocab(path: &Path) -> Result<Arc<dyn Vocab>, LoadError> {
     let model = model::load_vocab(path)?;
     // With the vocabulary alone, llama.cpp does not read the model's shape, but keeps the metadata.
-    let architecture = model.architecture();
-    let length = model.metadata(&format!("{architecture}.context_length"));
-    let context_length = length
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(i32::MAX as usize);
+    let length = model.number("context_length");
     Ok(Arc::new(LlamaVocabulary::new(
         Arc::new(model),
         path,
-        context_length,
+        length.unwrap_or(i32::MAX as usize),
     )))
 }

@@ -1,5 +1,6 @@
 //! Parameters of a context: cells, sequences, threads.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use llama_cpp_sys_2 as sys;
@@ -7,7 +8,7 @@ use llama_cpp_sys_2 as sys;
 use super::adapters;
 use super::cpu_kernels::{self, PackCounts};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
-use super::ffi::{self, Context, Heard, HiddenOf, Model, RawContext, ThreadPool};
+use super::ffi::{self, Adapter, Context, Heard, HiddenOf, Model, RawContext, ThreadPool};
 use super::model::Weights;
 use super::mtp;
 use super::state_size::sequence_bytes;
@@ -20,14 +21,14 @@ use crate::spec::{
 };
 
 /// Maximum number of sequences in one cache, a limit of llama.cpp.
-const MAX_SEQUENCES: u32 = 256;
+pub(super) const MAX_SEQUENCES: u32 = 256;
 /// Architectures with sparse attention that only llama.cpp's fused kernel computes.
 const SPARSE_BY_FLASH: [&str; 1] = ["minimax-m3"];
 /// Default number of tokens computed at once inside a step.
 const DEFAULT_UBATCH: u32 = 512;
 /// Maximum size of the scores of plain attention, in bytes. Beyond it, the fused kernel is used,
 /// which keeps no scores.
-const MAX_SCORE_BYTES: u64 = 256 << 20;
+pub(super) const MAX_SCORE_BYTES: u64 = 256 << 20;
 
 /// Parameters that a context is created with.
 #[derive(Clone)]
@@ -55,8 +56,8 @@ pub(super) struct ContextPlan<'a> {
     pub(super) threads: Threads,
     /// Default host memory for the cells of finished sequences, in bytes.
     pub(super) prefix_bytes: u64,
-    /// Bytes that the model takes of each memory, weights included.
-    pub(super) takes: Vec<(String, u64)>,
+    /// Bytes that the model takes of each memory, weights included, by the memory's name.
+    pub(super) takes: HashMap<String, u64>,
 }
 
 impl<'a> ContextPlan<'a> {
@@ -198,7 +199,7 @@ impl<'a> ContextPlan<'a> {
             flash_attention: spec.plugin_config.flash_attention,
             ragged_bytes: None,
             prefix_bytes: 0,
-            takes: Vec::new(),
+            takes: HashMap::new(),
             ..self.clone()
         }
     }
@@ -210,42 +211,21 @@ impl<'a> ContextPlan<'a> {
         weights: &'a Weights,
     ) -> Result<(Context<'a>, Heard), LoadError> {
         let refused = |message: String| LoadError::model(&spec.model, message);
-        let threads = ThreadPool::new(&self.threads.pool)
-            .ok_or_else(|| refused("llama.cpp cannot start its threads".to_owned()))?;
+        let (main, adapters) = (self.drafts_for.clone(), adapters::load(spec, weights)?);
+        let size = Mebibytes(u64::from(self.cells) * self.bytes_per_cell);
+        let what = format!("a context with {size} of KV cache");
         let params = self.params(spec);
-        let adapters = adapters::load(spec, weights)?;
-        let layout = &weights.layout;
-        let (context, heard) = ffi::listen(|| {
-            Context::new(
-                &weights.model,
-                params,
-                self.drafts_for.clone(),
-                threads,
-                adapters,
-                &layout.mappings,
-                &layout.creating,
-            )
-        });
-        match context {
-            Some(mut context) => {
-                if let Some(hidden) = &self.hidden {
-                    context.give_hidden(hidden.clone()).map_err(refused)?;
-                }
-                Ok((context, heard))
-            }
-            None => Err(refused(heard.complaint().unwrap_or_else(|| {
-                format!(
-                    "llama.cpp cannot create a context with {} of KV cache on it",
-                    Mebibytes(u64::from(self.cells) * self.bytes_per_cell)
-                )
-            }))),
+        let created = create_context(weights, &self.threads, params, main, adapters, &what);
+        let (mut context, heard) = created.map_err(refused)?;
+        if let Some(hidden) = &self.hidden {
+            context.give_hidden(hidden.clone()).map_err(refused)?;
         }
+        Ok((context, heard))
     }
 
     fn params(&self, spec: &LlmEngineSpec) -> sys::llama_context_params {
         let knobs = &spec.plugin_config;
-        let on_cpu = spec.device == Device::Cpu;
-        let mut params = ffi::default_context_params();
+        let mut params = context_params(knobs, spec.device, self.flash_attention);
         params.n_ctx = self.cells;
         // llama.cpp requires room for one output of every sequence; the scheduler keeps to the
         // limit of the spec.
@@ -254,12 +234,9 @@ impl<'a> ContextPlan<'a> {
         params.n_seq_max = self.max_sequences;
         params.n_threads = self.threads.decode as i32;
         params.n_threads_batch = self.threads.batch as i32;
-        params.flash_attn_type = flash_attention_type(self.flash_attention);
         params.type_k = cache_type(knobs.kv_type_k);
         params.type_v = cache_type(knobs.kv_type_v);
         params.kv_unified = self.unified;
-        params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
-        params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
         // llama.cpp keeps no states if the architecture cannot go back. It needs the states of a
         // step in one computation, with room for one more token.
         params.n_rs_seq = spec.rollback_states().min(self.ubatch.saturating_sub(2));
@@ -267,8 +244,6 @@ impl<'a> ContextPlan<'a> {
             params.ctx_type = sys::LLAMA_CONTEXT_TYPE_MTP;
         }
         params.swa_full = knobs.swa_full.unwrap_or(true);
-        params.no_perf = true;
-        set_rope(&mut params, knobs);
         params
     }
 }
@@ -306,9 +281,8 @@ fn has_linear_biases(model: &Model) -> bool {
         // The larger of the two models of this architecture.
         "baichuan" => model.n_layer() == 40,
         _ => {
-            let largest = model.metadata(&format!("{architecture}.attention.max_alibi_bias"));
-            let largest = largest.and_then(|text| text.parse::<f32>().ok());
-            largest.is_some_and(|largest| largest > 0.0)
+            let largest = model.number("attention.max_alibi_bias");
+            largest.is_some_and(|largest: f32| largest > 0.0)
         }
     }
 }
@@ -329,17 +303,44 @@ fn plain_attention_fits(
         && scores * size_of::<f32>() as u64 <= most
 }
 
-/// Returns llama.cpp's constant for a choice.
-pub(super) fn flash_attention_type(chosen: FlashAttention) -> sys::llama_flash_attn_type {
-    match chosen {
-        FlashAttention::Auto => sys::LLAMA_FLASH_ATTN_TYPE_AUTO,
-        FlashAttention::On => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
-        FlashAttention::Off => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
+/// Creates a context on these threads, for a draft model with the context `main` of its main model.
+/// Also returns the log of llama.cpp. The error names `what` was to be created.
+pub(super) fn create_context<'a>(
+    weights: &'a Weights,
+    threads: &Threads,
+    params: sys::llama_context_params,
+    main: Option<Rc<RawContext<'a>>>,
+    adapters: Vec<Adapter<'a>>,
+    what: &str,
+) -> Result<(Context<'a>, Heard), String> {
+    let threads = ThreadPool::new(&threads.pool).ok_or("llama.cpp cannot start its threads")?;
+    let (model, layout) = (&*weights.model, &*weights.layout);
+    let (mappings, creating) = (&layout.mappings, &layout.creating);
+    let (context, heard) =
+        ffi::listen(|| Context::new(model, params, main, threads, adapters, mappings, creating));
+    match context {
+        Some(context) => Ok((context, heard)),
+        None => Err(heard.complaint_or(&format!("llama.cpp cannot create {what} on it"))),
     }
 }
 
-/// Applies the knobs for rotary positions. Without a knob, llama.cpp uses the value of the model.
-pub(super) fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginConfig) {
+/// Returns the parameters that all kinds of contexts take from the knobs. Without a knob for rotary
+/// positions, llama.cpp uses the value of the model.
+pub(super) fn context_params(
+    knobs: &PluginConfig,
+    device: Device,
+    flash_attention: FlashAttention,
+) -> sys::llama_context_params {
+    let on_cpu = device == Device::Cpu;
+    let mut params = ffi::default_context_params();
+    params.flash_attn_type = match flash_attention {
+        FlashAttention::Auto => sys::LLAMA_FLASH_ATTN_TYPE_AUTO,
+        FlashAttention::On => sys::LLAMA_FLASH_ATTN_TYPE_ENABLED,
+        FlashAttention::Off => sys::LLAMA_FLASH_ATTN_TYPE_DISABLED,
+    };
+    params.offload_kqv = knobs.offload_kqv.unwrap_or(!on_cpu);
+    params.op_offload = knobs.op_offload.unwrap_or(!on_cpu);
+    params.no_perf = true;
     if let Some(scaling) = knobs.rope_scaling {
         params.rope_scaling_type = match scaling {
             RopeScaling::None => sys::LLAMA_ROPE_SCALING_TYPE_NONE,
@@ -362,6 +363,7 @@ pub(super) fn set_rope(params: &mut sys::llama_context_params, knobs: &PluginCon
     if let Some(context) = knobs.yarn_orig_ctx {
         params.yarn_orig_ctx = context;
     }
+    params
 }
 
 /// Returns ggml's constant for a type.

@@ -77,22 +77,32 @@ pub(super) fn process(model: &Path) -> Result<&'static Process, LoadError> {
         .map_err(|message| LoadError::model(model, message.clone()))
 }
 
-/// Sets the NUMA strategy if the process has none yet.
-pub(super) fn choose_numa(wanted: Option<Numa>) -> Result<Numa, LoadError> {
-    let chosen = *NUMA.get_or_init(|| {
-        let chosen = wanted.unwrap_or(Numa::Off);
-        if chosen != Numa::Off {
-            ffi::init_numa(chosen);
+/// Settings that all models of the process share.
+#[derive(Clone, Copy)]
+pub(super) struct Environment {
+    pub(super) numa: Numa,
+    /// Instruction sets and libraries in use.
+    pub(super) features: &'static str,
+}
+
+/// Returns the settings for an engine on `model`. Sets the NUMA strategy if the process has none
+/// yet.
+pub(super) fn environment(model: &Path, wanted: Option<Numa>) -> Result<Environment, LoadError> {
+    let features = &process(model)?.features;
+    let numa = *NUMA.get_or_init(|| {
+        let numa = wanted.unwrap_or(Numa::Off);
+        if numa != Numa::Off {
+            ffi::init_numa(numa);
         }
-        chosen
+        numa
     });
     match wanted {
-        Some(wanted) if wanted != chosen => Err(LoadError::spec(
+        Some(wanted) if wanted != numa => Err(LoadError::spec(
             "numa",
             format!(
-                "is `{wanted}`, and this process runs with `{chosen}`: the first model that is loaded decides for all"
+                "is `{wanted}`, and this process runs with `{numa}`: the first model that is loaded decides for all"
             ),
         )),
-        _ => Ok(chosen),
+        _ => Ok(Environment { numa, features }),
     }
 }

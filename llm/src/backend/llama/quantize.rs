@@ -1,10 +1,9 @@
 //! Quantizes models by llama.cpp.
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::ffi;
+use super::model::c_path;
 use super::process::process;
 use crate::model::weights::{Quantizing, reached};
 use crate::protocol::LoadError;
@@ -13,10 +12,7 @@ use crate::protocol::LoadError;
 pub(crate) fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Result<(), LoadError> {
     process(input)?;
     let failed = |message: String| LoadError::model(input, message);
-    let text = |path: &Path| {
-        CString::new(path.as_os_str().as_bytes()).map_err(|error| failed(error.to_string()))
-    };
-    let (from, to) = (text(input)?, text(output)?);
+    let (from, to) = (c_path(input)?, c_path(output)?);
     let (done, heard) = ffi::listen_with(
         |line| {
             if let Some((done, all)) = place(line) {
@@ -32,9 +28,7 @@ pub(crate) fn quantize(input: &Path, output: &Path, wanted: &Quantizing) -> Resu
     let why = why.and_then(|line| line.rsplit_once("failed to quantize: "));
     Err(failed(match why {
         Some((_, why)) => why.to_owned(),
-        None => heard
-            .complaint()
-            .unwrap_or_else(|| "llama.cpp gave no reason".to_owned()),
+        None => heard.complaint_or("llama.cpp gave no reason"),
     }))
 }
 

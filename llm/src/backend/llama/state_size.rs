@@ -5,10 +5,10 @@
 use super::ffi;
 use super::log_lines;
 use super::model::Weights;
-use super::plan::{cache_type, flash_attention_type};
+use super::plan::{cache_type, context_params};
 use crate::lock::lock;
 use crate::memory::CELL_GRAIN;
-use crate::spec::{Device, LlmEngineSpec};
+use crate::spec::LlmEngineSpec;
 
 /// Number of cells of that context. The log gives sizes in hundredths of a mebibyte.
 const CELLS: u32 = 4 * CELL_GRAIN;
@@ -30,7 +30,7 @@ pub(super) fn sequence_bytes(spec: &LlmEngineSpec, weights: &Weights) -> Option<
         return None;
     }
     let knobs = &spec.plugin_config;
-    let mut params = ffi::default_context_params();
+    let mut params = context_params(knobs, spec.device, knobs.flash_attention);
     params.n_ctx = CELLS;
     params.n_rs_seq = spec.rollback_states();
     params.n_batch = params.n_rs_seq + 2;
@@ -40,9 +40,6 @@ pub(super) fn sequence_bytes(spec: &LlmEngineSpec, weights: &Weights) -> Option<
     params.n_threads_batch = 1;
     params.type_k = cache_type(knobs.kv_type_k);
     params.type_v = cache_type(knobs.kv_type_v);
-    params.flash_attn_type = flash_attention_type(knobs.flash_attention);
-    params.offload_kqv = knobs.offload_kqv.unwrap_or(spec.device != Device::Cpu);
-    params.no_perf = true;
     let creating = lock(&weights.layout.creating);
     let (created, heard) = ffi::listen(|| ffi::can_create_context(model, &params));
     drop(creating);

@@ -47,7 +47,7 @@ impl Threads {
             cpus.clone()
         };
         let strict = knobs.cpu_strict.unwrap_or_else(|| {
-            let no_gpu = device == Device::Cpu || devices::gpus().is_empty();
+            let no_gpu = !devices::have_gpus(device);
             no_gpu && numa == Numa::Off && is_one_for_each(decode, batch, &usable)
         });
         if strict && usable.is_empty() {

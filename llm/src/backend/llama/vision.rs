@@ -1,18 +1,15 @@
 //! The projector of a model, by libmtmd.
 
-use std::ffi::CString;
 use std::num::NonZero;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::thread;
 
 use super::device_memory::Available;
 use super::devices;
-use super::ffi::{self, Chunk, ChunkOrText, Mtmd, MtmdParams};
-use super::model::Weights;
+use super::ffi::{self, Mtmd, MtmdParams};
+use super::model::{Weights, c_path};
 use super::plan;
-use crate::backend::interface::{DecodedMedium, Sound, TILE_SECONDS};
-use crate::backend::interface::{Piece, PreparedTile, Projector, TileShape};
+use crate::backend::interface::{DecodedMedium, Piece, Projector, Sound, TILE_SECONDS, TileShape};
 use crate::model::files::FileState;
 use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
@@ -45,16 +42,12 @@ fn load_projector(
     available: &mut Available,
 ) -> Result<Arc<dyn Projector>, LoadError> {
     let refused = |message: String| LoadError::model(&vision.mmproj, message);
-    let path = CString::new(vision.mmproj.as_os_str().as_bytes())
-        .map_err(|_| refused("the path has a NUL character".to_owned()))?;
+    let path = c_path(&vision.mmproj)?;
     let (gpu, params) = params(spec)?;
     let bytes = Mtmd::bytes(&path, params).max(FileState::read(&vision.mmproj)?.bytes());
     check_room(vision, bytes, gpu)?;
     let (mtmd, heard) = ffi::listen(|| Mtmd::load(Arc::clone(&weights.model), &path, params));
-    let mtmd = mtmd.ok_or_else(|| {
-        let complaint = heard.complaint();
-        refused(complaint.unwrap_or_else(|| "libmtmd cannot load it".to_owned()))
-    })?;
+    let mtmd = mtmd.ok_or_else(|| refused(heard.complaint_or("libmtmd cannot load it")))?;
     if !mtmd.reads_images() && mtmd.sound_rate().is_none() {
         return Err(refused("it reads neither images nor sound".to_owned()));
     }
@@ -74,10 +67,10 @@ fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
         return Ok(0);
     };
     let silence = Sound::silence(rate.get() as usize * TILE_SECONDS);
-    let chunks = mtmd.prepare(&DecodedMedium::Sound(silence))?.into_iter();
-    let positions = chunks.map(|chunk| match chunk {
-        ChunkOrText::Text(_) => 0,
-        ChunkOrText::Chunk(chunk) => chunk.shape().positions,
+    let pieces = mtmd.prepare(&DecodedMedium::Sound(silence))?.into_iter();
+    let positions = pieces.map(|piece| match piece {
+        Piece::Text(_) => 0,
+        Piece::Tile(tile) => tile.shape().positions,
     });
     Ok(positions.max().unwrap_or(0))
 }
@@ -127,7 +120,7 @@ struct MtmdProjector {
 
 impl Projector for MtmdProjector {
     fn width(&self) -> usize {
-        self.mtmd.width()
+        self.mtmd.width
     }
 
     fn reads_images(&self) -> bool {
@@ -139,18 +132,19 @@ impl Projector for MtmdProjector {
     }
 
     fn prepare(&self, decoded: &DecodedMedium) -> Result<Vec<Piece>, String> {
-        let chunks = self.mtmd.prepare(decoded)?;
-        let piece = |chunk| match chunk {
-            ChunkOrText::Text(tokens) => Ok(Piece::Text(tokens)),
-            ChunkOrText::Chunk(chunk) => self.tile(chunk),
-        };
-        chunks.into_iter().map(piece).collect()
+        let pieces = self.mtmd.prepare(decoded)?;
+        for piece in &pieces {
+            if let Piece::Tile(tile) = piece {
+                self.check(tile.shape())?;
+            }
+        }
+        Ok(pieces)
     }
 }
 
 impl MtmdProjector {
-    fn tile(&self, chunk: Chunk) -> Result<Piece, String> {
-        let shape = chunk.shape();
+    /// Refuses a tile that the model or the projector cannot compute.
+    fn check(&self, shape: TileShape) -> Result<(), String> {
         if shape.looks_ahead && shape.positions > self.at_once {
             return Err(format!(
                 "its {} positions must be computed at once, and the limit is {} (ubatch and max_num_batched_tokens)",
@@ -162,16 +156,6 @@ impl MtmdProjector {
                 "the sound is too long: its projector takes at most {TILE_SECONDS} seconds"
             ));
         }
-        Ok(Piece::Tile(Box::new(chunk)))
-    }
-}
-
-impl PreparedTile for Chunk {
-    fn shape(&self) -> TileShape {
-        self.shape()
-    }
-
-    fn encode(&self) -> Result<Vec<f32>, String> {
-        self.encode()
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::slice;
 
 use llama_cpp_sys_2 as sys;
 
-use super::panics::Watch;
+use super::panics::PanicWatch;
 use super::tensors::{Tensors, numbers};
 use super::{FORMATS, Matrix, calls};
 
@@ -28,7 +28,7 @@ const TENSOR_BYTES: usize = 2 << 20;
 /// wrong result.
 pub(super) fn all() -> Result<(), String> {
     // One thread computes the check, this one.
-    let watch = Watch::thread();
+    let watch = PanicWatch::thread();
     let check = |name: &str, matrix, compute: Compute| {
         let results = results(matrix, compute);
         let [ours, theirs] = results.ok_or("not enough memory to check them")?;

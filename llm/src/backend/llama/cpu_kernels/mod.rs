@@ -52,7 +52,7 @@ pub(super) use huge_pages::HugePages;
 pub use measure::MeasuredMatmul;
 pub(super) use measure::measure_matmul;
 pub(super) use packed::PackCounts;
-pub(super) use panics::Watch;
+pub(super) use panics::PanicWatch;
 #[cfg(target_os = "linux")]
 pub(crate) use zeroed::unused_bytes;
 

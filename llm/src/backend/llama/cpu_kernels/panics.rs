@@ -4,11 +4,13 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use llama_cpp_sys_2 as sys;
 
-/// Addresses of pools in whose threads a panic occurred since the [`Watch`] on them began.
+use crate::lock::lock;
+
+/// Addresses of pools in whose threads a panic occurred since the [`PanicWatch`] on them began.
 static FAILED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
 
 thread_local! {
@@ -37,19 +39,18 @@ pub(super) fn guarded_in<T: Default>(
         work()
     });
     if HERE.get() != before {
-        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.insert(pool.addr());
+        lock(&FAILED).insert(pool.addr());
     }
     done
 }
 
 /// Detects panics in a load or a computation.
-pub(crate) struct Watch {
+pub(crate) struct PanicWatch {
     pool: usize,
     here: u64,
 }
 
-impl Watch {
+impl PanicWatch {
     /// Watches the calls on this thread from here on.
     pub(crate) fn thread() -> Self {
         Self {
@@ -62,8 +63,7 @@ impl Watch {
     pub(crate) fn pool(pool: *mut sys::ggml_threadpool) -> Self {
         let pool = pool.addr();
         // Another pool may have had the address before.
-        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.remove(&pool);
+        lock(&FAILED).remove(&pool);
         Self {
             pool,
             ..Self::thread()
@@ -73,7 +73,6 @@ impl Watch {
     /// Returns true if a panic occurred. A computation ends with a barrier of its threads, so none
     /// is missed.
     pub(crate) fn panicked(&self) -> bool {
-        let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
-        HERE.get() != self.here || failed.contains(&self.pool)
+        HERE.get() != self.here || lock(&FAILED).contains(&self.pool)
     }
 }

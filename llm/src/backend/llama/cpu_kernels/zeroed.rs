@@ -9,10 +9,11 @@ use std::ffi::c_void;
 use std::io;
 use std::ops::Range;
 use std::ptr;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use super::huge_pages::whole_pages;
 use super::new_pages::HUGE_PAGE;
+use crate::lock::lock;
 
 /// Size below which a buffer is written, in bytes.
 const MIN_BYTES: usize = HUGE_PAGE;
@@ -32,7 +33,7 @@ static ZEROED: Mutex<Vec<Range<usize>>> = Mutex::new(Vec::new());
 /// Returns the bytes of such buffers that have no memory yet. The memory available to others is
 /// smaller by this number.
 pub(crate) fn unused_bytes() -> u64 {
-    zeroed().iter().map(unused_bytes_of).sum()
+    lock(&ZEROED).iter().map(unused_bytes_of).sum()
 }
 
 fn unused_bytes_of(pages: &Range<usize>) -> u64 {
@@ -45,13 +46,13 @@ fn unused_bytes_of(pages: &Range<usize>) -> u64 {
 
 /// Returns the huge pages that fit in such buffers.
 pub(super) fn cells() -> Vec<Range<usize>> {
-    zeroed().iter().filter_map(whole_pages).collect()
+    lock(&ZEROED).iter().filter_map(whole_pages).collect()
 }
 
 /// Returns true if some memory is in such a buffer.
 pub(super) fn contains(memory: &Range<usize>) -> bool {
     let contains = |pages: &Range<usize>| pages.start <= memory.start && memory.end <= pages.end;
-    zeroed().iter().any(contains)
+    lock(&ZEROED).iter().any(contains)
 }
 
 /// Returns the bytes of a piece of memory that are in main memory. The piece is whole pages, and at
@@ -70,10 +71,6 @@ pub(super) fn resident_bytes(memory: &Range<usize>) -> usize {
     };
     let resident = states.iter().filter(|state| **state & 1 == 1).count();
     if result == 0 { resident * *PAGE } else { 0 }
-}
-
-fn zeroed() -> MutexGuard<'static, Vec<Range<usize>>> {
-    ZEROED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes a large buffer read as zeros. Returns false if it is small or the system could not.
@@ -104,7 +101,7 @@ pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
         ptr::write_bytes(first.cast::<u8>(), 0, pages.start - start);
         ptr::write_bytes(pages.end as *mut u8, 0, end - pages.end);
     }
-    let mut zeroed = zeroed();
+    let mut zeroed = lock(&ZEROED);
     zeroed.retain(|known| known.start != pages.start);
     zeroed.push(pages);
     true
@@ -113,7 +110,7 @@ pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
 /// Forgets a buffer that is about to be freed.
 pub(super) fn freed(first: *mut c_void) {
     let start = first.addr().next_multiple_of(*PAGE);
-    zeroed().retain(|known| known.start != start);
+    lock(&ZEROED).retain(|known| known.start != start);
 }
 
 #[cfg(test)]
@@ -147,7 +144,10 @@ mod tests {
         crate::backend::llama::open(&spec, &mut |loaded| {
             let backend = loaded.backend;
             // Of all that the tests of this process have, these cells are the most.
-            let largest = zeroed().iter().max_by_key(|pages| pages.len()).cloned();
+            let largest = lock(&ZEROED)
+                .iter()
+                .max_by_key(|pages| pages.len())
+                .cloned();
             let cells = largest.expect("the cells were zeroed");
             let unused = unused_bytes_of(&cells);
             assert!(unused_bytes() >= unused);

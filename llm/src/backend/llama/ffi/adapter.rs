@@ -26,7 +26,7 @@ impl<'a> Adapter<'a> {
         let _changing = lock(changing);
         // SAFETY: the model is alive for 'a, and is changed under the lock only; the path ends with
         // a NUL.
-        let raw = unsafe { super::guard::load_adapter(model, path) };
+        let raw = unsafe { super::guard::load_adapter(model, path.as_ptr()) };
         Some(Self {
             raw: NonNull::new(raw)?,
             changing,

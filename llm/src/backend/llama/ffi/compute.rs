@@ -59,7 +59,7 @@ impl Context<'_> {
     /// available.
     pub(crate) fn give_hidden(&mut self, of: HiddenOf) -> Result<(), String> {
         // SAFETY: the context is alive, not shared, and on this model.
-        self.hidden = Some(unsafe { Hidden::new(self.raw.pointer(), self.model, of)? });
+        self.hidden = Some(unsafe { Hidden::new(self.raw.as_ptr(), self.model, of)? });
         Ok(())
     }
 
@@ -95,22 +95,22 @@ impl Context<'_> {
         };
         self.n_rows = 0;
         // SAFETY: the context is alive and not shared.
-        unsafe { hidden.ask_for_all(self.raw.pointer()) };
+        unsafe { hidden.ask_for_all(self.raw.as_ptr()) };
         // SAFETY: the context is alive.
         let at_once = unsafe { sys::llama_n_ubatch(self.raw.as_ptr()) } as usize;
         for states in states.chunks(at_once.min(MAX_ENCODED) * width) {
             let count = states.len() / width;
             let batch = self.batch.fill_states(states, count);
-            let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+            let watch = cpu_kernels::PanicWatch::pool(self.threads.as_ptr());
             let _changing = self.counts_adapters.then(|| lock(self.changing));
             // SAFETY: the context is alive and not shared; the batch's arrays have as many entries
             // as it says, live in `self.batch` until it is filled again, and `embd` has a row of the
             // width that the model encodes for each.
-            let code = unsafe { guard::encode(self.raw.as_ptr(), &batch) };
+            let code = unsafe { guard::encode(self.raw.as_ptr(), &raw const batch, guard::CAUGHT) };
             outcome(code, &watch, &mut self.cuts)?;
             self.counts_adapters = false;
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
-            unsafe { hidden.take(self.raw.pointer(), 0..count)? };
+            unsafe { hidden.take(self.raw.as_ptr(), 0..count)? };
         }
         Ok(hidden.rows())
     }
@@ -150,7 +150,7 @@ impl Context<'_> {
         }
         if let Some(hidden) = &mut self.hidden {
             // SAFETY: the context is alive and not shared.
-            unsafe { hidden.ask(self.raw.pointer(), tokens) };
+            unsafe { hidden.ask(self.raw.as_ptr(), tokens) };
         }
         // SAFETY: the caller's promise.
         unsafe { self.run(batch, rows)? };
@@ -158,7 +158,7 @@ impl Context<'_> {
             let asked = (0..tokens.len()).filter(|place| tokens[*place].hidden);
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these
             // tokens.
-            unsafe { hidden.take(self.raw.pointer(), asked)? };
+            unsafe { hidden.take(self.raw.as_ptr(), asked)? };
         }
         if let Some(places) = &mut self.places {
             for token in tokens {
@@ -215,10 +215,10 @@ impl Context<'_> {
     /// The batch's arrays have as many entries as it says.
     unsafe fn run(&mut self, batch: &sys::llama_batch, rows: usize) -> Result<(), DecodeError> {
         self.n_rows = 0;
-        let watch = cpu_kernels::Watch::pool(self.threads.as_ptr());
+        let watch = cpu_kernels::PanicWatch::pool(self.threads.as_ptr());
         let _changing = self.counts_adapters.then(|| lock(self.changing));
         // SAFETY: the context is alive and not shared; the caller's promise.
-        let status = unsafe { guard::decode(self.raw.as_ptr(), batch) };
+        let status = unsafe { guard::decode(self.raw.as_ptr(), batch, guard::CAUGHT) };
         outcome(status, &watch, &mut self.cuts)?;
         self.counts_adapters = false;
         self.n_rows = rows;
@@ -249,7 +249,7 @@ impl Context<'_> {
 /// Converts llama.cpp's status of a batch into a result.
 fn outcome(
     status: i32,
-    watch: &cpu_kernels::Watch,
+    watch: &cpu_kernels::PanicWatch,
     cuts: &mut MappingCheck,
 ) -> Result<(), DecodeError> {
     match status {

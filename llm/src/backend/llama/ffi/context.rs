@@ -45,10 +45,6 @@ impl RawContext<'_> {
     pub(super) fn as_ptr(&self) -> *mut sys::llama_context {
         self.raw.as_ptr()
     }
-
-    pub(super) fn pointer(&self) -> NonNull<sys::llama_context> {
-        self.raw
-    }
 }
 
 impl Drop for RawContext<'_> {
@@ -65,9 +61,10 @@ pub(crate) struct Context<'a> {
     _other: Option<Rc<RawContext<'a>>>,
     /// Dropped after the context, which computes on them.
     pub(super) threads: ThreadPool,
-    pub(super) n_vocab: usize,
+    /// Length of a row of logits.
+    pub(crate) n_vocab: usize,
     /// Width of an embedding that a batch can have instead of a token.
-    pub(super) n_embd: usize,
+    pub(crate) n_embd: usize,
     /// Number of tokens of the last batch that asked for logits; 0 if the batch failed.
     pub(super) n_rows: usize,
     /// Requested rows of logits, if all tokens of a batch have to ask.
@@ -110,7 +107,7 @@ impl<'a> Context<'a> {
         let held = lock(changing);
         // SAFETY: the model is alive for 'a, and `params` come from llama.cpp's defaults, with
         // plain numbers changed, and a context that is alive as long as this one.
-        let context = unsafe { guard::new_context(model.as_ptr(), &params) };
+        let context = unsafe { guard::new_context(model.as_ptr(), &raw const params) };
         // Dropping an adapter takes this lock.
         drop(held);
         let context = NonNull::new(context)?;
@@ -124,7 +121,7 @@ impl<'a> Context<'a> {
             sys::llama_attach_threadpool(context.as_ptr(), threads.as_ptr(), threads.as_ptr());
         }
         // SAFETY: the context is alive and nobody else has it.
-        unsafe { super::hidden::leave_out(context) };
+        unsafe { super::hidden::leave_out(context.as_ptr()) };
         let picked = picked_rows(model);
         Some(Self {
             raw: Rc::new(raw),
@@ -172,16 +169,6 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_n_batch(self.raw.as_ptr()) }
     }
 
-    /// Width of an embedding that replaces a token.
-    pub(crate) fn n_embd(&self) -> usize {
-        self.n_embd
-    }
-
-    /// Length of a row of logits.
-    pub(crate) fn n_vocab(&self) -> usize {
-        self.n_vocab
-    }
-
     /// Calls `work` on each thread that decodes.
     pub(crate) fn on_threads(&self, work: &(dyn Fn() + Sync)) {
         // SAFETY: the context is alive.
@@ -220,12 +207,14 @@ impl<'a> Context<'a> {
         Some(SequenceWidth(width as usize))
     }
 
-    /// Frees all cells without writing to them. Does nothing if the model keeps none.
-    pub(crate) fn forget(&mut self) {
-        self.clear_places();
+    /// Frees all cells, and zeroes them if `zeroes`. Does nothing if the model keeps none.
+    pub(crate) fn clear(&mut self, zeroes: bool) {
+        if let Some(places) = &mut self.places {
+            places.clear();
+        }
         // SAFETY: the context is alive and not shared; for a model without memory this does
         // nothing.
-        unsafe { sys::llama_memory_clear(self.memory(), false) }
+        unsafe { sys::llama_memory_clear(self.memory(), zeroes) }
     }
 
     /// Frees a sequence's cells from a position on. Returns false if llama.cpp refuses.
@@ -278,17 +267,11 @@ impl<'a> Context<'a> {
         places.map_or(cell, |places| places.position(sequence, cell))
     }
 
-    fn clear_places(&mut self) {
-        if let Some(places) = &mut self.places {
-            places.clear();
-        }
-    }
-
     /// Size of a sequence's state as llama.cpp writes it, in bytes.
     pub(crate) fn state_size(&mut self, sequence: u32, part: StatePart) -> usize {
         // SAFETY: the context is alive and not shared; sequences are below `n_seq_max`.
         unsafe {
-            sys::llama_state_seq_get_size_ext(self.raw.as_ptr(), sequence as i32, part.flags())
+            sys::llama_state_seq_get_size_ext(self.raw.as_ptr(), sequence as i32, part as u32)
         }
     }
 
@@ -310,7 +293,7 @@ impl<'a> Context<'a> {
                 state.as_mut_ptr(),
                 size,
                 sequence as i32,
-                part.flags(),
+                part as u32,
             );
             state.set_len(written.min(size));
             written
@@ -356,36 +339,20 @@ impl<'a> Context<'a> {
         unsafe { sys::llama_memory_seq_cp(self.memory(), from as i32, to as i32, 0, end) }
     }
 
-    /// Frees all cells and zeroes them.
-    pub(crate) fn clear(&mut self) {
-        self.clear_places();
-        // SAFETY: the context is alive and not shared.
-        unsafe { sys::llama_memory_clear(self.memory(), true) }
-    }
-
     fn memory(&self) -> sys::llama_memory_t {
         // SAFETY: the context is alive; its memory lives as long as itself.
         unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
     }
 }
 
-/// The part of a sequence's state that is written.
+/// The part of a sequence's state that is written, as a flag of llama.cpp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatePart {
     /// The whole state of the sequence.
-    Whole,
-    /// The state without the cells of layers that keep one for each token.
-    Partial,
-}
-
-impl StatePart {
-    fn flags(self) -> sys::llama_state_seq_flags {
-        match self {
-            Self::Whole => 0,
-            // `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, a macro that the binding leaves out.
-            Self::Partial => 1,
-        }
-    }
+    Whole = 0,
+    /// The state without the cells of layers that keep one for each token:
+    /// `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, a macro that the binding leaves out.
+    Partial = 1,
 }
 
 /// Length of the pooled output of a sequence. Only a context creates one, so no more numbers are

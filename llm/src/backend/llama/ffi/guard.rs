@@ -15,28 +15,6 @@ use crate::protocol::Token;
 
 unsafe extern "C" {
     fn graphmill_guard_attach();
-    fn graphmill_load_model(
-        path: *const c_char,
-        params: *const sys::llama_model_params,
-    ) -> *mut sys::llama_model;
-    fn graphmill_new_context(
-        model: *mut sys::llama_model,
-        params: *const sys::llama_context_params,
-    ) -> *mut sys::llama_context;
-    fn graphmill_load_adapter(
-        model: *mut sys::llama_model,
-        path: *const c_char,
-    ) -> *mut sys::llama_adapter_lora;
-    fn graphmill_decode(
-        context: *mut sys::llama_context,
-        batch: *const sys::llama_batch,
-        failed: i32,
-    ) -> i32;
-    fn graphmill_encode(
-        context: *mut sys::llama_context,
-        batch: *const sys::llama_batch,
-        failed: i32,
-    ) -> i32;
     fn graphmill_tokenize(
         vocab: *const sys::llama_vocab,
         text: *const c_char,
@@ -45,6 +23,42 @@ unsafe extern "C" {
         room: i32,
         add_special: bool,
         parse_special: bool,
+        failed: i32,
+    ) -> i32;
+}
+
+// These call llama.cpp's functions of the same name, and return null or `failed` after an exception.
+unsafe extern "C" {
+    /// The path must end with a NUL, and `params` be as llama.cpp expects them.
+    #[link_name = "graphmill_load_model"]
+    pub(super) fn load_model(
+        path: *const c_char,
+        params: *const sys::llama_model_params,
+    ) -> *mut sys::llama_model;
+    /// The model must be alive.
+    #[link_name = "graphmill_new_context"]
+    pub(super) fn new_context(
+        model: *mut sys::llama_model,
+        params: *const sys::llama_context_params,
+    ) -> *mut sys::llama_context;
+    /// The model must be alive, and nobody else may change it meanwhile.
+    #[link_name = "graphmill_load_adapter"]
+    pub(super) fn load_adapter(
+        model: *mut sys::llama_model,
+        path: *const c_char,
+    ) -> *mut sys::llama_adapter_lora;
+    /// The context must be alive and not shared, and the batch's arrays as long as it says.
+    #[link_name = "graphmill_decode"]
+    pub(super) fn decode(
+        context: *mut sys::llama_context,
+        batch: *const sys::llama_batch,
+        failed: i32,
+    ) -> i32;
+    /// As [`decode`]; the batch has no more entries than the context computes at once.
+    #[link_name = "graphmill_encode"]
+    pub(super) fn encode(
+        context: *mut sys::llama_context,
+        batch: *const sys::llama_batch,
         failed: i32,
     ) -> i32;
 }
@@ -64,61 +78,7 @@ pub(crate) fn attach(models: fn() -> Vec<String>) {
     unsafe { graphmill_guard_attach() }
 }
 
-/// Calls llama.cpp's function of that name.
-///
-/// # Safety
-/// The path and what `params` point to must be as llama.cpp expects them.
-pub(super) unsafe fn load_model(
-    path: &CStr,
-    params: &sys::llama_model_params,
-) -> *mut sys::llama_model {
-    // SAFETY: the caller's promise.
-    unsafe { graphmill_load_model(path.as_ptr(), params) }
-}
-
-/// Calls llama.cpp's function of that name.
-///
-/// # Safety
-/// The model must be alive.
-pub(super) unsafe fn new_context(
-    model: *mut sys::llama_model,
-    params: &sys::llama_context_params,
-) -> *mut sys::llama_context {
-    // SAFETY: the caller's promise.
-    unsafe { graphmill_new_context(model, params) }
-}
-
-/// Calls llama.cpp's function of that name.
-///
-/// # Safety
-/// The model must be alive, and nobody else may change it meanwhile.
-pub(super) unsafe fn load_adapter(
-    model: *mut sys::llama_model,
-    path: &CStr,
-) -> *mut sys::llama_adapter_lora {
-    // SAFETY: the caller's promise.
-    unsafe { graphmill_load_adapter(model, path.as_ptr()) }
-}
-
-/// Calls llama.cpp's function of that name; [`CAUGHT`] after an exception.
-///
-/// # Safety
-/// The context must be alive and not shared, and the batch's arrays as long as it says.
-pub(super) unsafe fn decode(context: *mut sys::llama_context, batch: &sys::llama_batch) -> i32 {
-    // SAFETY: the caller's promise.
-    unsafe { graphmill_decode(context, batch, CAUGHT) }
-}
-
-/// Calls llama.cpp's function of that name; [`CAUGHT`] after an exception.
-///
-/// # Safety
-/// As [`decode`]; the batch has no more entries than the context computes at once.
-pub(super) unsafe fn encode(context: *mut sys::llama_context, batch: &sys::llama_batch) -> i32 {
-    // SAFETY: the caller's promise.
-    unsafe { graphmill_encode(context, batch, CAUGHT) }
-}
-
-/// Calls llama.cpp's function of that name. Returns the number of tokens written, or the negated
+/// Calls llama.cpp's `llama_tokenize`. Returns the number of tokens written, or the negated
 /// number of tokens if there is too little room. `None` after an exception, and if the number of
 /// tokens overflows.
 ///

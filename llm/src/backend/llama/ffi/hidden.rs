@@ -1,7 +1,6 @@
 //! Hidden states of a context: a model's intermediate results for a token, between its layers and
 //! behind the last one, before logits are computed. MTP layers and EAGLE3 models draft from them.
 
-use std::ptr::NonNull;
 use std::slice;
 
 use llama_cpp_sys_2 as sys;
@@ -23,9 +22,9 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// The context must be alive and not shared.
-pub(super) unsafe fn leave_out(context: NonNull<sys::llama_context>) {
+pub(super) unsafe fn leave_out(context: *mut sys::llama_context) {
     // SAFETY: the caller's promise.
-    unsafe { graphmill_give_hidden(context.as_ptr(), false, false) }
+    unsafe { graphmill_give_hidden(context, false, false) }
 }
 
 /// Returns the layers of another model that an EAGLE3 model drafts from, counted from 0; empty for
@@ -109,7 +108,7 @@ impl Hidden {
     /// # Safety
     /// The context must be alive, not shared, and on this model.
     pub(super) unsafe fn new(
-        context: NonNull<sys::llama_context>,
+        context: *mut sys::llama_context,
         model: &Model,
         of: HiddenOf,
     ) -> Result<Self, String> {
@@ -120,7 +119,7 @@ impl Hidden {
                 for layer in layers {
                     // SAFETY: the caller's promise. The model has the layer, and llama.cpp gives what
                     // goes into it.
-                    unsafe { graphmill_give_layer(context.as_ptr(), *layer) }
+                    unsafe { graphmill_give_layer(context, *layer) }
                 }
                 layers.len() * model.n_embd() as usize
             }
@@ -147,17 +146,13 @@ impl Hidden {
     ///
     /// # Safety
     /// The context must be alive and not shared.
-    pub(super) unsafe fn ask(
-        &mut self,
-        context: NonNull<sys::llama_context>,
-        batch: &[BatchToken],
-    ) {
+    pub(super) unsafe fn ask(&mut self, context: *mut sys::llama_context, batch: &[BatchToken]) {
         self.rows.clear();
         if self.of == HiddenOf::Model {
             let give = batch.iter().any(|token| token.hidden);
             let all = batch.iter().any(|token| token.hidden && !token.logits);
             // SAFETY: the caller's promise.
-            unsafe { graphmill_give_hidden(context.as_ptr(), give, all) }
+            unsafe { graphmill_give_hidden(context, give, all) }
         }
     }
 
@@ -165,10 +160,10 @@ impl Hidden {
     ///
     /// # Safety
     /// The context must be alive and not shared.
-    pub(super) unsafe fn ask_for_all(&mut self, context: NonNull<sys::llama_context>) {
+    pub(super) unsafe fn ask_for_all(&mut self, context: *mut sys::llama_context) {
         self.rows.clear();
         // SAFETY: the caller's promise.
-        unsafe { graphmill_give_hidden(context.as_ptr(), true, false) }
+        unsafe { graphmill_give_hidden(context, true, false) }
     }
 
     /// Appends the states of the batch that was just computed, at these places in it.
@@ -178,7 +173,7 @@ impl Hidden {
     /// these places, and that it was asked for before.
     pub(super) unsafe fn take(
         &mut self,
-        context: NonNull<sys::llama_context>,
+        context: *mut sys::llama_context,
         places: impl Iterator<Item = usize> + Clone,
     ) -> Result<(), DecodeError> {
         let begin = self.rows.len();
@@ -186,7 +181,7 @@ impl Hidden {
             HiddenOf::Model => {
                 for place in places {
                     // SAFETY: the caller's promise. The call waits for the computation.
-                    let row = unsafe { graphmill_hidden(context.as_ptr(), place as i32) };
+                    let row = unsafe { graphmill_hidden(context, place as i32) };
                     // SAFETY: llama.cpp keeps `width` floats for each row until the next batch.
                     self.rows.extend(unsafe { numbers(row, self.width)? });
                 }
@@ -197,7 +192,7 @@ impl Hidden {
                     .resize(begin + places.clone().count() * self.width, 0.0);
                 for (index, layer) in layers.iter().enumerate() {
                     // SAFETY: the caller's promise. The call waits for the computation.
-                    let all = unsafe { graphmill_layer(context.as_ptr(), *layer) };
+                    let all = unsafe { graphmill_layer(context, *layer) };
                     let rows = self.rows[begin..].chunks_exact_mut(self.width);
                     for (place, row) in places.clone().zip(rows) {
                         // SAFETY: llama.cpp keeps a row of `part` floats for each token of the batch,

@@ -8,26 +8,21 @@ use llama_cpp_sys_2 as sys;
 use super::{Model, guard};
 
 /// Parameters for loading a model.
-#[derive(Debug)]
 pub(crate) struct ModelParams {
+    /// Parameters from [`default_params`], with plain numbers changed.
+    pub(crate) raw: sys::llama_model_params,
     /// Devices besides the CPU, by ggml's index; `None` for all.
     pub(crate) devices: Option<Vec<usize>>,
-    /// Number of layers on these devices; `None` for all.
-    pub(crate) gpu_layers: Option<u32>,
-    pub(crate) split_mode: sys::llama_split_mode,
-    /// The device of tensors that are not split, as an index into `devices`.
-    pub(crate) main_gpu: u32,
     /// Shares of the devices; if empty, llama.cpp divides by their memory.
     pub(crate) tensor_split: Vec<f32>,
     /// Patterns of tensor names, with the buffer type of matching tensors.
     pub(crate) overrides: Vec<(CString, BufferType)>,
-    pub(crate) load_mode: sys::llama_load_mode,
-    /// Lets weights be copied into layouts for the processor.
-    pub(crate) extra_buffers: bool,
-    /// Puts weights in main memory into pages that a GPU reads faster, instead of such layouts.
-    pub(crate) pinned: bool,
-    /// Loads the MTP layers, if the model has any.
-    pub(crate) mtp: bool,
+}
+
+/// Returns llama.cpp's default parameters for loading a model.
+pub(crate) fn default_params() -> sys::llama_model_params {
+    // SAFETY: returns plain numbers and null pointers.
+    unsafe { sys::llama_model_default_params() }
 }
 
 /// A type of memory for tensors.
@@ -82,38 +77,29 @@ pub(crate) fn load_model(
     for (share, wanted) in shares.iter_mut().zip(&params.tensor_split) {
         *share = *wanted;
     }
-    // SAFETY: returns plain numbers and null pointers.
-    let mut raw = unsafe { sys::llama_model_default_params() };
+    let mut raw = params.raw;
     if params.devices.is_some() {
         raw.devices = devices.as_mut_ptr();
     }
-    raw.n_gpu_layers = params.gpu_layers.map_or(-1, |layers| layers as i32);
-    raw.split_mode = params.split_mode;
-    raw.main_gpu = params.main_gpu as i32;
     if !params.tensor_split.is_empty() {
         raw.tensor_split = shares.as_ptr();
     }
     if !params.overrides.is_empty() {
         raw.tensor_buft_overrides = overrides.as_ptr();
     }
-    raw.load_mode = params.load_mode;
-    raw.use_extra_bufts = params.extra_buffers;
-    raw.no_host = !params.pinned;
-    raw.load_mtp = params.mtp;
     raw.progress_callback = Some(progress);
     raw.progress_callback_user_data = ptr::from_mut(&mut on_progress).cast();
     // SAFETY: the lists end as llama.cpp expects and outlive the call, which copies what it keeps;
     // the callback takes what `progress` expects, and only this call calls it.
-    unsafe { Model::new(guard::load_model(path, &raw)) }
+    unsafe { Model::new(guard::load_model(path.as_ptr(), &raw const raw)) }
 }
 
 /// Loads the vocabulary and the metadata of a model; `None` if llama.cpp refuses, which it logs.
 pub(crate) fn load_vocabulary(path: &CStr) -> Option<Model> {
-    // SAFETY: returns plain numbers and null pointers.
-    let mut raw = unsafe { sys::llama_model_default_params() };
+    let mut raw = default_params();
     raw.vocab_only = true;
     // SAFETY: the path ends with a NUL, and the parameters are llama.cpp's own.
-    unsafe { Model::new(guard::load_model(path, &raw)) }
+    unsafe { Model::new(guard::load_model(path.as_ptr(), &raw const raw)) }
 }
 
 /// Passes the loaded fraction to the closure behind `on_progress`. Returns true to continue.

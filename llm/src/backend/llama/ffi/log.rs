@@ -25,6 +25,11 @@ impl Heard {
     pub(crate) fn complaint(&self) -> Option<String> {
         (!self.errors.is_empty()).then(|| self.errors.join("; "))
     }
+
+    /// Joins the errors in one line; `otherwise` if there are none.
+    pub(crate) fn complaint_or(&self, otherwise: &str) -> String {
+        self.complaint().unwrap_or_else(|| otherwise.to_owned())
+    }
 }
 
 /// Sends the log lines of llama.cpp and ggml to `tracing`. Their level is lowered by one: their

@@ -30,7 +30,10 @@ pub(super) use context::{
 };
 pub(super) use guard::attach as attach_guard;
 pub(super) use hidden::{HiddenOf, check_layers, target_layers};
-pub(super) use load::{BufferType, ModelParams, buffer_types, load_model, load_vocabulary};
+pub(super) use load::{
+    BufferType, ModelParams, buffer_types, default_params as default_model_params, load_model,
+    load_vocabulary,
+};
 pub(super) use log::{Heard, heard_so_far, listen, listen_with, route_logs};
 pub(super) use mapping::{Mapping, mapped};
 pub(super) use model::Model;
@@ -42,4 +45,4 @@ pub(super) use system::{init_numa, multiplies, system_info, tensor_bytes};
 pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
 pub(super) use truncated_files::{MappingCheck, attach as attach_to_cuts};
 #[cfg(feature = "vision")]
-pub(super) use vision::{Chunk, ChunkOrText, Mtmd, MtmdParams};
+pub(super) use vision::{Mtmd, MtmdParams};

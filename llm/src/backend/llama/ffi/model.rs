@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::num::NonZero;
 use std::ptr::{self, NonNull};
+use std::str::FromStr;
 
 use llama_cpp_sys_2 as sys;
 
@@ -83,6 +84,13 @@ impl Model {
             }
             text.resize(length + 1, 0);
         }
+    }
+
+    /// Returns a number of the metadata whose key begins with the architecture and ends with `key`;
+    /// `None` if the file has none.
+    pub(crate) fn number<T: FromStr>(&self, key: &str) -> Option<T> {
+        let text = self.metadata(&format!("{}.{key}", self.architecture()))?;
+        text.parse().ok()
     }
 
     /// Returns the name of the model's architecture, as in its file; empty if it has none.

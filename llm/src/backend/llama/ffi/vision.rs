@@ -9,10 +9,8 @@ use std::sync::{Arc, Mutex};
 use llama_cpp_sys_2 as sys;
 
 use super::{Model, guard, log};
-use crate::backend::interface::DecodedMedium;
-use crate::backend::interface::TileShape;
+use crate::backend::interface::{DecodedMedium, Piece, PreparedTile, TileShape};
 use crate::lock::lock;
-use crate::protocol::Token;
 
 unsafe extern "C" {
     fn graphmill_vision_bytes(
@@ -80,7 +78,8 @@ pub(crate) struct Mtmd {
     raw: NonNull<sys::mtmd_context>,
     /// Held while something is encoded; libmtmd allows only one thread at a time.
     encoding: Mutex<()>,
-    width: usize,
+    /// Width of the embedding of a position.
+    pub(crate) width: usize,
     /// Dropped after the projector, which reads the model's vocabulary.
     _model: Arc<Model>,
 }
@@ -117,11 +116,6 @@ impl Mtmd {
         })
     }
 
-    /// Width of the embedding of a position.
-    pub(crate) fn width(&self) -> usize {
-        self.width
-    }
-
     /// Returns true if the projector reads images.
     pub(crate) fn reads_images(&self) -> bool {
         // SAFETY: the context is alive.
@@ -136,10 +130,7 @@ impl Mtmd {
     }
 
     /// Converts an image or a sound into the parts that stand for it in a prompt.
-    pub(crate) fn prepare(
-        self: &Arc<Self>,
-        decoded: &DecodedMedium,
-    ) -> Result<Vec<ChunkOrText>, String> {
+    pub(crate) fn prepare(self: &Arc<Self>, decoded: &DecodedMedium) -> Result<Vec<Piece>, String> {
         let chunks = Chunks::new();
         let (context, list) = (self.raw.as_ptr(), chunks.0.as_ptr());
         let (status, heard) = log::listen(|| match decoded {
@@ -169,9 +160,7 @@ impl Mtmd {
             },
         });
         if status != 0 {
-            return Err(heard
-                .complaint()
-                .unwrap_or_else(|| "libmtmd cannot prepare it".to_owned()));
+            return Err(heard.complaint_or("libmtmd cannot prepare it"));
         }
         chunks.read(self)
     }
@@ -184,12 +173,6 @@ impl Drop for Mtmd {
     }
 }
 
-/// A part that stands for an image or a sound in a prompt.
-pub(crate) enum ChunkOrText {
-    Text(Vec<Token>),
-    Chunk(Chunk),
-}
-
 /// An owned list of libmtmd's chunks.
 struct Chunks(NonNull<sys::mtmd_input_chunks>);
 
@@ -200,7 +183,7 @@ impl Chunks {
         Self(NonNull::new(raw).expect("C++ allocates or throws"))
     }
 
-    fn read(&self, mtmd: &Arc<Mtmd>) -> Result<Vec<ChunkOrText>, String> {
+    fn read(&self, mtmd: &Arc<Mtmd>) -> Result<Vec<Piece>, String> {
         let list = self.0.as_ptr();
         // SAFETY: the list is alive.
         let count = unsafe { sys::mtmd_input_chunks_size(list) };
@@ -222,7 +205,7 @@ impl Chunks {
                         slice::from_raw_parts(tokens, length)
                     }
                 };
-                read.push(ChunkOrText::Text(tokens.to_vec()));
+                read.push(Piece::Text(tokens.to_vec()));
                 continue;
             }
             // SAFETY: the chunk is alive; the copy belongs to whoever asked for it.
@@ -238,7 +221,7 @@ impl Chunks {
                 mtmd: Arc::clone(mtmd),
             };
             chunk.shape = chunk.find_shape()?;
-            read.push(ChunkOrText::Chunk(chunk));
+            read.push(Piece::Tile(Box::new(chunk)));
         }
         Ok(read)
     }
@@ -252,7 +235,7 @@ impl Drop for Chunks {
 }
 
 /// An image or a sound, or a tile of one, scaled for its projector.
-pub(crate) struct Chunk {
+struct Chunk {
     raw: NonNull<sys::mtmd_input_chunk>,
     shape: TileShape,
     mtmd: Arc<Mtmd>,
@@ -262,11 +245,6 @@ pub(crate) struct Chunk {
 unsafe impl Send for Chunk {}
 
 impl Chunk {
-    /// The positions that the tile takes in a prompt.
-    pub(crate) fn shape(&self) -> TileShape {
-        self.shape
-    }
-
     /// Reads the shape from libmtmd. The error says why batches cannot have this chunk.
     fn find_shape(&self) -> Result<TileShape, String> {
         let (context, chunk) = (self.mtmd.raw.as_ptr(), self.raw.as_ptr());
@@ -316,9 +294,14 @@ impl Chunk {
         let all_in_lines = (0..embeddings).all(|index| in_lines(0, index) && in_lines(1, index));
         all_in_lines.then_some(columns)
     }
+}
 
-    /// Computes the embeddings of all positions, one after the other.
-    pub(crate) fn encode(&self) -> Result<Vec<f32>, String> {
+impl PreparedTile for Chunk {
+    fn shape(&self) -> TileShape {
+        self.shape
+    }
+
+    fn encode(&self) -> Result<Vec<f32>, String> {
         let _encoding = lock(&self.mtmd.encoding);
         let context = self.mtmd.raw.as_ptr();
         let (status, heard) = log::listen(|| {
@@ -326,9 +309,7 @@ impl Chunk {
             unsafe { graphmill_vision_encode(context, self.raw.as_ptr(), guard::CAUGHT) }
         });
         if status != 0 {
-            return Err(heard
-                .complaint()
-                .unwrap_or_else(|| "libmtmd cannot encode it".to_owned()));
+            return Err(heard.complaint_or("libmtmd cannot encode it"));
         }
         let count = self.shape.positions as usize * self.mtmd.width;
         // SAFETY: after a chunk was encoded, there are as many numbers as it has positions, each of

@@ -58,7 +58,7 @@ impl SubBatches {
             context.use_adapters(adapters_of(batch));
             return context.decode(batch);
         }
-        let n_vocab = context.n_vocab();
+        let n_vocab = context.n_vocab;
         let asked = batch.iter().filter(|token| token.logits).count();
         self.rows.resize(asked * n_vocab, 0.0);
         let width = context.hidden_width();
