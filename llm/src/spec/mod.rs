@@ -22,10 +22,10 @@ mod vision;
 pub use adapter::AdapterSpec;
 pub use device::Device;
 pub use draft::DraftSpec;
-pub use embedding::{EmbeddingSpec, EmbeddingTask, Pooling};
+pub use embedding::{EmbeddingSpec, EmbeddingTask};
 pub use knob_types::{
-    CpuKernels, FlashAttention, KvType, Numa, Number, RopeScaling, SplitMode, TensorOverride,
-    ThreadPriority,
+    CpuKernels, FlashAttention, KvType, Numa, Number, Pooling, RopeScaling, SplitMode,
+    TensorOverride, ThreadPriority,
 };
 pub use knobs::PluginConfig;
 pub use options::{
@@ -88,10 +88,13 @@ fn check_least(
     value: impl Into<Option<u32>>,
     least: u32,
 ) -> Result<(), SpecError> {
-    value.into().filter(|value| *value < least).map_or(Ok(()), |value| {
-        let message = format!("must be at least {least}, not {value}");
-        Err(SpecError::out_of_range(field, message))
-    })
+    match value.into() {
+        Some(value) if value < least => {
+            let message = format!("must be at least {least}, not {value}");
+            Err(SpecError::out_of_range(field, message))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Backend that runs a model.
