@@ -23,7 +23,7 @@ pub(crate) use live::{OutputReceiver, Seat, Waiter};
 pub(crate) use panics::catch;
 pub(crate) use pulse::{Pulse, PulseState, whole_seconds};
 pub use queue_places::QueuePlace;
-pub(crate) use queue_places::{Full, Places};
+pub(crate) use queue_places::Places;
 
 /// Maximum time to wait for a thread that was told to stop. It stops between two steps, which take
 /// less on most machines. A slower thread is abandoned, because nothing may keep the process from
