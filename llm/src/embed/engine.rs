@@ -324,7 +324,7 @@ impl Replaceable for EmbeddingEngine {
     }
 
     fn pulse(&self) -> &Arc<Pulse> {
-        self.worker.pulse()
+        &self.worker.pulse
     }
 
     fn load_again(&self) -> Result<Self, LoadError> {

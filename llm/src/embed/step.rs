@@ -173,7 +173,7 @@ impl Stepper for Core<'_> {
     const NAME: &'static str = "the embedding engine's thread";
 
     fn take_in(&mut self, job: Box<EmbedJob>) {
-        self.shared.pulse.taken();
+        self.shared.pulse.taken.add(1);
         self.queue_up(*job);
     }
 

@@ -169,7 +169,7 @@ impl LlmEngine {
             vision: spec.vision.clone().filter(|_| vision.is_some()),
         };
         info.log();
-        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands().clone()));
+        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands.clone()));
         room::enroll(Arc::downgrade(&prefixes));
         Ok(Self {
             spec,
@@ -268,7 +268,7 @@ impl Replaceable for LlmEngine {
     }
 
     fn pulse(&self) -> &Arc<Pulse> {
-        self.worker.pulse()
+        &self.worker.pulse
     }
 
     fn load_again(&self) -> Result<Self, LoadError> {
