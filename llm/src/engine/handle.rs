@@ -143,6 +143,12 @@ impl LlmEngine {
         let cache_size = spec.vision.as_ref().map_or(0, |vision| vision.cache_size);
         let vision = projector.map(|projector| Vision::start(projector, &name, cache_size));
         let vision = vision.transpose()?;
+        let cached_bytes = |size: Option<u64>, is_used: bool| {
+            let size = size.unwrap_or(capacity.host_cache_bytes);
+            if spec.prefix_caching && is_used { size } else { 0 }
+        };
+        let reuses = capacity.reuse != Reuse::Never;
+        let has_checkpoints = capacity.reuse == Reuse::Checkpoints;
         let info = LlmEngineInfo {
             model: vocab.model_name().to_owned(),
             path: spec.model.clone(),
@@ -152,17 +158,8 @@ impl LlmEngine {
             dynamic_split_fuse: spec.dynamic_split_fuse,
             max_waiting: spec.max_waiting,
             kv_cells: capacity.total_cells,
-            prefix_cache_bytes: if spec.prefix_caching && capacity.reuse != Reuse::Never {
-                spec.prefix_cache_size.unwrap_or(capacity.host_cache_bytes)
-            } else {
-                0
-            },
-            checkpoint_cache_bytes: if spec.prefix_caching && capacity.reuse == Reuse::Checkpoints {
-                spec.checkpoint_cache_size
-                    .unwrap_or(capacity.host_cache_bytes)
-            } else {
-                0
-            },
+            prefix_cache_bytes: cached_bytes(spec.prefix_cache_size, reuses),
+            checkpoint_cache_bytes: cached_bytes(spec.checkpoint_cache_size, has_checkpoints),
             backend,
             draft,
             adapters: spec.adapters.clone(),
