@@ -66,34 +66,28 @@ impl LlmEngine {
         B: Backend,
         F: FnOnce() -> Result<(B, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
-        Self::start(spec, ModelFiles::default(), move |serve| {
-            let (mut backend, vocab) = open()?;
-            serve(LoadedBackends {
-                backend: &mut backend,
-                draft: None,
-                vocab,
-                projector: None,
-            });
-            Ok(())
+        Self::with_backends(spec, move || {
+            let (backend, vocab) = open()?;
+            Ok((backend, None::<B>, vocab))
         })
     }
 
     /// Starts an engine as [`with_backend`](Self::with_backend) does, with a second backend that
-    /// drafts. Both must have the same vocabulary.
+    /// drafts if there is one. Both must have the same vocabulary.
     ///
     /// # Errors
     /// Those of [`with_backend`](Self::with_backend).
-    pub fn with_draft_backend<B, D, F>(spec: LlmEngineSpec, open: F) -> Result<Self, LoadError>
+    pub fn with_backends<B, D, F>(spec: LlmEngineSpec, open: F) -> Result<Self, LoadError>
     where
         B: Backend,
         D: Backend,
-        F: FnOnce() -> Result<(B, D, Arc<dyn Vocab>), LoadError> + Send + 'static,
+        F: FnOnce() -> Result<(B, Option<D>, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
         Self::start(spec, ModelFiles::default(), move |serve| {
             let (mut backend, mut draft, vocab) = open()?;
             serve(LoadedBackends {
                 backend: &mut backend,
-                draft: Some(&mut draft),
+                draft: draft.as_mut().map(|draft| -> &mut dyn Backend { draft }),
                 vocab,
                 projector: None,
             });
