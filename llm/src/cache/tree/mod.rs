@@ -11,6 +11,7 @@
 //! useful only up to the last checkpoint of a branch, and those after it are dropped.
 
 use rustc_hash::FxHashMap;
+use slab::Slab;
 use smallvec::SmallVec;
 
 use super::ShareGroup;
@@ -28,8 +29,7 @@ type NodeId = usize;
 /// The prefix tree of all groups.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixTree {
-    nodes: Vec<Node>,
-    free: Vec<NodeId>,
+    nodes: Slab<Node>,
     roots: FxHashMap<ShareGroup, NodeId>,
     /// The end of each live sequence.
     ends: FxHashMap<SequenceId, End>,
@@ -112,7 +112,7 @@ impl PrefixTree {
         let root = if let Some(root) = self.roots.get(group) {
             *root
         } else {
-            let root = self.add(Node::default());
+            let root = self.nodes.insert(Node::default());
             self.roots.insert(group.clone(), root);
             root
         };

@@ -115,11 +115,10 @@ impl PrefixTree {
         };
         // A scan of all nodes: there are a few thousand at most, as each holds kilobytes to
         // megabytes of cells.
-        let victim = (0..self.nodes.len())
-            .filter(|node| is_last(&self.nodes[*node]))
-            .max_by_key(|node| worth(&self.nodes[*node]));
+        let last = self.nodes.iter().filter(|entry| is_last(entry.1));
+        let victim = last.max_by_key(|entry| worth(entry.1));
         let before = self.saved_cells;
-        if let Some(victim) = victim {
+        if let Some((victim, _)) = victim {
             self.pop(victim);
             if self.checkpoints > 0 {
                 self.settle(victim);
