@@ -4,11 +4,15 @@ use super::{Node, NodeId, PrefixTree, common};
 use crate::protocol::{SequenceId, Token};
 
 impl PrefixTree {
+    /// Returns the nodes of a live sequence, from its last one up to the root.
+    pub(super) fn upwards(&self, id: SequenceId) -> impl Iterator<Item = NodeId> {
+        let end = self.ends.get(&id).map(|end| end.node);
+        std::iter::successors(end, |node| self.nodes[*node].parent)
+    }
+
     /// Returns the nodes of a live sequence, from the root on.
     pub(super) fn path(&self, id: SequenceId) -> Vec<NodeId> {
-        let end = self.ends.get(&id).map(|end| end.node);
-        let upwards = std::iter::successors(end, |node| self.nodes[*node].parent);
-        let mut path: Vec<NodeId> = upwards.collect();
+        let mut path: Vec<NodeId> = self.upwards(id).collect();
         path.reverse();
         path
     }
