@@ -79,7 +79,7 @@ impl Node {
 }
 
 /// Progress of a live sequence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// Number of cells that it holds.
     pub(crate) computed: u32,
