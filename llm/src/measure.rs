@@ -244,10 +244,6 @@ impl Moments {
 }
 
 impl Recorders {
-    /// Records the first admission of a request, after this wait.
-    pub(crate) fn admitted(&self, queued: Duration) {
-        self.queue_seconds.record(queued.as_secs_f64());
-    }
 
     /// Records a computed step and its number of tokens.
     pub(crate) fn step(&self, took: Duration, tokens: usize) {
@@ -290,11 +286,6 @@ impl Recorders {
             FinishReason::Error(_) => &self.failed,
         };
         counter.add(1);
-    }
-
-    /// Records a request that was dropped by its owner.
-    pub(crate) fn cancelled(&self) {
-        self.cancelled.add(1);
     }
 }
 

@@ -3,11 +3,12 @@
 //! Cells are recorded as runs. A run continues its parent. A sequence holds its last run and all
 //! runs before it.
 
+use slab::Slab;
+
 /// The cells of all sequences of a backend.
 #[derive(Debug, Default)]
 pub(crate) struct CellBook {
-    runs: Vec<CellRun>,
-    free: Vec<usize>,
+    runs: Slab<CellRun>,
     used: u32,
 }
 
@@ -39,7 +40,7 @@ impl CellBook {
             Some(run) if self.runs[run].references == 1 => self.runs[run].cells += cells,
             // The new run reuses the sequence's reference to the one it continues.
             parent => {
-                held.0 = Some(self.add(CellRun {
+                held.0 = Some(self.runs.insert(CellRun {
                     parent,
                     cells,
                     references: 1,
@@ -62,8 +63,7 @@ impl CellBook {
             left -= given;
             if self.runs[run].cells == 0 {
                 // The sequence takes over the reference of the run.
-                held.0 = self.runs[run].parent;
-                self.free.push(run);
+                held.0 = self.runs.remove(run).parent;
             }
         }
     }
@@ -84,7 +84,7 @@ impl CellBook {
         let beyond = end - cells;
         if beyond > 0 {
             let parent = self.runs[run].parent;
-            let upper = self.add(CellRun {
+            let upper = self.runs.insert(CellRun {
                 parent,
                 cells: self.runs[run].cells - beyond,
                 references: 1,
@@ -105,9 +105,9 @@ impl CellBook {
             if self.runs[run].references > 0 {
                 return;
             }
-            self.used -= self.runs[run].cells;
-            self.free.push(run);
-            next = self.runs[run].parent;
+            let run = self.runs.remove(run);
+            self.used -= run.cells;
+            next = run.parent;
         }
     }
 
@@ -125,15 +125,6 @@ impl CellBook {
 
     fn chain(&self, held: &SequenceCells) -> impl Iterator<Item = usize> {
         std::iter::successors(held.0, |run| self.runs[*run].parent)
-    }
-
-    fn add(&mut self, run: CellRun) -> usize {
-        if let Some(index) = self.free.pop() {
-            self.runs[index] = run;
-            return index;
-        }
-        self.runs.push(run);
-        self.runs.len() - 1
     }
 }
 

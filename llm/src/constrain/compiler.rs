@@ -9,9 +9,9 @@ use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv};
 use llguidance::{Matcher, ParserFactory};
 
-use super::compiling::{COMPILES, Compiling, GivenUp, Outcome};
+use super::compiling::{COMPILES, Compiling, Outcome};
 use super::constraint::Constraint;
-use super::matching::{FAILED, Matching, NOTHING, readable};
+use super::matching::{Matching, NOTHING, readable};
 use super::numbers::Numbers;
 use super::productive::Dead;
 use super::text::ConstrainedText;
@@ -148,21 +148,8 @@ pub(crate) fn start(
             .map_err(Clone::clone)?
             .compile(&constraint, key)
     };
-    let tell = move |outcome: Result<Outcome, GivenUp>| tell(outcome.unwrap_or_else(given_up));
-    let place = COMPILES.submit(tenant, stack, Box::new(work), Box::new(tell));
-    match place {
-        Ok(place) => Ok(Some(Compiling(Arc::new(place)))),
-        Err(why) => given_up(why),
-    }
-}
-
-fn given_up<T>(why: GivenUp) -> Result<T, CompileError> {
-    Err(match why {
-        GivenUp::TooLong(deadline) => CompileError::TooLong(deadline),
-        GivenUp::Refused(why) => CompileError::Busy(why),
-        GivenUp::NoThread(why) => CompileError::NoThread(why),
-        GivenUp::Panicked => ConstraintError(FAILED.to_owned()).into(),
-    })
+    let place = COMPILES.submit(tenant, stack, Box::new(work), Box::new(tell))?;
+    Ok(Some(Compiling(Arc::new(place))))
 }
 
 /// Compiles constraints for one vocabulary.

@@ -4,15 +4,16 @@
 //! number is abandoned.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::compiler::{CompileError, CompiledConstraint};
+use super::compiler::{CompileError, CompiledConstraint, ConstraintError};
+use super::matching::FAILED;
 use crate::debug::show_fields;
 use crate::lock::lock;
 use crate::protocol::Tenant;
+use crate::worker::catch;
 
 /// Maximum number of concurrent compiles, each of another tenant, including abandoned ones.
 const MOST_RUNNING: usize = 2;
@@ -21,26 +22,13 @@ const MOST_WAITING: usize = 512;
 /// Maximum duration of a compile.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub(super) type Outcome = Result<CompiledConstraint, CompileError>;
-type CompileWork<T> = Box<dyn FnOnce() -> T + Send>;
-type Tell<T> = Box<dyn FnOnce(Result<T, GivenUp>) + Send>;
+pub(super) type Outcome<T = CompiledConstraint> = Result<T, CompileError>;
+type CompileWork<T> = Box<dyn FnOnce() -> Outcome<T> + Send>;
+type Tell<T> = Box<dyn FnOnce(Outcome<T>) + Send>;
 
 /// The compiles of all engines of the process.
-pub(super) static COMPILES: LazyLock<Arc<Turns<Outcome>>> =
+pub(super) static COMPILES: LazyLock<Arc<Turns<CompiledConstraint>>> =
     LazyLock::new(|| Arc::new(Turns::new(DEADLINE)));
-
-/// Reason why a compile has no outcome.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum GivenUp {
-    /// The compile exceeded this deadline.
-    TooLong(Duration),
-    /// The compile panicked; the constraint is refused.
-    Panicked,
-    /// The compile cannot begin now, for this reason.
-    Refused(String),
-    /// The system has too little memory for a thread.
-    NoThread(String),
-}
 
 /// A queue of work in which tenants take turns.
 pub(super) struct Turns<T> {
@@ -115,7 +103,7 @@ impl<T: Send + 'static> Turns<T> {
         stack: usize,
         work: CompileWork<T>,
         tell: Tell<T>,
-    ) -> Result<CompilePlace<T>, GivenUp> {
+    ) -> Result<CompilePlace<T>, CompileError> {
         let mut state = lock(&self.state);
         if state.is_full(tenant) {
             return Err(full());
@@ -123,7 +111,7 @@ impl<T: Send + 'static> Turns<T> {
         let own = state.waiting.iter().filter(|job| job.tenant == tenant);
         if own.count() >= MOST_WAITING {
             let why = format!("{MOST_WAITING} constraints are waiting to be compiled, the maximum");
-            return Err(GivenUp::Refused(why));
+            return Err(CompileError::Busy(why));
         }
         let id = state.next;
         state.next += 1;
@@ -178,8 +166,8 @@ impl<T: Send + 'static> Turns<T> {
         (id, tenant): (u64, Option<Tenant>),
         stack: usize,
         work: CompileWork<T>,
-    ) -> Result<T, GivenUp> {
-        let (done, outcome) = mpsc::sync_channel(1);
+    ) -> Outcome<T> {
+        let (done, outcome) = mpsc::sync_channel::<Outcome<T>>(1);
         let turns = Arc::clone(self);
         let thread = thread::Builder::new().stack_size(stack);
         let thread = thread.name("constraint".to_owned());
@@ -187,25 +175,20 @@ impl<T: Send + 'static> Turns<T> {
         thread
             .spawn(move || {
                 let _ends = ends;
+                let panicked = |_| Err(ConstraintError(FAILED.to_owned()).into());
                 // There is no receiver if the job was abandoned.
-                drop(done.send(work()));
+                drop(done.send(catch(work).unwrap_or_else(panicked)));
             })
             .map_err(|error| no_thread(&error))?;
-        match outcome.recv_timeout(self.deadline) {
-            Ok(outcome) => return Ok(outcome),
-            Err(RecvTimeoutError::Disconnected) => return Err(GivenUp::Panicked),
-            Err(RecvTimeoutError::Timeout) => {}
+        if let Ok(outcome) = outcome.recv_timeout(self.deadline) {
+            return outcome;
         }
         let mut state = lock(&self.state);
         // The job may have ended in between.
-        match outcome.try_recv() {
-            Ok(outcome) => Ok(outcome),
-            Err(mpsc::TryRecvError::Disconnected) => Err(GivenUp::Panicked),
-            Err(mpsc::TryRecvError::Empty) => {
-                state.left.push((id, tenant));
-                Err(GivenUp::TooLong(self.deadline))
-            }
-        }
+        outcome.try_recv().unwrap_or_else(|_| {
+            state.left.push((id, tenant));
+            Err(CompileError::TooLong(self.deadline))
+        })
     }
 }
 
@@ -223,13 +206,13 @@ impl<T> Drop for Ends<T> {
     }
 }
 
-fn full() -> GivenUp {
+fn full() -> CompileError {
     let why = "too many constraints beyond their time limit are still being compiled";
-    GivenUp::Refused(why.to_owned())
+    CompileError::Busy(why.to_owned())
 }
 
-fn no_thread(error: &std::io::Error) -> GivenUp {
-    GivenUp::NoThread(format!("no thread to compile it on: {error}"))
+fn no_thread(error: &std::io::Error) -> CompileError {
+    CompileError::NoThread(format!("no thread to compile it on: {error}"))
 }
 
 /// Place of a job in the queue.
@@ -273,7 +256,7 @@ enum Standing {
 }
 
 /// A constraint that is being compiled. Dropping it cancels a compile that has not begun.
-pub struct Compiling(pub(super) Arc<CompilePlace<Outcome>>);
+pub struct Compiling(pub(super) Arc<CompilePlace<CompiledConstraint>>);
 
 impl Compiling {
     /// Returns a function that describes the progress, in words that can follow "waits for".
@@ -302,7 +285,7 @@ mod tests {
     use std::num::NonZeroU32;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
-    type Told = Receiver<Result<u32, GivenUp>>;
+    type Told = Receiver<Outcome<u32>>;
 
     fn tenant(number: u64) -> Tenant {
         Tenant {
@@ -316,7 +299,7 @@ mod tests {
     fn held(turns: &Arc<Turns<u32>>, of: u64) -> (CompilePlace<u32>, Sender<u32>, Told) {
         let (end, held) = channel();
         let (tell, told) = channel();
-        let work = Box::new(move || held.recv().expect("is sent"));
+        let work = Box::new(move || -> Outcome<u32> { Ok(held.recv().expect("is sent")) });
         let tell = Box::new(move |outcome| drop(tell.send(outcome)));
         let place = turns.submit(Some(tenant(of)), 1 << 16, work, tell);
         (place.expect("is taken"), end, told)
@@ -347,10 +330,10 @@ mod tests {
         let third = held(&turns, 2);
         for (_, _, told) in [&first, &second] {
             let why = told.recv().expect("is told");
-            assert_eq!(why, Err(GivenUp::TooLong(Duration::from_millis(20))));
+            assert_eq!(why, Err(CompileError::TooLong(Duration::from_millis(20))));
         }
         assert_eq!(third.2.recv().expect("is told"), Err(full()));
-        let refused = turns.submit(Some(tenant(4)), 1 << 16, Box::new(|| 0), Box::new(drop));
+        let refused = turns.submit(Some(tenant(4)), 1 << 16, Box::new(|| Ok(0)), Box::new(drop));
         assert_eq!(refused.err(), Some(full()));
         first.1.send(0).expect("still runs");
         while lock(&turns.state).left.len() == MOST_RUNNING {
@@ -366,14 +349,18 @@ mod tests {
         let turns = Arc::new(Turns::new(Duration::from_millis(500)));
         let slow = held(&turns, 1);
         let next = held(&turns, 1);
-        assert!(matches!(slow.2.recv(), Ok(Err(GivenUp::TooLong(_)))));
+        assert!(matches!(
+            slow.2.recv(),
+            Ok(Err(CompileError::TooLong(_)))
+        ));
         assert_eq!(next.2.recv().expect("is told"), Err(full()));
-        let again = turns.submit(Some(tenant(1)), 1 << 16, Box::new(|| 0), Box::new(drop));
+        let again = turns.submit(Some(tenant(1)), 1 << 16, Box::new(|| Ok(0)), Box::new(drop));
         assert_eq!(again.err(), Some(full()));
         for number in 0..3 {
             let (tell, told) = channel();
             let tell = Box::new(move |outcome| drop(tell.send(outcome)));
-            let place = turns.submit(Some(tenant(2)), 1 << 16, Box::new(move || number), tell);
+            let work = Box::new(move || -> Outcome<u32> { Ok(number) });
+            let place = turns.submit(Some(tenant(2)), 1 << 16, work, tell);
             assert_eq!(told.recv().expect("is told"), Ok(number));
             drop(place.expect("is taken"));
         }
@@ -392,7 +379,8 @@ mod tests {
         drop(waits);
         assert!(dropped.recv().is_err(), "nobody is told");
         drop(end);
-        assert_eq!(told.recv().expect("is told"), Err(GivenUp::Panicked));
+        let panicked = CompileError::from(ConstraintError(FAILED.to_owned()));
+        assert_eq!(told.recv().expect("is told"), Err(panicked));
         assert_eq!(place.standing(), Standing::Ended);
     }
 }

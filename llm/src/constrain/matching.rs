@@ -1,16 +1,12 @@
 //! State of a sequence under its constraint.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use llguidance::Matcher;
 use llguidance::toktrie::{SimpleVob, TokenId};
 use smallvec::SmallVec;
 
 use super::numbers::Numbers;
 use crate::protocol::{Token, TokenSet};
-
-/// Failure message after a panic of llguidance.
-const PANICKED: &str = "the matcher panicked";
+use crate::worker::catch;
 
 /// Way in which a text ended under a constraint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +50,8 @@ impl Matching {
         if self.failure.is_some() || self.ending.is_some() {
             return;
         }
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            self.compute(drafts, stop_tokens, end_banned_for)
-        }));
-        self.failure = match outcome {
-            Ok(Ok(())) => return,
-            Ok(Err(message)) => Some(message),
-            Err(_) => Some(PANICKED.to_owned()),
-        };
+        let computed = guard(|| self.compute(drafts, stop_tokens, end_banned_for));
+        self.failure = computed.err();
     }
 
     fn compute(
@@ -127,10 +117,9 @@ impl Matching {
     /// Follows a chosen token. `is_end` marks an end token. `is_stop` marks a token that ends the
     /// text where the text may end, and is part of it elsewhere.
     pub(crate) fn accept(&mut self, token: Token, is_end: bool, is_stop: bool) {
-        match catch_unwind(AssertUnwindSafe(|| self.consume(token, is_end, is_stop))) {
-            Ok(Ok(ending)) => self.ending = ending,
-            Ok(Err(message)) => self.failure = Some(message),
-            Err(_) => self.failure = Some(PANICKED.to_owned()),
+        match guard(|| self.consume(token, is_end, is_stop)) {
+            Ok(ending) => self.ending = ending,
+            Err(message) => self.failure = Some(message),
         }
     }
 
@@ -180,6 +169,11 @@ impl Matching {
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
+}
+
+/// Calls llguidance, and turns a panic into a failure.
+fn guard<T>(call: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch(call).unwrap_or_else(|_| Err("the matcher panicked".to_owned()))
 }
 
 /// Message for errors that llguidance did not foresee.

@@ -4,18 +4,16 @@ use std::collections::VecDeque;
 
 use crate::backend::interface::EmbeddingCapacity;
 
-/// The texts of a request that are not computed yet.
-pub(super) trait Texts {
-    /// Number of tokens of the `nth` text from the next one on; `None` if there are no more texts.
-    fn tokens(&self, nth: usize) -> Option<usize>;
-}
-
 /// Fills `batch` with the number of texts to compute next, for each request by its place in the
 /// queue. The first request gives the first text, whatever its length. Then each request gives one
 /// text in turn, while they fit.
-pub(super) fn fill<T: Texts>(
+///
+/// `length` returns the number of tokens of a request's text, by the number of texts before it that
+/// are not computed yet; `None` if there are no more texts.
+pub(super) fn fill<T>(
     capacity: &EmbeddingCapacity,
     queue: &VecDeque<T>,
+    length: impl Fn(&T, usize) -> Option<usize>,
     batch: &mut Vec<usize>,
 ) {
     batch.clear();
@@ -28,7 +26,7 @@ pub(super) fn fill<T: Texts>(
             if texts == capacity.max_sequences as usize || (texts > 0 && tokens >= budget) {
                 return;
             }
-            let Some(length) = request.tokens(*taken) else {
+            let Some(length) = length(request, *taken) else {
                 continue;
             };
             if texts == 0 || tokens + length <= budget {
@@ -46,11 +44,6 @@ mod tests {
     use super::*;
     use crate::embed::Pooling;
 
-    impl Texts for Vec<usize> {
-        fn tokens(&self, nth: usize) -> Option<usize> {
-            self.get(nth).copied()
-        }
-    }
 
     fn filled(batch_tokens: u32, max_sequences: u32, queue: &[&[usize]]) -> Vec<usize> {
         let capacity = EmbeddingCapacity {
@@ -62,7 +55,8 @@ mod tests {
         };
         let queue = queue.iter().map(|texts| texts.to_vec()).collect();
         let mut batch = Vec::new();
-        fill(&capacity, &queue, &mut batch);
+        let length = |texts: &Vec<usize>, nth: usize| texts.get(nth).copied();
+        fill(&capacity, &queue, length, &mut batch);
         batch
     }
 

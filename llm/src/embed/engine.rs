@@ -210,7 +210,7 @@ impl EmbeddingEngine {
         if waiting < self.spec.max_waiting {
             return Ok(());
         }
-        self.shared.places.refuse();
+        self.shared.places.refused.add(1);
         Err(self.full(waiting))
     }
 
@@ -296,7 +296,7 @@ impl EmbeddingEngine {
         EmbeddingStatus {
             model: self.info.model.clone(),
             requests: shared.places.taken(),
-            refused: shared.places.refused(),
+            refused: shared.places.refused.get(),
             steps: measured.step_tokens.count,
             texts: measured.step_texts.sum,
             tokens: measured.step_tokens.sum,
@@ -324,7 +324,7 @@ impl Replaceable for EmbeddingEngine {
     }
 
     fn pulse(&self) -> &Arc<Pulse> {
-        self.worker.pulse()
+        &self.worker.pulse
     }
 
     fn load_again(&self) -> Result<Self, LoadError> {

@@ -47,7 +47,7 @@ impl EmbeddingInfo {
             max_num_batched_tokens = self.max_num_batched_tokens,
             max_waiting = self.max_waiting,
             dimensions = self.dimensions,
-            pooling = self.pooling.as_str(),
+            pooling = self.pooling.to_string(),
             threads = (self.backend.compute.as_ref()).map(|compute| compute.batch_threads),
             "embedding engine loaded"
         );
@@ -68,7 +68,7 @@ impl fmt::Display for EmbeddingInfo {
             self.context_length,
             self.max_num_batched_tokens,
             self.dimensions,
-            self.pooling.as_str()
+            self.pooling
         )?;
         if let Some(compute) = &self.backend.compute {
             let bytes: u64 = self.backend.buffers.iter().map(|buffer| buffer.bytes).sum();

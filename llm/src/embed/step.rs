@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use super::batch::{self, Texts};
+use super::batch;
 use super::engine::{EmbeddingState, Vectors};
 use super::request::{EmbeddingError, EmbeddingOutcome};
 use crate::backend::interface::{EmbeddingBackend, EmbeddingCapacity};
@@ -28,13 +28,12 @@ pub(super) struct EmbedJob {
     pub(super) results: Vec<Vec<f32>>,
 }
 
-impl Texts for EmbedJob {
-    fn tokens(&self, nth: usize) -> Option<usize> {
+impl EmbedJob {
+    /// Number of tokens of a text, with `nth` texts before it that are not computed yet.
+    fn length(&self, nth: usize) -> Option<usize> {
         Some(self.texts.get(self.results.len() + nth)?.len())
     }
-}
 
-impl EmbedJob {
     fn next(&self, texts: usize) -> &[Vec<Token>] {
         let done = self.results.len();
         &self.texts[done..done + texts]
@@ -69,7 +68,7 @@ impl<'a> Core<'a> {
     }
 
     fn compute(&mut self) {
-        batch::fill(&self.capacity, &self.queue, &mut self.batch);
+        batch::fill(&self.capacity, &self.queue, EmbedJob::length, &mut self.batch);
         let texts: Vec<&[Token]> = (self.queue.iter().zip(&self.batch))
             .flat_map(|(job, texts)| job.next(*texts))
             .map(Vec::as_slice)
@@ -174,7 +173,7 @@ impl Stepper for Core<'_> {
     const NAME: &'static str = "the embedding engine's thread";
 
     fn take_in(&mut self, job: Box<EmbedJob>) {
-        self.shared.pulse.taken();
+        self.shared.pulse.taken.add(1);
         self.queue_up(*job);
     }
 

@@ -35,7 +35,8 @@ impl Core<'_> {
             .take(id, now)
             .expect("only waiting sequences are admitted");
         if !sequence.was_admitted {
-            self.shared.measured.admitted(sequence.queued(now));
+            let queued = sequence.queued(now).as_secs_f64();
+            self.shared.measured.queue_seconds.record(queued);
         }
         let slot = self.slots.take_slot();
         let room = self.prefixes.free_cells().saturating_sub(step_tokens);

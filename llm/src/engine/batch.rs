@@ -72,9 +72,7 @@ impl Batch {
         n_vocab: usize,
         wants_hidden: bool,
     ) {
-        limit_to_stops(plan, slots);
-        limit_to_borders(plan, slots);
-        limit_prompt_rows(plan, slots, n_vocab);
+        limit_prompts(plan, slots, n_vocab);
         self.sort(plan, slots);
         self.tokens.clear();
         self.images.clear();
@@ -202,59 +200,34 @@ impl Batch {
     }
 }
 
-/// Shortens prompts in the plan to the positions of requested checkpoints.
-fn limit_to_stops(plan: &mut Plan, slots: &Slots) {
-    for work in &mut plan.work {
-        let cells = &slots.working(work).cells;
-        if let Some(stop) = cells.next_stop() {
-            let tokens = work.tokens.min(stop - cells.computed());
-            plan.size.prompt_tokens -= work.tokens - tokens;
-            work.tokens = tokens;
-        }
-    }
-}
-
-/// Shortens prompts in the plan to the boundaries of images. A tile that looks ahead waits for a
-/// step that is planned with all of it.
-fn limit_to_borders(plan: &mut Plan, slots: &Slots) {
+/// Shortens prompts in the plan to the positions of requested checkpoints, to the boundaries of
+/// images, and to the number of requested rows of logits that a step has memory for. A tile that
+/// looks ahead waits for a step that is planned with all of it.
+fn limit_prompts(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
+    let row_bytes = n_vocab * size_of::<f32>();
+    let mut rows_left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
     for work in &mut plan.work {
         let sequence = slots.working(work);
-        let computed = sequence.cells.computed();
+        let first = sequence.cells.computed();
+        let mut tokens = work.tokens;
+        if let Some(stop) = sequence.cells.next_stop() {
+            tokens = tokens.min(stop - first);
+        }
         if let Some(border) = sequence.next_border() {
-            let mut tokens = work.tokens.min(border - computed);
-            if tokens < sequence.at_once(computed) {
+            tokens = tokens.min(border - first);
+            if tokens < sequence.at_once(first) {
                 tokens = 0;
             }
-            plan.size.prompt_tokens -= work.tokens - tokens;
-            work.tokens = tokens;
         }
-    }
-    plan.work.retain(|work| work.tokens > 0);
-}
-
-/// Shortens prompts in the plan whose logits are requested, to the number of rows that a step has
-/// memory for.
-fn limit_prompt_rows(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
-    let row_bytes = n_vocab * size_of::<f32>();
-    let mut left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
-    for work in &mut plan.work {
-        let Some(sequence) = slots.get(work.id) else {
-            continue;
-        };
-        let first = sequence.cells.computed();
         let wanted = |position: &u32| sequence.wants_prompt_row(*position);
-        let rows = (first..first + work.tokens).filter(wanted).count() as u32;
-        if rows == 0 {
-            continue;
+        let rows = (first..first + tokens).filter(wanted).count() as u32;
+        if rows > rows_left {
+            // Rows are requested from some position on to the last but one, so the excess is at
+            // the end.
+            let before = (first..first + tokens).take_while(|position| !wanted(position));
+            tokens = before.count() as u32 + rows_left;
         }
-        // Rows are requested from some position on to the last but one, so the excess is at the
-        // end.
-        let mut tokens = work.tokens;
-        if rows > left {
-            let before = (first..first + work.tokens).take_while(|position| !wanted(position));
-            tokens = before.count() as u32 + left;
-        }
-        left -= rows.min(left);
+        rows_left -= rows.min(rows_left);
         plan.size.prompt_tokens -= work.tokens - tokens;
         work.tokens = tokens;
     }

@@ -58,7 +58,7 @@ impl Core<'_> {
                 self.finished.push(id);
             }
             let sink = Arc::clone(&sequence.sink);
-            let credit = sequence.credits();
+            let credit = sequence.credits;
             self.outbox.push(id, sink, output, credit);
         }
         drop(samples);

@@ -11,7 +11,7 @@
 //! percentile of the time between two tokens was a quarter longer.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::sequence::Sequence;
@@ -66,6 +66,7 @@ struct Outputs {
 /// The engine thread's side of the delivery.
 pub(super) struct Outbox {
     mailbox: Arc<Mailbox>,
+    thread: JoinHandle<()>,
     /// Outputs of the step that is being computed.
     current: Outputs,
 }
@@ -84,8 +85,6 @@ struct DeliveryState {
     /// True if the delivery thread sleeps until there is an output.
     idle: bool,
     closed: bool,
-    /// True if the delivery thread has ended.
-    ended: bool,
 }
 
 impl Mailbox {
@@ -116,14 +115,6 @@ impl Mailbox {
     }
 }
 
-/// Marks the delivery thread as ended when it is dropped.
-struct End<'a>(&'a Mailbox);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.content).ended = true;
-    }
-}
 
 impl Outputs {
     /// Appends all outputs of `other`.
@@ -161,10 +152,9 @@ impl Outbox {
     ) -> std::io::Result<Self> {
         let mailbox = Arc::<Mailbox>::default();
         let to_deliver = Arc::clone(&mailbox);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name(format!("deliver {name}"))
             .spawn(move || {
-                let _end = End(&to_deliver);
                 let mut held = Outputs::default();
                 let mut due = Instant::now();
                 while to_deliver.take(&mut held, due) {
@@ -179,6 +169,7 @@ impl Outbox {
             })?;
         Ok(Self {
             mailbox,
+            thread,
             current: Outputs::default(),
         })
     }
@@ -211,15 +202,14 @@ impl Outbox {
             return;
         }
         self.current.most = self.current.all.len();
+        // The engine cannot continue without it, and ends with this panic.
+        let has_ended = self.thread.is_finished();
+        assert!(!has_ended, "the thread that delivers has ended");
         let mut content = lock(&self.mailbox.content);
-        let ended = content.ended;
         content.outputs.take_in(&mut self.current);
         if content.idle || !content.outputs.urgent.is_empty() {
             self.mailbox.changed.notify_one();
         }
-        drop(content);
-        // The engine cannot continue without it, and ends with this panic.
-        assert!(!ended, "the thread that delivers has ended");
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::{Entry, LlmEngine};
 use crate::protocol::{SubmitError, Tenant};
-use crate::worker::{Full, QueuePlace};
+use crate::worker::QueuePlace;
 
 impl LlmEngine {
     /// Reserves a place in the queue for a request with this priority, before its prompt is made. A
@@ -24,11 +24,11 @@ impl LlmEngine {
         if let Some(limit) = self.spec.max_queued_prompt_tokens
             && places.tokens() >= limit
         {
-            places.refuse();
-            return Err(self.full(Full::Tokens(places.tokens())));
+            places.refused.add(1);
+            let waiting = places.tokens();
+            return Err(SubmitError::QueuedTokens { waiting, limit });
         }
-        let place = places.reserve(self.spec.max_waiting, tenant);
-        place.map_err(|full| self.full(full))
+        places.reserve(self.spec.max_waiting, tenant)
     }
 
     /// Maximum number of sequences that a new request may have in the queue at the same time: as
@@ -57,14 +57,11 @@ impl LlmEngine {
                 places.follow(tenant);
                 limit = None;
             }
-            Entry::Open | Entry::Reserved(_) => places
-                .enter(self.spec.max_waiting, tenant)
-                .map_err(|full| self.full(full))?,
+            Entry::Open | Entry::Reserved(_) => places.enter(self.spec.max_waiting, tenant)?,
         }
-        places.add_tokens(tokens, limit).map_err(|full| {
-            places.refuse();
+        places.add_tokens(tokens, limit).inspect_err(|_| {
+            places.refused.add(1);
             places.leave(tenant);
-            self.full(full)
         })
     }
 
@@ -74,21 +71,6 @@ impl LlmEngine {
         self.shared.places.remove_tokens(tokens);
     }
 
-    fn full(&self, full: Full) -> SubmitError {
-        match full {
-            Full::All(waiting) => SubmitError::QueueFull {
-                waiting: waiting as usize,
-                limit: self.spec.max_waiting as usize,
-            },
-            Full::Share(waiting) => SubmitError::ShareTaken {
-                waiting: waiting as usize,
-            },
-            Full::Tokens(waiting) => SubmitError::QueuedTokens {
-                waiting,
-                limit: self.spec.max_queued_prompt_tokens.unwrap_or_default(),
-            },
-        }
-    }
 
     /// Checks that a request may have this priority.
     ///

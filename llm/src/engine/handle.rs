@@ -66,34 +66,28 @@ impl LlmEngine {
         B: Backend,
         F: FnOnce() -> Result<(B, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
-        Self::start(spec, ModelFiles::default(), move |serve| {
-            let (mut backend, vocab) = open()?;
-            serve(LoadedBackends {
-                backend: &mut backend,
-                draft: None,
-                vocab,
-                projector: None,
-            });
-            Ok(())
+        Self::with_backends(spec, move || {
+            let (backend, vocab) = open()?;
+            Ok((backend, None::<B>, vocab))
         })
     }
 
     /// Starts an engine as [`with_backend`](Self::with_backend) does, with a second backend that
-    /// drafts. Both must have the same vocabulary.
+    /// drafts if there is one. Both must have the same vocabulary.
     ///
     /// # Errors
     /// Those of [`with_backend`](Self::with_backend).
-    pub fn with_draft_backend<B, D, F>(spec: LlmEngineSpec, open: F) -> Result<Self, LoadError>
+    pub fn with_backends<B, D, F>(spec: LlmEngineSpec, open: F) -> Result<Self, LoadError>
     where
         B: Backend,
         D: Backend,
-        F: FnOnce() -> Result<(B, D, Arc<dyn Vocab>), LoadError> + Send + 'static,
+        F: FnOnce() -> Result<(B, Option<D>, Arc<dyn Vocab>), LoadError> + Send + 'static,
     {
         Self::start(spec, ModelFiles::default(), move |serve| {
             let (mut backend, mut draft, vocab) = open()?;
             serve(LoadedBackends {
                 backend: &mut backend,
-                draft: Some(&mut draft),
+                draft: draft.as_mut().map(|draft| -> &mut dyn Backend { draft }),
                 vocab,
                 projector: None,
             });
@@ -143,6 +137,12 @@ impl LlmEngine {
         let cache_size = spec.vision.as_ref().map_or(0, |vision| vision.cache_size);
         let vision = projector.map(|projector| Vision::start(projector, &name, cache_size));
         let vision = vision.transpose()?;
+        let cached_bytes = |size: Option<u64>, is_used: bool| {
+            let size = size.unwrap_or(capacity.host_cache_bytes);
+            if spec.prefix_caching && is_used { size } else { 0 }
+        };
+        let reuses = capacity.reuse != Reuse::Never;
+        let has_checkpoints = capacity.reuse == Reuse::Checkpoints;
         let info = LlmEngineInfo {
             model: vocab.model_name().to_owned(),
             path: spec.model.clone(),
@@ -152,24 +152,15 @@ impl LlmEngine {
             dynamic_split_fuse: spec.dynamic_split_fuse,
             max_waiting: spec.max_waiting,
             kv_cells: capacity.total_cells,
-            prefix_cache_bytes: if spec.prefix_caching && capacity.reuse != Reuse::Never {
-                spec.prefix_cache_size.unwrap_or(capacity.host_cache_bytes)
-            } else {
-                0
-            },
-            checkpoint_cache_bytes: if spec.prefix_caching && capacity.reuse == Reuse::Checkpoints {
-                spec.checkpoint_cache_size
-                    .unwrap_or(capacity.host_cache_bytes)
-            } else {
-                0
-            },
+            prefix_cache_bytes: cached_bytes(spec.prefix_cache_size, reuses),
+            checkpoint_cache_bytes: cached_bytes(spec.checkpoint_cache_size, has_checkpoints),
             backend,
             draft,
             adapters: spec.adapters.clone(),
             vision: spec.vision.clone().filter(|_| vision.is_some()),
         };
         info.log();
-        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands().clone()));
+        let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands.clone()));
         room::enroll(Arc::downgrade(&prefixes));
         Ok(Self {
             spec,
@@ -268,7 +259,7 @@ impl Replaceable for LlmEngine {
     }
 
     fn pulse(&self) -> &Arc<Pulse> {
-        self.worker.pulse()
+        &self.worker.pulse
     }
 
     fn load_again(&self) -> Result<Self, LoadError> {

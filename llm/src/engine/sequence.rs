@@ -85,6 +85,7 @@ pub(crate) struct Sequence {
     pub(super) stop_tokens: TokenSet,
     pub(super) ignore_eos: bool,
     pub(super) bad_words: BadWords,
+    /// Number of outputs that are allowed before more credit is granted.
     pub(super) credits: u32,
 }
 
@@ -213,39 +214,34 @@ impl Sequence {
         position + 1 < self.prompt_tokens && unknown.is_some_and(|unknown| position >= unknown)
     }
 
+    /// Returns the first tile that ends behind this position.
+    fn tile_from(&self, next: u32) -> Option<&PlacedTile> {
+        let index = self.tiles.partition_point(|tile| tile.end() <= next);
+        self.tiles.get(index)
+    }
+
     /// Returns the tile that contains the next position to compute, if there is one.
     pub(crate) fn tile(&self) -> Option<&PlacedTile> {
         let next = self.cells.computed();
-        let index = self.tiles.partition_point(|tile| tile.end() <= next);
-        self.tiles.get(index).filter(|tile| tile.at() <= next)
+        self.tile_from(next).filter(|tile| tile.at() <= next)
     }
 
     /// Number of positions from this one on that must be computed in one step: those of a tile that
     /// looks ahead. 0 for all others.
     pub(crate) fn at_once(&self, next: u32) -> u32 {
-        let index = self.tiles.partition_point(|tile| tile.at() < next);
-        let tile = self.tiles.get(index).filter(|tile| tile.at() == next);
-        tile.map_or(0, |tile| {
-            let shape = tile.shape();
-            if shape.looks_ahead {
-                shape.positions
-            } else {
-                0
-            }
-        })
+        let tile = self.tile_from(next).filter(|tile| tile.at() == next);
+        let shape = tile.map(PlacedTile::shape);
+        let shape = shape.filter(|shape| shape.looks_ahead);
+        shape.map_or(0, |shape| shape.positions)
     }
 
     /// The next boundary of an image. A batch must stop there: tokens and embeddings are computed
     /// in different ways.
     pub(crate) fn next_border(&self) -> Option<u32> {
         let next = self.cells.computed();
-        let index = self.tiles.partition_point(|tile| tile.end() <= next);
-        let tile = self.tiles.get(index)?;
-        Some(if tile.at() > next {
-            tile.at()
-        } else {
-            tile.end()
-        })
+        let tile = self.tile_from(next)?;
+        let borders = [tile.at(), tile.end()];
+        borders.into_iter().find(|border| *border > next)
     }
 
     /// Returns the first tokens, whose cells may come from other sequences. The last token is
@@ -268,10 +264,6 @@ impl Sequence {
         }
     }
 
-    /// Number of outputs that are allowed before more credit is granted.
-    pub(crate) fn credits(&self) -> u32 {
-        self.credits
-    }
 
     /// Describes the sequence to the prefix cache for its admission.
     pub(crate) fn newcomer(&self) -> Newcomer<'_> {

@@ -169,16 +169,11 @@ impl Slots {
 
 impl Residents for Slots {
     fn progress(&self, id: SequenceId) -> Progress {
-        match self.get(id) {
-            Some(sequence) => Progress {
-                computed: sequence.cells.computed(),
-                advances: sequence.has_credit() && self.step - sequence.last_step <= PATIENCE_STEPS,
-            },
-            None => Progress {
-                computed: 0,
-                advances: false,
-            },
-        }
+        let progress = |sequence: &Sequence| Progress {
+            computed: sequence.cells.computed(),
+            advances: sequence.has_credit() && self.step - sequence.last_step <= PATIENCE_STEPS,
+        };
+        self.get(id).map(progress).unwrap_or_default()
     }
 
     fn cells(&self, id: SequenceId) -> &KvCells {

@@ -68,7 +68,7 @@ impl EngineState {
             requests_preparing: preparing,
             queue_time: freed.saturating_mul(waiting.saturating_add(preparing)),
             prompt_tokens_waiting: self.places.tokens(),
-            refused: self.places.refused(),
+            refused: self.places.refused.get(),
             kv_cells_total: capacity.total_cells,
             context_length: capacity.cells_per_sequence,
             images,

@@ -160,7 +160,7 @@ impl Stepper for Core<'_> {
     fn take_in(&mut self, order: Order) {
         match order {
             Order::Generate(mut sequence) => {
-                self.shared.pulse.taken();
+                self.shared.pulse.taken.add(1);
                 match (self.backend.draft_support(), &mut sequence.speculation) {
                     (DraftSupport::Never, speculation) => *speculation = None,
                     (DraftSupport::UpTo(most), Some(speculation)) => speculation.limit(most),
@@ -175,7 +175,7 @@ impl Stepper for Core<'_> {
                 }
             }
             Order::Preview(question) => {
-                self.shared.pulse.taken();
+                self.shared.pulse.taken.add(1);
                 question.answer(&self.prefixes, &self.slots);
             }
             Order::Shrink => self.prefixes.shrink(),
@@ -184,7 +184,7 @@ impl Stepper for Core<'_> {
 
     fn cancel(&mut self, number: u64) {
         if self.remove(SequenceId(number)) {
-            self.shared.measured.cancelled();
+            self.shared.measured.cancelled.add(1);
         }
     }
 

@@ -108,6 +108,7 @@ impl LlmEngine {
     }
 
     fn check(&self, request: &GenerationRequest) -> Result<(), SubmitError> {
+        let wrong = |field, message: &str| Err(SubmitError::parameter(field, message));
         let n_vocab = self.vocab.n_vocab();
         self.check_priority(request.priority)?;
         request.sampling.validate(n_vocab)?;
@@ -115,39 +116,29 @@ impl LlmEngine {
             speculation.validate()?;
             if matches!(speculation.source, DraftSource::Model { .. }) && self.info.draft.is_none()
             {
-                return Err(SubmitError::parameter(
-                    "draft_models_path",
-                    "is not set: the engine has no model that drafts",
-                ));
+                let message = "is not set: the engine has no model that drafts";
+                return wrong("draft_models_path", message);
             }
         }
         if let Some(constraint) = &request.constraint {
             let compiler = self.compiler.get().and_then(|made| made.as_ref().ok());
             if !compiler.is_some_and(|compiler| compiler.made(constraint)) {
-                return Err(SubmitError::parameter(
-                    "constraint",
-                    "was compiled by another engine",
-                ));
+                return wrong("constraint", "was compiled by another engine");
             }
         }
         let stops = &request.stop_tokens;
         if let Some(token) = stops.iter().find(|token| !self.vocab.contains(**token)) {
-            return Err(SubmitError::parameter(
-                "stop_token_ids",
-                format!("has {token}, which is not in the vocabulary of {n_vocab} tokens"),
-            ));
+            let message = format!("has {token}, which is not in the vocabulary of {n_vocab} tokens");
+            return wrong("stop_token_ids", &message);
         }
         if request.tiles.iter().any(|tile| !tile.tile().is_encoded()) {
-            return Err(SubmitError::parameter(
-                "tiles",
-                "has a tile that is not encoded",
-            ));
+            return wrong("tiles", "has a tile that is not encoded");
         }
         if request.prompt_logprobs.is_some() && !request.tiles.is_empty() {
-            return Err(SubmitError::parameter(
+            return wrong(
                 "prompt_logprobs",
                 "is not supported with images, sounds or vectors, whose positions have no log probabilities",
-            ));
+            );
         }
         self.check_prompt(&request.prompt, &request.tiles, request.max_tokens)
     }

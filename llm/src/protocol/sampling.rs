@@ -103,93 +103,56 @@ impl SamplingParams {
     /// range.
     pub fn validate(&self, n_vocab: usize) -> Result<(), SubmitError> {
         let invalid = |field, message: String| Err(SubmitError::parameter(field, message));
-        if !(self.temperature.is_finite() && self.temperature >= 0.0) {
-            return invalid(
-                "temperature",
-                format!("must be a number of at least 0, not {}", self.temperature),
-            );
-        }
         if self.top_k < -1 {
-            return invalid(
-                "top_k",
-                format!(
-                    "must be -1 (all tokens), 0 (all tokens) or positive, not {}",
-                    self.top_k
-                ),
-            );
-        }
-        for (field, value) in [
-            ("top_p", self.top_p),
-            ("min_p", self.min_p),
-            ("typical_p", self.typical_p),
-            ("xtc_probability", self.xtc_probability),
-            ("xtc_threshold", self.xtc_threshold),
-        ] {
-            if !(0.0..=1.0).contains(&value) {
-                return invalid(field, format!("must be in [0, 1], not {value}"));
-            }
+            let message = "must be -1 (all tokens), 0 (all tokens) or positive, not";
+            return invalid("top_k", format!("{message} {}", self.top_k));
         }
         let mirostat = self.mirostat.as_ref();
         let dry = self.dry.as_ref();
-        for (field, value, least) in [
-            ("dynatemp_range", self.dynatemp_range, 0.0),
-            ("dynatemp_exponent", self.dynatemp_exponent, 0.0),
-            (
-                "mirostat_tau",
-                mirostat.map_or(0.0, |mirostat| mirostat.tau),
-                0.0,
-            ),
-            (
-                "mirostat_eta",
-                mirostat.map_or(0.0, |mirostat| mirostat.eta),
-                0.0,
-            ),
-            ("dry_multiplier", dry.map_or(0.0, |dry| dry.multiplier), 0.0),
-            ("dry_base", dry.map_or(1.0, |dry| dry.base), 1.0),
+        let (tau, eta) = mirostat.map_or((0.0, 0.0), |mirostat| (mirostat.tau, mirostat.eta));
+        let (multiplier, base) = dry.map_or((0.0, 1.0), |dry| (dry.multiplier, dry.base));
+        let from_0 = (0.0..=f32::MAX, "a number of at least 0");
+        let from_1 = (1.0..=f32::MAX, "a number of at least 1");
+        let above_0 = (0.0_f32.next_up()..=f32::MAX, "a number above 0");
+        let finite = (f32::MIN..=f32::MAX, "a finite number");
+        let share = (0.0..=1.0, "in [0, 1]");
+        for (field, value, (range, expected)) in [
+            ("temperature", self.temperature, &from_0),
+            ("top_p", self.top_p, &share),
+            ("min_p", self.min_p, &share),
+            ("typical_p", self.typical_p, &share),
+            ("xtc_probability", self.xtc_probability, &share),
+            ("xtc_threshold", self.xtc_threshold, &share),
+            ("dynatemp_range", self.dynatemp_range, &from_0),
+            ("dynatemp_exponent", self.dynatemp_exponent, &from_0),
+            ("mirostat_tau", tau, &from_0),
+            ("mirostat_eta", eta, &from_0),
+            ("dry_multiplier", multiplier, &from_0),
+            ("dry_base", base, &from_1),
+            ("presence_penalty", self.presence_penalty, &finite),
+            ("frequency_penalty", self.frequency_penalty, &finite),
+            ("top_n_sigma", self.top_n_sigma, &finite),
+            ("repetition_penalty", self.repetition_penalty, &above_0),
         ] {
-            if !(value.is_finite() && value >= least) {
-                return invalid(
-                    field,
-                    format!("must be a number of at least {least}, not {value}"),
-                );
+            if !range.contains(&value) {
+                return invalid(field, format!("must be {expected}, not {value}"));
             }
         }
-        for (field, value) in [
-            ("presence_penalty", self.presence_penalty),
-            ("frequency_penalty", self.frequency_penalty),
-            ("top_n_sigma", self.top_n_sigma),
-        ] {
-            if !value.is_finite() {
-                return invalid(field, format!("must be a finite number, not {value}"));
-            }
-        }
-        if !(self.repetition_penalty.is_finite() && self.repetition_penalty > 0.0) {
-            return invalid(
-                "repetition_penalty",
-                format!("must be a number above 0, not {}", self.repetition_penalty),
-            );
-        }
+        let is_known = |token: Token| usize::try_from(token).is_ok_and(|token| token < n_vocab);
         for (token, bias) in self.logit_bias.iter() {
-            if usize::try_from(*token).is_ok_and(|token| token < n_vocab) {
-                if bias.is_nan() {
-                    return invalid(
-                        "logit_bias",
-                        format!("the bias of token {token} is not a number"),
-                    );
-                }
-            } else {
+            if !is_known(*token) {
                 return invalid(
                     "logit_bias",
                     format!("token {token} is not in the vocabulary of {n_vocab} tokens"),
                 );
             }
+            if bias.is_nan() {
+                let message = format!("the bias of token {token} is not a number");
+                return invalid("logit_bias", message);
+            }
         }
-        let allowed = self
-            .allowed_token_ids
-            .iter()
-            .flat_map(|tokens| tokens.iter());
-        let is_known = |token: Token| usize::try_from(token).is_ok_and(|token| token < n_vocab);
-        match allowed.copied().find(|token| !is_known(*token)) {
+        let allowed = self.allowed_token_ids.as_deref().unwrap_or_default();
+        match allowed.iter().find(|token| !is_known(**token)) {
             None => Ok(()),
             Some(token) => invalid(
                 "allowed_token_ids",

@@ -153,14 +153,9 @@ impl Sampler {
         if highest.is_finite() && self.is_greedy() {
             distribution.extend(row::argmax(row).map(|index| (index as Token, 1.0)));
         } else if highest.is_finite() {
-            let Scratch {
-                kept,
-                likeliest,
-                sums,
-                ..
-            } = scratch;
-            self.narrow(row, highest, 0.0, kept, likeliest);
-            let total = row::sum_runs(&kept.weights, sums);
+            self.narrow(row, highest, 0.0, scratch);
+            let kept = &scratch.kept;
+            let total = row::sum_runs(&kept.weights, &mut scratch.sums);
             let weights = kept.weights.iter().copied().map(f64::from).enumerate();
             let chances = weights.filter(|(_, weight)| *weight > 0.0);
             distribution.extend(chances.map(|(index, weight)| (kept.token(index), weight / total)));
@@ -262,18 +257,13 @@ impl Sampler {
         if !highest.is_finite() {
             return None;
         }
-        let Scratch {
-            kept,
-            likeliest,
-            sums,
-            ..
-        } = scratch;
         let chance = if self.params.xtc_probability > 0.0 {
             uniform(&mut self.random)
         } else {
             1.0
         };
-        self.narrow(logits, highest, chance, kept, likeliest);
+        self.narrow(logits, highest, chance, scratch);
+        let Scratch { kept, sums, .. } = scratch;
         let index = draw(&kept.weights, sums, &mut self.random);
         if let Some(mirostat) = &mut self.mirostat {
             let total: f64 = sums.iter().sum();
@@ -284,14 +274,10 @@ impl Sampler {
 
     /// Finds the tokens that can be drawn. XTC is applied if `chance`, a number from [0, 1), is
     /// below its probability.
-    fn narrow(
-        &self,
-        logits: &[f32],
-        highest: f32,
-        chance: f64,
-        kept: &mut EligibleTokens,
-        likeliest: &mut Vec<Candidate>,
-    ) {
+    fn narrow(&self, logits: &[f32], highest: f32, chance: f64, scratch: &mut Scratch) {
+        let Scratch {
+            kept, likeliest, ..
+        } = scratch;
         let params = &self.params;
         let sharpness = (1.0 / self.temperature(logits, highest)).min(f32::MAX);
         if let Some(mirostat) = &self.mirostat {

@@ -27,11 +27,12 @@ impl FromStr for Device {
     /// the CPU, and `MULTI:` may name only one.
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let upper = text.to_ascii_uppercase();
-        let device = |name: &str| {
-            one(name.trim()).ok_or_else(|| SpecError::Device {
-                device: text.to_owned(),
-            })
+        let unknown = || {
+            SpecError::Device(format!(
+                "unknown device `{text}`, expected `AUTO`, `CPU`, `GPU` or `GPU.<number>`"
+            ))
         };
+        let device = |name: &str| one(name.trim()).ok_or_else(unknown);
         let Some((kind, list)) = upper.split_once(':') else {
             return if upper.is_empty() {
                 Ok(Self::Auto)
@@ -40,31 +41,22 @@ impl FromStr for Device {
             };
         };
         let listed = list.split(',').map(device).collect::<Result<Vec<_>, _>>()?;
-        let refused = |message| {
-            Err(SpecError::DeviceList {
-                device: text.to_owned(),
-                message,
-            })
-        };
-        match (kind, listed.as_slice()) {
-            ("AUTO" | "HETERO" | "MULTI", [only]) => Ok(*only),
+        let why = match (kind, listed.as_slice()) {
+            ("AUTO" | "HETERO" | "MULTI", [only]) => return Ok(*only),
             // The CPU is always available, and computes everything.
-            ("AUTO" | "HETERO", [Self::Cpu, ..]) => Ok(Self::Cpu),
-            ("AUTO", [Self::Gpu(0), Self::Cpu]) => Ok(Self::Auto),
-            ("HETERO", [gpu, Self::Cpu]) => Ok(*gpu),
-            ("AUTO", _) => {
-                refused("chooses among several GPUs: name one, or write `AUTO` for all of them")
+            ("AUTO" | "HETERO", [Self::Cpu, ..]) => return Ok(Self::Cpu),
+            ("AUTO", [Self::Gpu(0), Self::Cpu]) => return Ok(Self::Auto),
+            ("HETERO", [gpu, Self::Cpu]) => return Ok(*gpu),
+            ("AUTO", _) => "chooses among several GPUs: name one, or write `AUTO` for all of them",
+            ("HETERO", _) => {
+                "divides the model over several GPUs: write `AUTO`, and `tensor_split` in `plugin_config` for their shares"
             }
-            ("HETERO", _) => refused(
-                "divides the model over several GPUs: write `AUTO`, and `tensor_split` in `plugin_config` for their shares",
-            ),
-            ("MULTI", _) => refused(
-                "asks for a copy of the model on each device, and an engine has one: write a graph for each device, or `AUTO`",
-            ),
-            _ => Err(SpecError::Device {
-                device: text.to_owned(),
-            }),
-        }
+            ("MULTI", _) => {
+                "asks for a copy of the model on each device, and an engine has one: write a graph for each device, or `AUTO`"
+            }
+            _ => return Err(unknown()),
+        };
+        Err(SpecError::Device(format!("`{text}` {why}")))
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Device, LlmEngineSpec, PluginConfig, SpecError};
+use super::{Device, LlmEngineSpec, PluginConfig, SpecError, check_least};
 #[cfg(feature = "llama")]
 use crate::protocol::SpeculationParams;
 
@@ -42,32 +42,16 @@ impl DraftSpec {
     }
 
     pub(super) fn validate(&self, main: &LlmEngineSpec) -> Result<(), SpecError> {
-        let wrong = |field, message| Err(SpecError::out_of_range(field, message));
-        for (field, value, least) in [
-            (
-                "draft_max_num_batched_tokens",
-                self.max_num_batched_tokens,
-                2,
-            ),
-            ("draft_max_num_seqs", self.max_num_seqs, 1),
-        ] {
-            if value < least {
-                return wrong(field, format!("must be at least {least}, not {value}"));
-            }
+        let tokens = self.max_num_batched_tokens;
+        check_least("draft_max_num_batched_tokens", tokens, 2)?;
+        check_least("draft_max_num_seqs", self.max_num_seqs, 1)?;
+        match main.plugin_config.drafter() {
+            Some(knob) => Err(SpecError::out_of_range(
+                knob,
+                "sets the source of drafts, and so does `draft_models_path`: set only one",
+            )),
+            None => Ok(()),
         }
-        for (knob, given) in [
-            ("prompt_lookup", main.plugin_config.prompt_lookup),
-            ("mtp", main.plugin_config.mtp),
-        ] {
-            if given {
-                return wrong(
-                    knob,
-                    "sets the source of drafts, and so does `draft_models_path`: set only one"
-                        .to_owned(),
-                );
-            }
-        }
-        Ok(())
     }
 }
 
@@ -76,13 +60,13 @@ impl LlmEngineSpec {
     #[cfg(feature = "llama")]
     pub(crate) fn rollback_states(&self) -> u32 {
         let knobs = &self.plugin_config;
-        let drafts = self.draft.is_some() || knobs.prompt_lookup || knobs.mtp;
-        let unsaid = if drafts {
-            SpeculationParams::default().num_assistant_tokens
-        } else {
-            0
-        };
-        knobs.rollback_states.unwrap_or(unsaid)
+        knobs.rollback_states.unwrap_or_else(|| {
+            if self.draft.is_some() || knobs.drafter().is_some() {
+                SpeculationParams::default().num_assistant_tokens
+            } else {
+                0
+            }
+        })
     }
 
     /// Spec of the context of the MTP layers. They have no recurrent states, and adapters do not

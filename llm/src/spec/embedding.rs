@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "llama")]
 use crate::spec::LlmEngineSpec;
-use crate::spec::{Device, MAX_RESTARTS, PluginConfig, STEP_TIMEOUT_MS, SpecError};
+use crate::spec::{
+    Device, MAX_RESTARTS, PluginConfig, Pooling, STEP_TIMEOUT_MS, SpecError, check_least,
+};
 
 /// Everything that determines how a model that embeds or ranks is loaded and batched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -60,22 +62,13 @@ impl EmbeddingSpec {
     /// [`SpecError::OutOfRange`] with the first field that is wrong.
     pub fn validate(&self) -> Result<(), SpecError> {
         let refused = |field, message: &str| Err(SpecError::out_of_range(field, message));
-        if self.max_num_batched_tokens == 0 {
-            return refused("max_num_batched_tokens", "must be at least 1, not 0");
-        }
-        if self.max_waiting == 0 {
-            return refused("max_waiting", "must be at least 1, not 0");
-        }
+        check_least("max_num_batched_tokens", self.max_num_batched_tokens, 1)?;
+        check_least("max_waiting", self.max_waiting, 1)?;
         if self.max_context.is_some_and(|context| context < 2) {
             return refused("max_context", "must be at least 2");
         }
-        for (knob, given) in [
-            ("prompt_lookup", self.plugin_config.prompt_lookup),
-            ("mtp", self.plugin_config.mtp),
-        ] {
-            if given {
-                return refused(knob, "is for models that generate");
-            }
+        if let Some(knob) = self.plugin_config.drafter() {
+            return refused(knob, "is for models that generate");
         }
         if self.plugin_config.ubatch.is_some() {
             return refused(
@@ -107,28 +100,3 @@ pub enum EmbeddingTask {
     Rank,
 }
 
-/// Rule that makes one vector from the vectors of a text's tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Pooling {
-    /// The mean of all vectors.
-    Mean,
-    /// The vector of the first token.
-    Cls,
-    /// The vector of the last token.
-    Last,
-    /// Scores that a head of the model computes.
-    Rank,
-}
-
-impl Pooling {
-    /// Returns its name in options and messages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Mean => "MEAN",
-            Self::Cls => "CLS",
-            Self::Last => "LAST",
-            Self::Rank => "RANK",
-        }
-    }
-}

@@ -1,4 +1,4 @@
-//! Types of the options of llama.cpp.
+//! Types of the options of models.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -197,6 +197,20 @@ names! {
         Yarn "yarn",
         /// Each dimension has a factor of its own, which the model provides.
         Longrope "longrope",
+    }
+}
+
+names! {
+    /// Rule that makes one vector from the vectors of a text's tokens.
+    Pooling {
+        /// The mean of all vectors.
+        Mean "MEAN",
+        /// The vector of the first token.
+        Cls "CLS",
+        /// The vector of the last token.
+        Last "LAST",
+        /// Scores that a head of the model computes.
+        Rank "RANK",
     }
 }
 

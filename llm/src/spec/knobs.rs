@@ -115,6 +115,12 @@ pub struct PluginConfig {
 }
 
 impl PluginConfig {
+    /// Returns the name of the option by which requests draft unless they say otherwise.
+    pub(super) fn drafter(&self) -> Option<&'static str> {
+        let lookup = self.prompt_lookup.then_some("prompt_lookup");
+        lookup.or(self.mtp.then_some("mtp"))
+    }
+
     /// Checks what the types do not enforce.
     pub(crate) fn validate(&self, device: Device) -> Result<(), SpecError> {
         self.check_ranges()?;
@@ -136,16 +142,12 @@ impl PluginConfig {
     }
 
     fn check_ranges(&self) -> Result<(), SpecError> {
+        let most_drafts = SpeculationParams::MAX_DRAFTS;
         let whole = [
             ("threads", self.threads, 1, MAX_THREADS),
             ("batch_threads", self.batch_threads, 1, MAX_THREADS),
             ("ubatch", self.ubatch, 1, u32::MAX),
-            (
-                "rollback_states",
-                self.rollback_states,
-                0,
-                SpeculationParams::MAX_DRAFTS,
-            ),
+            ("rollback_states", self.rollback_states, 0, most_drafts),
             ("yarn_orig_ctx", self.yarn_orig_ctx, 1, u32::MAX),
         ];
         for (field, value, least, most) in whole {

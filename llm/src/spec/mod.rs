@@ -22,10 +22,10 @@ mod vision;
 pub use adapter::AdapterSpec;
 pub use device::Device;
 pub use draft::DraftSpec;
-pub use embedding::{EmbeddingSpec, EmbeddingTask, Pooling};
+pub use embedding::{EmbeddingSpec, EmbeddingTask};
 pub use knob_types::{
-    CpuKernels, FlashAttention, KvType, Numa, Number, RopeScaling, SplitMode, TensorOverride,
-    ThreadPriority,
+    CpuKernels, FlashAttention, KvType, Numa, Number, Pooling, RopeScaling, SplitMode,
+    TensorOverride, ThreadPriority,
 };
 pub use knobs::PluginConfig;
 pub use options::{
@@ -57,39 +57,17 @@ impl LlmEngineSpec {
     /// [`SpecError::OutOfRange`] with the first field that is wrong.
     pub fn validate(&self) -> Result<(), SpecError> {
         // A batch of one token could not hold both a decode and a part of a prompt.
-        let least = [
-            (
-                "max_num_batched_tokens",
-                Some(self.max_num_batched_tokens),
-                2,
-            ),
-            ("max_num_seqs", Some(self.max_num_seqs), 1),
-            ("max_waiting", Some(self.max_waiting), 1),
-            ("priority_aging_ms", Some(self.priority_aging_ms), 1),
-            ("max_context", self.max_context, 2),
-        ];
-        for (field, value, least) in least {
-            if let Some(value) = value.filter(|value| *value < least) {
-                let message = format!("must be at least {least}, not {value}");
-                return Err(SpecError::out_of_range(field, message));
-            }
-        }
-        let priorities = [
-            (
-                "min_priority",
-                self.min_priority,
-                self.min_priority <= 0,
-                "most",
-            ),
-            (
-                "max_priority",
-                self.max_priority,
-                self.max_priority >= 0,
-                "least",
-            ),
-        ];
-        for (field, value, is_right, bound) in priorities {
-            if !is_right {
+        check_least("max_num_batched_tokens", self.max_num_batched_tokens, 2)?;
+        check_least("max_num_seqs", self.max_num_seqs, 1)?;
+        check_least("max_waiting", self.max_waiting, 1)?;
+        check_least("priority_aging_ms", self.priority_aging_ms, 1)?;
+        check_least("max_context", self.max_context, 2)?;
+        let (min, max) = (self.min_priority, self.max_priority);
+        for (field, value, is_wrong, bound) in [
+            ("min_priority", min, min > 0, "most"),
+            ("max_priority", max, max < 0, "least"),
+        ] {
+            if is_wrong {
                 let message = format!(
                     "must be at {bound} 0, the default priority of a request, and not {value}"
                 );
@@ -101,6 +79,21 @@ impl LlmEngineSpec {
         }
         AdapterSpec::validate(self)?;
         self.plugin_config.validate(self.device)
+    }
+}
+
+/// Checks that a field, if it has a value, has at least this one.
+fn check_least(
+    field: &'static str,
+    value: impl Into<Option<u32>>,
+    least: u32,
+) -> Result<(), SpecError> {
+    match value.into() {
+        Some(value) if value < least => {
+            let message = format!("must be at least {least}, not {value}");
+            Err(SpecError::out_of_range(field, message))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -144,42 +137,14 @@ pub enum SpecError {
         /// Path of the folder without a model.
         folder: PathBuf,
     },
-    /// The folder contains more than one model.
-    #[error("`{}` holds {} `.gguf` files ({}): name one of them", folder.display(), files.len(), files.join(", "))]
-    SeveralModels {
-        /// Path of the folder with several models.
-        folder: PathBuf,
-        /// Names of the model files in it.
-        files: Vec<String>,
-    },
-    /// No backend loads files of this kind.
-    #[error("`{}` is neither a folder nor a `.gguf` file", path.display())]
-    NotAModel {
-        /// Path of the file, as resolved.
-        path: PathBuf,
-    },
-    /// The folder cannot be listed.
-    #[error("cannot list `{}`: {message}", folder.display())]
-    Unreadable {
-        /// Path of the folder, as resolved.
-        folder: PathBuf,
-        /// Error that the system reported.
-        message: String,
-    },
-    /// No device has this name.
-    #[error("unknown device `{device}`, expected `AUTO`, `CPU`, `GPU` or `GPU.<number>`")]
-    Device {
-        /// The name in the graph.
-        device: String,
-    },
-    /// One engine cannot compute on a list of devices like this.
-    #[error("`{device}` {message}")]
-    DeviceList {
-        /// The list in the graph.
-        device: String,
-        /// The reason, and a list to write instead.
-        message: &'static str,
-    },
+    /// The path leads to several models, to a file of another kind, or to a folder that cannot be
+    /// listed; holds the whole message.
+    #[error("{0}")]
+    ModelPath(String),
+    /// No device has this name, or one engine cannot compute on this list of devices; holds the
+    /// whole message.
+    #[error("{0}")]
+    Device(String),
     /// The `plugin_config` text is wrong.
     #[error("`plugin_config`: {message}")]
     PluginConfig {

@@ -35,32 +35,30 @@ pub fn resolve_model_path(base_dir: &Path, models_path: &str) -> Result<PathBuf,
     if is_gguf(&found) || BackendKind::for_model(&found) == BackendKind::Scripted {
         Ok(found)
     } else {
-        Err(SpecError::NotAModel { path: found })
+        let found = found.display();
+        Err(SpecError::ModelPath(format!(
+            "`{found}` is neither a folder nor a `.gguf` file"
+        )))
     }
 }
 
 fn only_model_in(folder: &Path) -> Result<PathBuf, SpecError> {
-    let unreadable = |error: std::io::Error| SpecError::Unreadable {
-        folder: folder.to_owned(),
-        message: error.to_string(),
-    };
-    let mut models = gguf_files(folder).map_err(unreadable)?;
+    let shown = folder.display();
+    let mut models = gguf_files(folder)
+        .map_err(|error| SpecError::ModelPath(format!("cannot list `{shown}`: {error}")))?;
     models.retain(|path| !is_projector(path));
     match models.len() {
         0 => Err(SpecError::NoModel {
             folder: folder.to_owned(),
         }),
         1 => Ok(models.remove(0)),
-        _ => {
-            let files = models
-                .iter()
-                .filter_map(|path| path.file_name())
-                .map(|name| name.to_string_lossy().into_owned())
-                .collect();
-            Err(SpecError::SeveralModels {
-                folder: folder.to_owned(),
-                files,
-            })
+        count => {
+            let names = models.iter().filter_map(|path| path.file_name());
+            let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+            let names = names.join(", ");
+            Err(SpecError::ModelPath(format!(
+                "`{shown}` holds {count} `.gguf` files ({names}): name one of them"
+            )))
         }
     }
 }

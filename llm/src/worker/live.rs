@@ -58,15 +58,9 @@ impl<R> Live<R> {
 
 /// Place of a waiting receiver. Dropping it removes the receiver.
 pub(crate) struct Seat<R> {
-    number: u64,
-    live: Arc<Live<R>>,
-}
-
-impl<R> Seat<R> {
     /// Number that identifies the receiver.
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
+    pub(super) number: u64,
+    live: Arc<Live<R>>,
 }
 
 impl<R> Drop for Seat<R> {

@@ -23,7 +23,7 @@ pub(crate) use live::{OutputReceiver, Seat, Waiter};
 pub(crate) use panics::catch;
 pub(crate) use pulse::{Pulse, PulseState, whole_seconds};
 pub use queue_places::QueuePlace;
-pub(crate) use queue_places::{Full, Places};
+pub(crate) use queue_places::Places;
 
 /// Maximum time to wait for a thread that was told to stop. It stops between two steps, which take
 /// less on most machines. A slower thread is abandoned, because nothing may keep the process from
@@ -82,8 +82,9 @@ pub(crate) struct Ready<T>(Sender<Result<T, LoadError>>);
 /// The thread of an engine that takes orders `O`, with the waiting receivers `W`.
 pub(crate) struct Worker<O, W> {
     thread: Option<JoinHandle<()>>,
-    pulse: Arc<Pulse>,
-    commands: Sender<Command<O>>,
+    /// Heartbeat that shows if the thread is alive.
+    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) commands: Sender<Command<O>>,
     live: Arc<Live<W>>,
     next_number: AtomicU64,
 }
@@ -136,15 +137,6 @@ impl<O: Send + 'static, W> Worker<O, W> {
         Ok((worker, opened))
     }
 
-    /// Heartbeat that shows if the thread is alive.
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        &self.pulse
-    }
-
-    /// Channel of the thread's commands.
-    pub(crate) fn commands(&self) -> &Sender<Command<O>> {
-        &self.commands
-    }
 
     /// Returns a number that is unique in this engine.
     pub(crate) fn number(&self) -> u64 {
@@ -173,7 +165,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
 
     /// Sends an order that the thread must [take](Pulse::taken). Returns false if it has ended.
     pub(crate) fn order(&self, order: O) -> bool {
-        self.pulse.given();
+        self.pulse.given.add(1);
         self.commands.send(Command::Order(order)).is_ok()
     }
 
@@ -212,7 +204,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
 
 impl<O, W> Ticket<O, W> {
     pub(crate) fn number(&self) -> u64 {
-        self.seat.number()
+        self.seat.number
     }
 
     /// Sends an order about the request.

@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError};
 use serde::Serializer;
 
 use crate::lock::lock;
+use crate::measure::Counter;
 
 /// Heartbeat of a thread. Its fields are independent of each other, so all accesses are `Relaxed`.
 #[derive(Debug)]
@@ -17,12 +18,12 @@ pub(crate) struct Pulse {
     idle: AtomicBool,
     /// True if the thread was abandoned: its actions are ignored.
     abandoned: AtomicBool,
-    beat_micros: AtomicU64,
+    beat_micros: Counter,
     /// Number of beats so far.
-    beats: AtomicU64,
+    beats: Counter,
     /// Number of requests sent to the thread; the next field counts those that it has received.
-    given: AtomicU64,
-    taken: AtomicU64,
+    pub(super) given: Counter,
+    pub(crate) taken: Counter,
     /// Number of tokens in the present step.
     batch: AtomicU32,
     /// Nothing is ever sent here. It disconnects when the thread has ended.
@@ -50,10 +51,10 @@ impl Default for Pulse {
             started: Instant::now(),
             idle: AtomicBool::new(true),
             abandoned: AtomicBool::new(false),
-            beat_micros: AtomicU64::new(0),
-            beats: AtomicU64::new(0),
-            given: AtomicU64::new(0),
-            taken: AtomicU64::new(0),
+            beat_micros: Counter::default(),
+            beats: Counter::default(),
+            given: Counter::default(),
+            taken: Counter::default(),
             batch: AtomicU32::new(0),
             alive: Mutex::new(Some(alive)),
             ended,
@@ -67,15 +68,6 @@ impl Pulse {
         self.batch.store(tokens as u32, Ordering::Relaxed);
     }
 
-    /// Notes that a request was sent to the thread.
-    pub(crate) fn given(&self) {
-        self.given.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Notes that the thread has received a request.
-    pub(crate) fn taken(&self) {
-        self.taken.fetch_add(1, Ordering::Relaxed);
-    }
 
     /// Notes that the thread was abandoned.
     pub(crate) fn abandon(&self) {
@@ -89,12 +81,12 @@ impl Pulse {
     /// Reads the present state of the heartbeat.
     pub(crate) fn look(&self) -> PulseState {
         // `given` is read last: a request that arrives in between counts as not yet received.
-        let beats = self.beats.load(Ordering::Relaxed);
-        let taken = self.taken.load(Ordering::Relaxed);
+        let beats = self.beats.get();
+        let taken = self.taken.get();
         let idle = self.idle();
         PulseState {
             stopped: self.stopped(),
-            idle: idle && taken >= self.given.load(Ordering::Relaxed),
+            idle: idle && taken >= self.given.get(),
             progress: beats.wrapping_add(taken),
             batch: self.batch.load(Ordering::Relaxed),
         }
@@ -113,9 +105,8 @@ impl Pulse {
     /// Notes progress, or that there is nothing to do.
     pub(crate) fn beat(&self, idle: bool) {
         self.idle.store(idle, Ordering::Relaxed);
-        let micros = self.started.elapsed().as_micros() as u64;
-        self.beat_micros.store(micros, Ordering::Relaxed);
-        self.beats.fetch_add(1, Ordering::Relaxed);
+        self.beat_micros.set(self.age().as_micros() as u64);
+        self.beats.add(1);
     }
 
     /// Time since the thread was started.
@@ -138,7 +129,7 @@ impl Pulse {
         if self.idle() {
             return Duration::ZERO;
         }
-        let last = Duration::from_micros(self.beat_micros.load(Ordering::Relaxed));
+        let last = Duration::from_micros(self.beat_micros.get());
         self.age().saturating_sub(last)
     }
 }

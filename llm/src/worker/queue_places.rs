@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::FxHashMap;
 
 use crate::lock::lock;
-use crate::protocol::Tenant;
+use crate::measure::Counter;
+use crate::protocol::{SubmitError, Tenant};
 
 /// The places of a queue. `taken` enforces the bound, and changes only by atomic read-modify-write.
 #[derive(Debug, Default)]
@@ -20,18 +21,7 @@ pub(crate) struct Places {
     /// Number of prompt tokens of the sequences that have a place.
     tokens: AtomicU64,
     /// Number of requests that got no place.
-    refused: AtomicU64,
-}
-
-/// Reason why there is no place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Full {
-    /// All places are taken; holds their number.
-    All(u32),
-    /// The tenant has used its share; holds the number of its places.
-    Share(u32),
-    /// The waiting prompts have too many tokens; holds their number.
-    Tokens(u64),
+    pub(crate) refused: Counter,
 }
 
 /// A place in an engine's queue. Dropping it frees the place, unless it was handed on to a
@@ -48,8 +38,13 @@ impl Places {
     /// each place that is left free, so that a few tenants cannot fill the queue.
     ///
     /// # Errors
-    /// [`Full::All`] if no place is free, [`Full::Share`] if the tenant has used its share.
-    pub(crate) fn enter(&self, limit: u32, tenant: Option<Tenant>) -> Result<(), Full> {
+    /// [`SubmitError::QueueFull`] if no place is free, [`SubmitError::ShareTaken`] if the tenant has
+    /// used its share.
+    pub(crate) fn enter(&self, limit: u32, tenant: Option<Tenant>) -> Result<(), SubmitError> {
+        let full = |taken: u32| SubmitError::QueueFull {
+            waiting: taken as usize,
+            limit: limit as usize,
+        };
         let take = |own: u32, each: u32| {
             let has_share = |free: u32| own < free.saturating_mul(each);
             let fits =
@@ -58,19 +53,21 @@ impl Places {
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
         };
         let entered = match tenant {
-            None => take(0, 1).map_err(Full::All),
+            None => take(0, 1).map_err(full),
             Some(tenant) => {
                 let mut tenants = lock(&self.tenants);
                 let own = tenants.get(&tenant.number).copied().unwrap_or_default();
                 take(own, tenant.places)
                     .inspect(|_| *tenants.entry(tenant.number).or_default() += 1)
-                    .map_err(|taken| match own {
-                        own if own > 0 && taken < limit => Full::Share(own),
-                        _ => Full::All(taken),
+                    .map_err(|taken| match own as usize {
+                        waiting if waiting > 0 && taken < limit => {
+                            SubmitError::ShareTaken { waiting }
+                        }
+                        _ => full(taken),
                     })
             }
         };
-        entered.map(drop).inspect_err(|_| self.refuse())
+        entered.map(drop).inspect_err(|_| self.refused.add(1))
     }
 
     /// Takes a place beyond all limits.
@@ -89,7 +86,7 @@ impl Places {
         self: &Arc<Self>,
         limit: u32,
         tenant: Option<Tenant>,
-    ) -> Result<QueuePlace, Full> {
+    ) -> Result<QueuePlace, SubmitError> {
         self.enter(limit, tenant)?;
         self.preparing.fetch_add(1, Ordering::Relaxed);
         Ok(QueuePlace {
@@ -117,8 +114,8 @@ impl Places {
     /// no prompt waits, one of any length is accepted.
     ///
     /// # Errors
-    /// [`Full::Tokens`] if there are too many.
-    pub(crate) fn add_tokens(&self, tokens: u64, limit: Option<u64>) -> Result<(), Full> {
+    /// [`SubmitError::QueuedTokens`] if there are too many.
+    pub(crate) fn add_tokens(&self, tokens: u64, limit: Option<u64>) -> Result<(), SubmitError> {
         let fits = |waiting: u64| {
             let sum = waiting + tokens;
             (waiting == 0 || limit.is_none_or(|limit| sum <= limit)).then_some(sum)
@@ -126,7 +123,9 @@ impl Places {
         let added = self
             .tokens
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits);
-        added.map(drop).map_err(Full::Tokens)
+        let limit = limit.unwrap_or_default();
+        let full = |waiting| SubmitError::QueuedTokens { waiting, limit };
+        added.map(drop).map_err(full)
     }
 
     /// Subtracts the tokens of a sequence.
@@ -139,10 +138,6 @@ impl Places {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Counts a request that got no place.
-    pub(crate) fn refuse(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
 
     /// Number of places that are taken.
     pub(crate) fn taken(&self) -> u32 {
@@ -152,11 +147,6 @@ impl Places {
     /// Number of places of requests that make their prompt.
     pub(crate) fn preparing(&self) -> u32 {
         self.preparing.load(Ordering::Relaxed)
-    }
-
-    /// Number of requests that got no place.
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
     }
 }
 

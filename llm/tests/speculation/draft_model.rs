@@ -174,9 +174,9 @@ fn engine(setup: Setup) -> (LlmEngine, Arc<Mutex<Log>>) {
             slots: vec![0; setup.draft_slots as usize],
             lasts: setup.lasts,
         };
-        Ok((main, draft, vocab))
+        Ok((main, Some(draft), vocab))
     };
-    let engine = LlmEngine::with_draft_backend(spec, open).expect("the spec is valid");
+    let engine = LlmEngine::with_backends(spec, open).expect("the spec is valid");
     (engine, log)
 }
 

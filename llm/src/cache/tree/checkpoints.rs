@@ -76,7 +76,7 @@ impl PrefixTree {
     /// Drops the least recently used checkpoint, and the saved cells that are useless without it.
     pub(crate) fn drop_checkpoint(&mut self) {
         // A scan of all nodes, as for cells.
-        let nodes = self.nodes.iter().enumerate();
+        let nodes = self.nodes.iter();
         let oldest = nodes
             .flat_map(|(node, content)| content.checkpoints.iter().map(move |kept| (node, kept)))
             .min_by_key(|(_, kept)| kept.last_used);

@@ -11,6 +11,7 @@
 //! useful only up to the last checkpoint of a branch, and those after it are dropped.
 
 use rustc_hash::FxHashMap;
+use slab::Slab;
 use smallvec::SmallVec;
 
 use super::ShareGroup;
@@ -28,8 +29,7 @@ type NodeId = usize;
 /// The prefix tree of all groups.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixTree {
-    nodes: Vec<Node>,
-    free: Vec<NodeId>,
+    nodes: Slab<Node>,
     roots: FxHashMap<ShareGroup, NodeId>,
     /// The end of each live sequence.
     ends: FxHashMap<SequenceId, End>,
@@ -79,7 +79,7 @@ impl Node {
 }
 
 /// Progress of a live sequence.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     /// Number of cells that it holds.
     pub(crate) computed: u32,
@@ -109,20 +109,14 @@ impl PrefixTree {
     pub(crate) fn insert(&mut self, id: SequenceId, group: &ShareGroup, tokens: &[Token]) {
         assert!(!tokens.is_empty(), "a sequence has tokens");
         self.clock += 1;
-        let root = if let Some(root) = self.roots.get(group) {
-            *root
-        } else {
-            let root = self.add(Node::default());
-            self.roots.insert(group.clone(), root);
-            root
-        };
+        let nodes = &mut self.nodes;
+        let root = self.roots.entry(group.clone());
+        let root = *root.or_insert_with(|| nodes.insert(Node::default()));
         self.nodes[root].holders.push(id);
         self.ends.insert(id, End { node: root, at: 0 });
         self.extend(id, tokens);
-        let mut next = self.ends.get(&id).map(|end| end.node);
-        while let Some(node) = next {
+        for node in self.path(id) {
             self.nodes[node].last_used = self.clock;
-            next = self.nodes[node].parent;
         }
     }
 
@@ -167,16 +161,15 @@ impl PrefixTree {
 
     /// Removes a live sequence. Its saved cells stay.
     pub(crate) fn remove(&mut self, id: SequenceId) {
+        let path = self.path(id);
         let Some(end) = self.ends.remove(&id) else {
             return;
         };
         self.clock += 1;
-        let mut next = Some(end.node);
-        while let Some(node) = next {
+        for node in path {
             let node = &mut self.nodes[node];
             node.holders.retain(|holder| *holder != id);
             node.last_used = self.clock;
-            next = node.parent;
         }
         self.trim(end.node);
     }

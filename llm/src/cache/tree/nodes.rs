@@ -4,11 +4,15 @@ use super::{Node, NodeId, PrefixTree, common};
 use crate::protocol::{SequenceId, Token};
 
 impl PrefixTree {
+    /// Returns the nodes of a live sequence, from its last one up to the root.
+    pub(super) fn upwards(&self, id: SequenceId) -> impl Iterator<Item = NodeId> {
+        let end = self.ends.get(&id).map(|end| end.node);
+        std::iter::successors(end, |node| self.nodes[*node].parent)
+    }
+
     /// Returns the nodes of a live sequence, from the root on.
     pub(super) fn path(&self, id: SequenceId) -> Vec<NodeId> {
-        let end = self.ends.get(&id).map(|end| end.node);
-        let upwards = std::iter::successors(end, |node| self.nodes[*node].parent);
-        let mut path: Vec<NodeId> = upwards.collect();
+        let mut path: Vec<NodeId> = self.upwards(id).collect();
         path.reverse();
         path
     }
@@ -35,19 +39,11 @@ impl PrefixTree {
         path
     }
 
-    pub(super) fn add(&mut self, node: Node) -> NodeId {
-        if let Some(id) = self.free.pop() {
-            self.nodes[id] = node;
-            return id;
-        }
-        self.nodes.push(node);
-        self.nodes.len() - 1
-    }
-
     pub(super) fn add_child(&mut self, parent: NodeId, tokens: &[Token]) -> NodeId {
-        let child = self.add(Node {
+        let start = self.nodes[parent].end();
+        let child = self.nodes.insert(Node {
             parent: Some(parent),
-            start: self.nodes[parent].end(),
+            start,
             tokens: tokens.to_vec(),
             last_used: self.clock,
             ..Node::default()
@@ -91,7 +87,7 @@ impl PrefixTree {
             .partition(|kept| kept.at <= position);
         node.start = position;
         let (parent, first) = (upper.parent, upper.tokens[0]);
-        let upper = self.add(upper);
+        let upper = self.nodes.insert(upper);
         let ends = &mut self.ends;
         self.nodes[lower].holders.retain(|holder| {
             let ends_above = ends
@@ -129,13 +125,11 @@ impl PrefixTree {
             self.forget(id, |_| true);
             let Some(parent) = parent else {
                 self.roots.retain(|_, root| *root != id);
-                self.free.push(id);
+                self.nodes.remove(id);
                 return;
             };
-            let first = self.nodes[id].tokens[0];
+            let first = self.nodes.remove(id).tokens[0];
             self.nodes[parent].children.remove(&first);
-            self.nodes[id] = Node::default();
-            self.free.push(id);
             next = Some(parent);
         }
     }

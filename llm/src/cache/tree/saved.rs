@@ -17,18 +17,10 @@ const FAR_POSITION: u64 = 4_096;
 impl PrefixTree {
     /// Number of a live sequence's first tokens whose cells are saved.
     pub(crate) fn saved_of(&self, id: SequenceId) -> u32 {
-        let Some(end) = self.ends.get(&id) else {
-            return 0;
-        };
-        let mut next = Some(end.node);
-        while let Some(node) = next {
-            let node = &self.nodes[node];
-            if node.saved_cells > 0 {
-                return node.saved_end().min(end.at);
-            }
-            next = node.parent;
-        }
-        0
+        let at = self.ends.get(&id).map_or(0, |end| end.at);
+        let mut nodes = self.upwards(id).map(|node| &self.nodes[node]);
+        let saved = nodes.find(|node| node.saved_cells > 0);
+        saved.map_or(0, |node| node.saved_end().min(at))
     }
 
     /// Returns the ranges in which the unsaved cells of a live sequence are saved, up to position
@@ -115,11 +107,10 @@ impl PrefixTree {
         };
         // A scan of all nodes: there are a few thousand at most, as each holds kilobytes to
         // megabytes of cells.
-        let victim = (0..self.nodes.len())
-            .filter(|node| is_last(&self.nodes[*node]))
-            .max_by_key(|node| worth(&self.nodes[*node]));
+        let last = self.nodes.iter().filter(|entry| is_last(entry.1));
+        let victim = last.max_by_key(|entry| worth(entry.1));
         let before = self.saved_cells;
-        if let Some(victim) = victim {
+        if let Some((victim, _)) = victim {
             self.pop(victim);
             if self.checkpoints > 0 {
                 self.settle(victim);

@@ -19,14 +19,14 @@ pub(super) fn write(rules: &[Rule], root: usize) -> String {
         let _ = writeln!(writer.lark, "start: r{root}");
         for (number, rule) in rules.iter().enumerate() {
             let _ = write!(writer.lark, "r{number}: ");
-            writer.rule_alternatives(rule.alternatives());
+            writer.alternatives(rule.alternatives(), false);
             writer.lark.push('\n');
         }
     }
     for (number, rule) in rules.iter().enumerate() {
         if writer.is_flat[number] {
             let _ = write!(writer.lark, "T{number}: ");
-            writer.terminal_alternatives(rule.alternatives());
+            writer.alternatives(rule.alternatives(), true);
             writer.lark.push('\n');
         }
     }
@@ -69,7 +69,8 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn rule_alternatives(&mut self, alternatives: &'a [Vec<Node>]) {
+    /// Writes alternatives, as part of a terminal if `is_terminal`, otherwise of a rule.
+    fn alternatives(&mut self, alternatives: &'a [Vec<Node>], is_terminal: bool) {
         for (number, nodes) in alternatives.iter().enumerate() {
             if number > 0 {
                 self.lark.push_str(" | ");
@@ -77,7 +78,11 @@ impl<'a> Writer<'a> {
             if nodes.is_empty() {
                 self.lark.push_str("\"\"");
             }
-            self.rule_sequence(nodes);
+            if is_terminal {
+                self.terminal_sequence(nodes);
+            } else {
+                self.rule_sequence(nodes);
+            }
         }
     }
 
@@ -101,7 +106,7 @@ impl<'a> Writer<'a> {
                 }
                 rest = others;
             } else {
-                self.rule_node(first);
+                self.node(first, false);
                 rest = others;
             }
             if !rest.is_empty() {
@@ -110,67 +115,35 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn rule_node(&mut self, node: &'a Node) {
-        match node {
-            Node::Rule(rule) => {
-                let _ = write!(self.lark, "r{rule}");
-            }
-            Node::Group(alternatives) => {
-                self.lark.push('(');
-                self.rule_alternatives(alternatives);
-                self.lark.push(')');
-            }
-            Node::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
-            Node::Repeat(node, least, most) => {
-                self.lark.push('(');
-                self.rule_node(node);
-                self.lark.push(')');
-                self.times(*least, *most);
-            }
-            Node::Literal(_) | Node::Class(_) | Node::Token(_) => self.terminal_node(node),
-        }
-    }
-
-    fn terminal_alternatives(&mut self, alternatives: &[Vec<Node>]) {
-        for (number, nodes) in alternatives.iter().enumerate() {
-            if number > 0 {
-                self.lark.push_str(" | ");
-            }
-            if nodes.is_empty() {
-                self.lark.push_str("\"\"");
-            }
-            self.terminal_sequence(nodes);
-        }
-    }
-
-    fn terminal_sequence(&mut self, nodes: &[Node]) {
+    fn terminal_sequence(&mut self, nodes: &'a [Node]) {
         for (number, node) in nodes.iter().enumerate() {
             if number > 0 {
                 self.lark.push(' ');
             }
-            self.terminal_node(node);
+            self.node(node, true);
         }
     }
 
-    fn terminal_node(&mut self, node: &Node) {
+    fn node(&mut self, node: &'a Node, is_terminal: bool) {
         match node {
             Node::Literal(text) => self.lark.push_str(&quoted(text)),
             Node::Class(regex) => {
                 let _ = write!(self.lark, "/{regex}/");
             }
             Node::Rule(rule) => {
-                let _ = write!(self.lark, "T{rule}");
+                let kind = if is_terminal { 'T' } else { 'r' };
+                let _ = write!(self.lark, "{kind}{rule}");
             }
             Node::Token(token) => self.lark.push_str(token),
             Node::Group(alternatives) => {
                 self.lark.push('(');
-                self.terminal_alternatives(alternatives);
+                self.alternatives(alternatives, is_terminal);
                 self.lark.push(')');
             }
             Node::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
             Node::Repeat(node, least, most) => {
                 self.lark.push('(');
-                self.terminal_node(node);
+                self.node(node, is_terminal);
                 self.lark.push(')');
                 self.times(*least, *most);
             }
