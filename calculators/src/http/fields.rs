@@ -1,6 +1,8 @@
 //! Errors about fields, and the known fields of an endpoint.
 
-pub(super) use graphmill_dialects::error::{code, invalid, missing, shown, whole, written};
+pub(super) use graphmill_dialects::error::{
+    code, conflicting, invalid, missing, shown, whole, written,
+};
 use graphmill_dialects::{Fields, schema};
 use graphmill_engine::{Error, Result};
 

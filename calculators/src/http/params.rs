@@ -11,7 +11,12 @@ use graphmill_engine::Result;
 use graphmill_llm::SamplingParams;
 use serde_json::Value;
 
-use super::{OwnParams, defaults::Defaults, fields::invalid, structured};
+use super::{
+    OwnParams,
+    defaults::Defaults,
+    fields::{conflicting, invalid},
+    structured,
+};
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms, Truncation};
 
 /// Reads the remaining fields. Those that are not set have the given defaults.
@@ -40,10 +45,7 @@ pub(super) fn read(
         ("max_ngram_size", run.max_ngram_size),
     ] {
         if given.is_some() && run.assistant_confidence_threshold.is_some() {
-            return Err(invalid(
-                "assistant_confidence_threshold",
-                format!("cannot be used together with `{name}`"),
-            ));
+            return Err(conflicting("assistant_confidence_threshold", name));
         }
     }
     if own.max_tokens == Some(0) && !own.echo {

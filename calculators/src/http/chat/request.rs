@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::{functions, reasoning, tools};
 use crate::http::{
     OwnParams,
-    fields::{invalid, missing},
+    fields::{conflicting, invalid, missing},
     turns::{Content, Turns},
 };
 use crate::payload::{ChatInput, MediaKind};
@@ -69,9 +69,9 @@ pub(in crate::http) fn conversation(
         return Err(invalid("top_logprobs", "needs `logprobs: true`"));
     }
     if chat.continue_final_message && chat.add_generation_prompt == Some(true) {
-        return Err(invalid(
+        return Err(conflicting(
             "continue_final_message",
-            "cannot be used together with `add_generation_prompt`",
+            "add_generation_prompt",
         ));
     }
     let tools = tools::read(&mut said)?;

@@ -16,7 +16,7 @@ use super::{
         chat,
         defaults::Defaults,
         dialect::Purpose,
-        fields::{self, invalid, missing, shown},
+        fields::{self, conflicting, invalid, missing, shown},
         params, prompts,
     },
     effective_values,
@@ -94,10 +94,7 @@ pub(in crate::http) fn prompt_question(
     let other = given.next().map(|(field, ..)| field);
     let other = other.or(body.has("messages").then_some("messages"));
     let (input, nested) = match (first, other) {
-        (Some((field, ..)), Some(other)) => {
-            let message = format!("cannot be used together with `{field}`");
-            return Err(invalid(other, message));
-        }
+        (Some((field, ..)), Some(other)) => return Err(conflicting(other, field)),
         (Some((_, texts, add_special, parse_special)), None) => {
             let nested = matches!(texts, Some(Text::Parts(_)));
             let texts = match texts {
