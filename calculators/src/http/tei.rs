@@ -112,10 +112,7 @@ fn has_sentences(body: &JsonBody) -> bool {
 fn read_texts(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     let mut fields = fields::read(TEI_EMBED, body)?;
     let own: hugging_face::Embed = fields.take()?;
-    let texts = match own.inputs.ok_or_else(|| missing("inputs"))? {
-        Text::Whole(text) => vec![text],
-        Text::Parts(texts) => texts,
-    };
+    let texts = own.inputs.ok_or_else(|| missing("inputs"))?.into_parts();
     Ok(EmbeddingsRequest {
         model: own.model.unwrap_or_default().into(),
         input: texts.into_iter().map(Prompt::Text).collect(),
@@ -175,10 +172,7 @@ fn read_prediction(body: &JsonBody, _: &str) -> Result<RerankRequest> {
         Text::Whole(text) => (vec![vec![text]], true),
         Text::Parts(parts) => {
             let is_one = parts.iter().all(|part| matches!(part, Text::Whole(_)));
-            let lists = parts.into_iter().map(|part| match part {
-                Text::Whole(text) => vec![text],
-                Text::Parts(texts) => texts,
-            });
+            let lists = parts.into_iter().map(Text::into_parts);
             let lists = if is_one {
                 vec![lists.flatten().collect()]
             } else {

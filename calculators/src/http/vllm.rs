@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, Text, vectors};
+use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, vectors};
 use graphmill_engine::{CancelToken, Result};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -105,10 +105,7 @@ fn read_pooling(body: &JsonBody, id: &str) -> Result<EmbeddingsRequest> {
 fn read_classify(body: &JsonBody, id: &str) -> Result<RerankRequest> {
     let mut fields = fields::read(CLASSIFY, body)?;
     let own: vectors::Classify = fields.take()?;
-    let texts = match own.input.ok_or_else(|| missing("input"))? {
-        Text::Whole(text) => vec![text],
-        Text::Parts(texts) => texts,
-    };
+    let texts = own.input.ok_or_else(|| missing("input"))?.into_parts();
     Ok(RerankRequest {
         form: RerankForm::Classes {
             id: format!("classify-{id}").into(),
@@ -131,13 +128,8 @@ fn read_classify(body: &JsonBody, id: &str) -> Result<RerankRequest> {
 fn read_score(body: &JsonBody, id: &str) -> Result<RerankRequest> {
     let mut fields = fields::read(SCORE, body)?;
     let own: vectors::Score = fields.take()?;
-    let texts = |texts: Option<Text<String>>, field| match texts {
-        Some(Text::Whole(text)) => Ok(vec![text]),
-        Some(Text::Parts(texts)) => Ok(texts),
-        None => Err(missing(field)),
-    };
-    let queries = texts(own.text_1, "text_1")?;
-    let documents = texts(own.text_2, "text_2")?;
+    let queries = own.text_1.ok_or_else(|| missing("text_1"))?.into_parts();
+    let documents = own.text_2.ok_or_else(|| missing("text_2"))?.into_parts();
     let (one, other) = (queries.len(), documents.len());
     if one != 1 && one != other {
         let message = format!("must be one text, or as many as `text_2` has ({other}), not {one}");

@@ -295,6 +295,16 @@ pub enum Text<T> {
     Parts(Vec<T>),
 }
 
+impl<T: From<String>> Text<T> {
+    /// Returns the parts. A whole text is the only one.
+    pub fn into_parts(self) -> Vec<T> {
+        match self {
+            Self::Whole(text) => vec![text.into()],
+            Self::Parts(parts) => parts,
+        }
+    }
+}
+
 /// A part that consists of text.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Said {

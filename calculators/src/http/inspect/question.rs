@@ -97,11 +97,7 @@ pub(in crate::http) fn prompt_question(
         (Some((field, ..)), Some(other)) => return Err(conflicting(other, field)),
         (Some((_, texts, add_special, parse_special)), None) => {
             let nested = matches!(texts, Some(Text::Parts(_)));
-            let texts = match texts {
-                Some(Text::Whole(text)) => vec![text],
-                Some(Text::Parts(texts)) => texts,
-                None => Vec::new(),
-            };
+            let texts = texts.map(Text::into_parts).unwrap_or_default();
             let prompt = |text| Prompt::Spelled {
                 text,
                 add_special: form.add_special_tokens.unwrap_or(add_special),
@@ -145,10 +141,7 @@ fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
     let own: Encode = fields::read(ENCODE, body)?.take()?;
     let texts = own.input.ok_or_else(|| missing("input"))?;
     let nested = matches!(texts, Text::Parts(_));
-    let texts = match texts {
-        Text::Whole(text) => vec![text],
-        Text::Parts(texts) => texts,
-    };
+    let texts = texts.into_parts();
     let input = if !own.do_preprocess {
         let prompt = |text| Prompt::Spelled {
             text,
