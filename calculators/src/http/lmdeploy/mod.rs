@@ -7,7 +7,7 @@ use graphmill_dialects::{
     Fields,
     bodies::{
         INTERACTIVE,
-        chat::{Chat as ChatFields, Conversation},
+        chat::Chat as ChatFields,
         lmdeploy::{History, Interactive as Own},
         tools::Tools,
     },
@@ -71,8 +71,7 @@ impl TextDialect for Interactive {
         let own: Own = fields.take()?;
         let said: History = fields.take()?;
         let prompt = own.prompt.ok_or_else(|| missing("prompt"))?;
-        let before = Conversation::Messages(said.history);
-        let mut turns = chat::turns(before, "history", &body.allowance())?;
+        let mut turns = chat::turns(said.history.into(), "history", &body.allowance())?;
         let more = chat::turns(prompt, "prompt", &body.allowance())?;
         turns.messages.extend(more.messages);
         turns.media.extend(more.media);
