@@ -9,6 +9,11 @@ use graphmill_engine::{Error, Result};
 use super::unknown;
 use crate::payload::JsonBody;
 
+/// Returns a number of tokens; `None` for -1, which is no limit.
+pub(super) fn limited(tokens: Option<i64>) -> Option<u32> {
+    tokens.and_then(|tokens| tokens.try_into().ok())
+}
+
 /// Reads the fields of a body that an endpoint knows, and logs a warning about the others.
 pub(super) fn read(endpoint: &str, json: &JsonBody) -> Result<Fields> {
     let endpoint = schema::endpoint(endpoint)

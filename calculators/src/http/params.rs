@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     OwnParams,
     defaults::Defaults,
-    fields::{conflicting, invalid},
+    fields::{conflicting, invalid, limited},
     structured,
 };
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms, Truncation};
@@ -52,8 +52,7 @@ pub(super) fn read(
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
     }
     let max_tokens = length.max_completion_tokens.or(own.max_tokens);
-    let max_tokens = max_tokens.or(usual_max_tokens);
-    let max_tokens = max_tokens.and_then(|limit| u32::try_from(limit).ok());
+    let max_tokens = limited(max_tokens.or(usual_max_tokens));
     Ok(GenerationParams {
         sampling: SamplingParams {
             logprobs: own.logprobs,
@@ -94,7 +93,7 @@ pub(super) fn truncation(length: &Length, max_tokens: Option<u32>) -> Result<Opt
     };
     Ok(Some(Truncation {
         field: "truncate_prompt_tokens",
-        tokens: u32::try_from(most).ok(),
+        tokens: limited(Some(most)),
         room: max_tokens.unwrap_or(1),
         keeps_beginning: length.truncation_side.as_deref() == Some("right"),
     }))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     dialect::{Dialect, Family, Place, Purpose, Route},
     embeddings,
-    fields::{self, invalid, missing},
+    fields::{self, invalid, limited, missing},
     wire::number,
 };
 use crate::payload::{
@@ -112,16 +112,11 @@ fn read_classify(body: &JsonBody, id: &str) -> Result<RerankRequest> {
             logits: own.use_activation == Some(false),
         },
         model: own.model.ok_or_else(|| missing("model"))?.into(),
-        queries: [].into(),
         documents: texts.into(),
-        top_n: None,
-        return_documents: false,
-        max_chunks_per_doc: None,
         truncates: own.truncate_prompt_tokens.is_some(),
-        most_tokens: own
-            .truncate_prompt_tokens
-            .and_then(|most| most.try_into().ok()),
+        most_tokens: limited(own.truncate_prompt_tokens),
         ignored: fields.unknown.into(),
+        ..RerankRequest::default()
     })
 }
 
@@ -140,14 +135,10 @@ fn read_score(body: &JsonBody, id: &str) -> Result<RerankRequest> {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
         queries: queries.into(),
         documents: documents.into(),
-        top_n: None,
-        return_documents: false,
-        max_chunks_per_doc: None,
         truncates: own.truncate_prompt_tokens.is_some(),
-        most_tokens: own
-            .truncate_prompt_tokens
-            .and_then(|most| most.try_into().ok()),
+        most_tokens: limited(own.truncate_prompt_tokens),
         ignored: fields.unknown.into(),
+        ..RerankRequest::default()
     })
 }
 

@@ -24,12 +24,10 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         model: own.model.unwrap_or_default().into(),
         input: prompts::read(body, field, MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
-        truncate: None,
-        most_tokens: None,
-        cuts_beginning: false,
         normalize: own.embd_normalize.map(|norm| norm == 2),
         form: VectorForm::LlamaServer { field },
         ignored: fields.unknown.into(),
+        ..EmbeddingsRequest::default()
     })
 }
 
