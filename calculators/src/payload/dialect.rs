@@ -149,8 +149,10 @@ pub trait TextDialect: Dialect {
     /// Returns the prefix of the ids of its answers.
     fn id_prefix(&self) -> &'static str;
 
-    /// Returns the OpenAI dialect with the same kind of input: a conversation or prompts.
-    fn native(&self) -> &'static dyn TextDialect;
+    /// Returns true if its requests have prompts to continue, false if they have conversations.
+    fn continues_prompts(&self) -> bool {
+        false
+    }
 
     /// Returns the fields of its requests; `None` if it has no table of them.
     fn fields(&self) -> Option<&'static Endpoint> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use graphmill_calculators::{
     http::{
-        Chat, OwnParams,
+        OwnParams,
         dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
     },
     payload::{ChatInput, HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest},
@@ -59,10 +59,6 @@ impl Dialect for Riddles {
 impl TextDialect for Riddles {
     fn id_prefix(&self) -> &'static str {
         "riddle-"
-    }
-
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
     }
 
     fn fields(&self) -> Option<&'static Endpoint> {

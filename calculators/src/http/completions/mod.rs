@@ -54,8 +54,8 @@ impl TextDialect for Completions {
         "cmpl-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Self
+    fn continues_prompts(&self) -> bool {
+        true
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

@@ -11,7 +11,6 @@ use super::{answer::usage, request};
 use crate::http::{
     OwnParams,
     body::{to_json, whole},
-    chat::Chat,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
 };
 use crate::payload::{HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice};
@@ -47,10 +46,6 @@ impl Dialect for Compact {
 impl TextDialect for Compact {
     fn id_prefix(&self) -> &'static str {
         "resp_"
-    }
-
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
     }
 
     /// Asks for a summary. Messages of the user are kept unchanged.
