@@ -295,18 +295,23 @@ pub trait AnswerWriter: Send {
     /// Prepares for the answer of this run. Called before its first chunk.
     fn begin(&mut self, _: &RunCx) {}
 
-    /// Adds a chunk, and appends what it completes to `out`. Returns true when the answer is
-    /// complete. `usage` counts the tokens of the answer so far.
+    /// Adds a chunk, and appends the packets that it completes to `out`. Returns true when the
+    /// answer is complete.
     ///
     /// # Errors
     /// The chunk does not fit to those before it.
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool>;
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool>;
+}
+
+/// The packets of an answer that a chunk of text completes.
+#[derive(Debug)]
+pub struct AnswerPackets<'a> {
+    /// The request that is answered.
+    pub request: &'a TextRequest,
+    /// Token counts of the answer so far.
+    pub usage: Usage,
+    /// Packets in the order in which they are sent.
+    pub packets: Vec<HttpResponse>,
 }
 
 /// A failure of a request: it got no answer, or only a part of one.

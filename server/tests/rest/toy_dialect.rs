@@ -5,7 +5,9 @@ use std::sync::{Arc, LazyLock};
 use graphmill_calculators::{
     http::{
         OwnParams,
-        dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
+        dialect::{
+            AnswerPackets, AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect,
+        },
     },
     payload::{ChatInput, HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest},
     register_dialect,
@@ -17,7 +19,6 @@ use graphmill_dialects::{
     schema::{self, Endpoint},
 };
 use graphmill_engine::Result;
-use graphmill_llm::Usage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -89,16 +90,10 @@ impl TextDialect for Riddles {
 struct Solution(String);
 
 impl AnswerWriter for Solution {
-    fn take(
-        &mut self,
-        _: &TextRequest,
-        chunk: &TextChunk,
-        _: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
         self.0.push_str(&chunk.text);
         if chunk.finish.is_some() {
-            out.push(HttpResponse::Body {
+            out.packets.push(HttpResponse::Body {
                 content_type: "application/json",
                 bytes: json!({ "solution": self.0 }).to_string().into(),
             });
