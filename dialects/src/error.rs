@@ -67,6 +67,11 @@ pub fn missing(field: impl Display) -> Error {
     invalid(field, "is missing").with_code(code::MISSING)
 }
 
+/// Makes an error about a field that another one excludes.
+pub fn conflicting(field: impl Display, other: impl Display) -> Error {
+    invalid(field, format!("cannot be used together with `{other}`"))
+}
+
 /// Refuses a list with more than `most` elements.
 pub fn at_most(field: impl Display, count: usize, most: usize, what: &str) -> Result<()> {
     if count <= most {

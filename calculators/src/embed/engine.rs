@@ -1,6 +1,7 @@
 //! Functions that the nodes share: they tokenize texts, submit them to an engine, and turn its
 //! refusals into errors for the client.
 
+use graphmill_dialects::error::invalid;
 use graphmill_engine::{CancelToken, Error, EventSender, Result, RunCx};
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest};
 use graphmill_llm::{Token, TokenizeError};
@@ -20,12 +21,8 @@ pub(super) fn limit(model: &EmbeddingModel, most: Option<u32>) -> Result<usize> 
     let context = model.engine().context_length();
     match most.map(|most| most as usize) {
         Some(most) if most > context => {
-            let message = format!(
-                "`truncate_prompt_tokens` is {most}, but the model reads at most {context} tokens"
-            );
-            Err(Error::invalid(message)
-                .with_field("truncate_prompt_tokens")
-                .with_code("invalid_value"))
+            let message = format!("is {most}, but the model reads at most {context} tokens");
+            Err(invalid("truncate_prompt_tokens", message))
         }
         most => Ok(most.unwrap_or(context)),
     }
@@ -113,23 +110,14 @@ pub(super) fn waits_for(model: &EmbeddingModel, handle: &EmbeddingHandle) -> Str
 fn refused(refusal: EmbeddingRefusal, field: impl Fn(usize) -> String) -> Error {
     let error = match &refusal {
         EmbeddingRefusal::NoText => Error::invalid("there is no text").with_field("input"),
-        EmbeddingRefusal::EmptyText { index } => {
-            let field = field(*index);
-            Error::invalid(format!("`{field}` has no tokens"))
-                .with_field(field)
-                .with_code("invalid_value")
-        }
+        EmbeddingRefusal::EmptyText { index } => invalid(field(*index), "has no tokens"),
         EmbeddingRefusal::TextTooLong {
             index,
             n_tokens,
             limit,
         } => {
-            let field = field(*index);
-            Error::invalid(format!(
-                "`{field}` has {n_tokens} tokens, but the model takes at most {limit}"
-            ))
-            .with_field(field)
-            .with_code("context_length_exceeded")
+            let message = format!("has {n_tokens} tokens, but the model takes at most {limit}");
+            invalid(field(*index), message).with_code("context_length_exceeded")
         }
         EmbeddingRefusal::InvalidToken {
             index,

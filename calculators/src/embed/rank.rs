@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use graphmill_dialects::error::invalid;
 use graphmill_engine::{
     Calculator, CancelToken, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy,
     Res, Result, Run, Timestamp, register,
@@ -264,13 +265,11 @@ impl Rank {
             let query = read(text, field(index))?;
             let around = engine.pairs().join(&query, &[]).len();
             if around >= limit {
-                let field = field(index);
                 let message = format!(
-                    "`{field}` takes {around} of the {limit} tokens that the model reads, so no room is left for a document"
+                    "takes {around} of the {limit} tokens that the model reads, so no room is left for a document"
                 );
-                return Err(Error::invalid(message)
-                    .with_field(field)
-                    .with_code("context_length_exceeded"));
+                let error = invalid(field(index), message);
+                return Err(error.with_code("context_length_exceeded"));
             }
             queries.push((query, around));
         }
@@ -300,16 +299,14 @@ impl Rank {
         Ok(Pairs { pairs, pieces })
     }
 
-    fn check_chunks(&self, texts: &'static str, when: &str, chunks: usize) -> Result<()> {
+    fn check_chunks(&self, texts: &str, when: &str, chunks: usize) -> Result<()> {
         let most = self.max_allowed_chunks;
         if chunks <= most {
             return Ok(());
         }
         let message = format!(
-            "`{texts}` are {chunks} pieces {when} long ones are cut, but the graph allows {most} (max_allowed_chunks)"
+            "are {chunks} pieces {when} long ones are cut, but the graph allows {most} (max_allowed_chunks)"
         );
-        Err(Error::invalid(message)
-            .with_field(texts)
-            .with_code("invalid_value"))
+        Err(invalid(texts, message))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use graphmill_dialects::error::invalid;
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
     Run, Timestamp, register,
@@ -158,22 +159,20 @@ impl Calculator for Embed {
 register!(Embed);
 
 impl Embed {
-    fn check_dimensions(&self, wanted: Option<u32>, field: &'static str) -> Result<()> {
+    fn check_dimensions(&self, wanted: Option<u32>, field: &str) -> Result<()> {
         let width = self.model.engine().width();
         let message = match wanted {
             Some(wanted) if wanted as usize > width => {
-                format!("`{field}` is {wanted}, but the model's vectors have {width}")
+                format!("is {wanted}, but the model's vectors have {width}")
             }
             Some(wanted) if (wanted as usize) < width && !self.options.allow_dimensions => {
                 format!(
-                    "`{field}` is {wanted}, but the graph only allows whole vectors of {width} (allow_dimensions)"
+                    "is {wanted}, but the graph only allows whole vectors of {width} (allow_dimensions)"
                 )
             }
             _ => return Ok(()),
         };
-        Err(Error::invalid(message)
-            .with_field(field)
-            .with_code("invalid_value"))
+        Err(invalid(field, message))
     }
 }
 

@@ -3,7 +3,7 @@
 use graphmill_engine::{Error, Result, Timestamp};
 use serde::Serialize;
 
-use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody};
+use crate::payload::{HttpRequestPayload, HttpResponse, JsonBody, dialect::AnswerPackets};
 
 /// Maximum size of the list of names in a header, in bytes. Further names are left out.
 const MAX_IGNORED_BYTES: usize = 512;
@@ -77,6 +77,30 @@ pub(super) fn whole(json: String) -> HttpResponse {
     HttpResponse::Body {
         content_type: "application/json",
         bytes: json.into(),
+    }
+}
+
+impl AnswerPackets<'_> {
+    /// Adds an event of a stream.
+    pub(super) fn event(&mut self, data: &impl Serialize) -> Result<()> {
+        self.packets.push(HttpResponse::Event(to_json(data)?));
+        Ok(())
+    }
+
+    /// Adds an answer in one piece.
+    pub(super) fn whole(&mut self, answer: &impl Serialize) -> Result<()> {
+        self.packets.push(whole(to_json(answer)?));
+        Ok(())
+    }
+
+    /// Adds the last event and the end of a stream, or else an answer in one piece.
+    pub(super) fn last(&mut self, answer: &impl Serialize) -> Result<()> {
+        if !self.request.stream {
+            return self.whole(answer);
+        }
+        self.event(answer)?;
+        self.packets.push(HttpResponse::End);
+        Ok(())
     }
 }
 

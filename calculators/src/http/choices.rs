@@ -2,12 +2,10 @@
 //! chunks.
 
 use graphmill_engine::{Error, Result};
-use graphmill_llm::Usage;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::body::{to_json, whole};
-use super::dialect::AnswerWriter;
+use super::dialect::{AnswerPackets, AnswerWriter};
 use super::prompt_logprobs::PromptLogprobs;
 use super::wire;
 use crate::payload::{
@@ -25,14 +23,14 @@ pub(super) trait Form: Send {
     const CHUNK: &'static str;
 
     /// Writes the events with which a stream begins.
-    fn begin(events: &mut Events<'_>) -> Result<()>;
+    fn begin(events: &mut Events<'_, '_>) -> Result<()>;
 
     /// True if an answer has its prompt beside its choices, false if each choice has it.
     const PROMPT_BESIDE: bool;
 
     /// Writes the events of a chunk whose text begins at this character. Log probabilities go with
     /// the first event of the chunk.
-    fn extend(events: &mut Events<'_>, chunk: &TextChunk, begins: usize) -> Result<()>;
+    fn extend(events: &mut Events<'_, '_>, chunk: &TextChunk, begins: usize) -> Result<()>;
 
     /// Returns a choice of a whole answer.
     fn choice<'a>(request: &TextRequest, index: u32, choice: &'a Choice) -> impl Serialize + 'a;
@@ -81,13 +79,8 @@ impl<F: Form> ChoicesWriter<F> {
 }
 
 impl<F: Form> AnswerWriter for ChoicesWriter<F> {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let request = out.request;
         let count = self.choices.len();
         let choice = self.choices.get_mut(chunk.index as usize).ok_or_else(|| {
             Error::internal(format!("text for choice {} of {count}", chunk.index))
@@ -102,14 +95,13 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
         let begins = choice.begins;
         if request.stream {
             let mut events = Events {
-                request,
                 object: F::CHUNK,
                 prompt: chunk
                     .echo
                     .as_deref()
                     .filter(|_| F::PROMPT_BESIDE && !self.begun),
                 usage: if request.continuous_usage {
-                    Some(wire::usage(usage))
+                    Some(wire::usage(&out.usage))
                 } else {
                     request.include_usage.then_some(Value::Null)
                 },
@@ -125,13 +117,12 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
         if self.choices.iter().any(|choice| choice.finish.is_none()) {
             return Ok(false);
         }
-        let usage = Some(wire::usage(usage));
+        let usage = Some(wire::usage(&out.usage));
         if request.stream {
             if request.include_usage {
-                let last = answer(request, F::CHUNK, [(); 0], usage.as_ref(), None)?;
-                out.push(HttpResponse::Event(last));
+                out.event(&answer(request, F::CHUNK, [(); 0], usage.as_ref(), None))?;
             }
-            out.push(HttpResponse::Done);
+            out.packets.push(HttpResponse::Done);
         } else {
             let choices = self.choices.iter().zip(0..);
             let choices: Vec<_> = choices
@@ -139,8 +130,7 @@ impl<F: Form> AnswerWriter for ChoicesWriter<F> {
                 .collect();
             let first = self.choices.first().filter(|_| F::PROMPT_BESIDE);
             let prompt = first.map(|choice| &choice.echo);
-            let answer = answer(request, F::WHOLE, choices, usage.as_ref(), prompt)?;
-            out.push(whole(answer));
+            out.whole(&answer(request, F::WHOLE, choices, usage.as_ref(), prompt))?;
         }
         Ok(true)
     }
@@ -176,56 +166,41 @@ impl Choice {
 }
 
 /// A writer of the events of one request.
-pub(super) struct Events<'a> {
-    request: &'a TextRequest,
+pub(super) struct Events<'a, 'r> {
     /// Value of `object` in each event.
     object: &'static str,
     /// Prompt to be repeated in the next event.
     prompt: Option<&'a EchoedText>,
     /// Token counts of each event.
     usage: Option<Value>,
-    out: &'a mut Vec<HttpResponse>,
+    out: &'a mut AnswerPackets<'r>,
 }
 
-impl<'a> Events<'a> {
+impl<'r> Events<'_, 'r> {
     /// Returns the request that is answered.
-    pub(super) fn request(&self) -> &'a TextRequest {
-        self.request
+    pub(super) fn request(&self) -> &'r TextRequest {
+        self.out.request
     }
 
     /// Writes an event of one choice.
     pub(super) fn event(&mut self, choice: impl Serialize) -> Result<()> {
         let (usage, prompt) = (self.usage.as_ref(), self.prompt.take());
-        let event = answer(self.request, self.object, [choice], usage, prompt)?;
-        self.out.push(HttpResponse::Event(event));
-        Ok(())
+        let event = answer(self.out.request, self.object, [choice], usage, prompt);
+        self.out.event(&event)
     }
 }
 
 /// Writes an answer, or a chunk of one. In streams that ask for token counts, `usage` is null in
 /// all chunks but the last. Other streams have no `usage`, because clients add up all that they
 /// see.
-fn answer(
-    request: &TextRequest,
+fn answer<'a, C>(
+    request: &'a TextRequest,
     object: &'static str,
-    choices: impl Serialize,
-    usage: Option<&Value>,
-    prompt: Option<&EchoedText>,
-) -> Result<String> {
-    #[derive(Serialize)]
-    struct ChoicesBody<'a, C> {
-        id: &'a str,
-        object: &'static str,
-        created: u64,
-        model: &'a str,
-        system_fingerprint: &'static str,
-        choices: C,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        usage: Option<&'a Value>,
-        #[serde(flatten)]
-        prompt: Option<ToldPrompt<'a>>,
-    }
-    to_json(&ChoicesBody {
+    choices: C,
+    usage: Option<&'a Value>,
+    prompt: Option<&'a EchoedText>,
+) -> ChoicesBody<'a, C> {
+    ChoicesBody {
         id: &request.id,
         object,
         created: request.created,
@@ -234,7 +209,22 @@ fn answer(
         choices,
         usage,
         prompt: prompt.map(|prompt| ToldPrompt::new(request, prompt)),
-    })
+    }
+}
+
+/// An answer with choices, or a chunk of one.
+#[derive(Serialize)]
+struct ChoicesBody<'a, C> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    system_fingerprint: &'static str,
+    choices: C,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<&'a Value>,
+    #[serde(flatten)]
+    prompt: Option<ToldPrompt<'a>>,
 }
 
 /// The parts of an answer that describe the prompt.

@@ -2,13 +2,12 @@
 //! events.
 
 use graphmill_engine::Result;
-use graphmill_llm::Usage;
 use serde_json::Value;
 
-use super::body::{to_json, whole};
-use super::dialect::AnswerWriter;
+use super::body::to_json;
+use super::dialect::{AnswerPackets, AnswerWriter};
 use super::parts::{Part, PartialAnswer, Parts, Step};
-use crate::payload::{HttpResponse, TextChunk, TextRequest};
+use crate::payload::{HttpResponse, TextChunk};
 
 /// A named event of a stream.
 pub(super) type Event = (&'static str, Value);
@@ -47,19 +46,13 @@ impl<F: Form> PartsWriter<F> {
 }
 
 impl<F: Form> AnswerWriter for PartsWriter<F> {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
-        let steps = self.parts.take(chunk, usage);
-        let answer = self.parts.answer(request);
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let steps = self.parts.take(chunk, &out.usage);
+        let answer = self.parts.answer(out.request);
         let ended = answer.finish.is_some();
-        if !request.stream {
+        if !out.request.stream {
             if ended {
-                out.push(whole(to_json(&self.form.whole(answer))?));
+                out.whole(&self.form.whole(answer))?;
             }
             return Ok(ended);
         }
@@ -79,10 +72,10 @@ impl<F: Form> AnswerWriter for PartsWriter<F> {
         }
         for (name, data) in events {
             let data = to_json(&data)?;
-            out.push(HttpResponse::NamedEvent { name, data });
+            out.packets.push(HttpResponse::NamedEvent { name, data });
         }
         if ended {
-            out.push(HttpResponse::End);
+            out.packets.push(HttpResponse::End);
         }
         Ok(ended)
     }

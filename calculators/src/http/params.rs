@@ -11,7 +11,12 @@ use graphmill_engine::Result;
 use graphmill_llm::SamplingParams;
 use serde_json::Value;
 
-use super::{OwnParams, defaults::Defaults, fields::invalid, structured};
+use super::{
+    OwnParams,
+    defaults::Defaults,
+    fields::{conflicting, invalid, limited},
+    structured,
+};
 use crate::payload::{Account, GenerationParams, SpecialTokens, Terms, Truncation};
 
 /// Reads the remaining fields. Those that are not set have the given defaults.
@@ -40,18 +45,14 @@ pub(super) fn read(
         ("max_ngram_size", run.max_ngram_size),
     ] {
         if given.is_some() && run.assistant_confidence_threshold.is_some() {
-            return Err(invalid(
-                "assistant_confidence_threshold",
-                format!("cannot be used together with `{name}`"),
-            ));
+            return Err(conflicting("assistant_confidence_threshold", name));
         }
     }
     if own.max_tokens == Some(0) && !own.echo {
         return Err(invalid("max_tokens", "must be above 0 without `echo`"));
     }
     let max_tokens = length.max_completion_tokens.or(own.max_tokens);
-    let max_tokens = max_tokens.or(usual_max_tokens);
-    let max_tokens = max_tokens.and_then(|limit| u32::try_from(limit).ok());
+    let max_tokens = limited(max_tokens.or(usual_max_tokens));
     Ok(GenerationParams {
         sampling: SamplingParams {
             logprobs: own.logprobs,
@@ -92,7 +93,7 @@ pub(super) fn truncation(length: &Length, max_tokens: Option<u32>) -> Result<Opt
     };
     Ok(Some(Truncation {
         field: "truncate_prompt_tokens",
-        tokens: u32::try_from(most).ok(),
+        tokens: limited(Some(most)),
         room: max_tokens.unwrap_or(1),
         keeps_beginning: length.truncation_side.as_deref() == Some("right"),
     }))

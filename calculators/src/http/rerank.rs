@@ -13,7 +13,7 @@ use graphmill_engine::{
 };
 use serde_json::{Value, json};
 
-use super::fields::{self, invalid, missing};
+use super::fields::{self, invalid, limited, missing};
 use super::{
     body::{self, to_json},
     dialect::{Dialect, Family, Place, Purpose, Route},
@@ -122,9 +122,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
         return_documents: own.return_documents,
         max_chunks_per_doc: own.max_chunks_per_doc,
         truncates: own.truncate_prompt_tokens.is_some(),
-        most_tokens: own
-            .truncate_prompt_tokens
-            .and_then(|most| most.try_into().ok()),
+        most_tokens: limited(own.truncate_prompt_tokens),
         ignored: fields.unknown.into(),
     })
 }

@@ -11,7 +11,7 @@ use graphmill_engine::Result;
 use serde_json::Value;
 
 use super::{
-    fields::{code, invalid, written},
+    fields::{code, conflicting, invalid, written},
     structural_tag,
 };
 use crate::payload::{
@@ -73,8 +73,7 @@ pub(super) fn constraint(
             constraint => asked_by(field, constraint),
         };
         if let Some(other) = &found {
-            let message = format!("cannot be used together with `{}`", other.field);
-            return Err(invalid(field, message));
+            return Err(conflicting(field, &other.field));
         }
         found = Some(constraint);
     }

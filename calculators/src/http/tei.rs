@@ -112,21 +112,18 @@ fn has_sentences(body: &JsonBody) -> bool {
 fn read_texts(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     let mut fields = fields::read(TEI_EMBED, body)?;
     let own: hugging_face::Embed = fields.take()?;
-    let texts = match own.inputs.ok_or_else(|| missing("inputs"))? {
-        Text::Whole(text) => vec![text],
-        Text::Parts(texts) => texts,
-    };
+    let texts = own.inputs.ok_or_else(|| missing("inputs"))?.into_parts();
     Ok(EmbeddingsRequest {
         model: own.model.unwrap_or_default().into(),
         input: texts.into_iter().map(Prompt::Text).collect(),
         dimensions: own.dimensions,
         truncate: own.truncate,
-        most_tokens: None,
         cuts_beginning: (own.truncation_direction.as_deref())
             .is_some_and(|side| side.eq_ignore_ascii_case("left")),
         normalize: own.normalize,
         form: VectorForm::Tei,
         ignored: fields.unknown.into(),
+        ..EmbeddingsRequest::default()
     })
 }
 
@@ -138,13 +135,11 @@ fn read_sentences(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     Ok(EmbeddingsRequest {
         model: own.model.unwrap_or_default().into(),
         input: texts.map(Prompt::Text).collect(),
-        dimensions: None,
         truncate: own.parameters.truncate.or(own.truncate),
-        most_tokens: None,
-        cuts_beginning: false,
         normalize: Some(true),
         form: VectorForm::TeiSimilarity,
         ignored: fields.unknown.into(),
+        ..EmbeddingsRequest::default()
     })
 }
 
@@ -158,12 +153,9 @@ fn read_ranking(body: &JsonBody, _: &str) -> Result<RerankRequest> {
         model: own.model.unwrap_or_default().into(),
         queries: [own.query.ok_or_else(|| missing("query"))?].into(),
         documents: own.texts.ok_or_else(|| missing("texts"))?.into(),
-        top_n: None,
         return_documents: own.return_text,
-        max_chunks_per_doc: None,
-        truncates: false,
-        most_tokens: None,
         ignored: fields.unknown.into(),
+        ..RerankRequest::default()
     })
 }
 
@@ -175,10 +167,7 @@ fn read_prediction(body: &JsonBody, _: &str) -> Result<RerankRequest> {
         Text::Whole(text) => (vec![vec![text]], true),
         Text::Parts(parts) => {
             let is_one = parts.iter().all(|part| matches!(part, Text::Whole(_)));
-            let lists = parts.into_iter().map(|part| match part {
-                Text::Whole(text) => vec![text],
-                Text::Parts(texts) => texts,
-            });
+            let lists = parts.into_iter().map(Text::into_parts);
             let lists = if is_one {
                 vec![lists.flatten().collect()]
             } else {
@@ -210,12 +199,9 @@ fn read_prediction(body: &JsonBody, _: &str) -> Result<RerankRequest> {
         model: own.model.unwrap_or_default().into(),
         queries: queries.into(),
         documents: documents.into(),
-        top_n: None,
-        return_documents: false,
-        max_chunks_per_doc: None,
         truncates: own.truncate,
-        most_tokens: None,
         ignored: fields.unknown.into(),
+        ..RerankRequest::default()
     })
 }
 

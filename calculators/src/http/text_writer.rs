@@ -2,12 +2,13 @@
 
 use graphmill_engine::Result;
 use graphmill_llm::Usage;
+use serde_json::Value;
 
-use super::{body::whole, dialect::AnswerWriter};
-use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
+use super::dialect::{AnswerPackets, AnswerWriter};
+use crate::payload::{Finish, TextChunk, TextRequest};
 
 /// Writes an object with a text, and with the finish reason if the answer ends with it.
-type Form = fn(&TextRequest, &str, &Usage, Option<Finish>) -> Result<String>;
+type Form = fn(&TextRequest, &str, &Usage, Option<Finish>) -> Value;
 
 /// A writer of such answers in a form.
 pub(super) struct TextWriter {
@@ -24,24 +25,23 @@ impl TextWriter {
 }
 
 impl AnswerWriter for TextWriter {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
-        let finish = chunk.finish;
-        if !request.stream {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let (request, finish) = (out.request, chunk.finish);
+        let text = if request.stream {
+            &chunk.text
+        } else {
             self.text.push_str(&chunk.text);
-            if finish.is_some() {
-                out.push(whole((self.form)(request, &self.text, usage, finish)?));
-            }
-        } else if !chunk.text.is_empty() || finish.is_some() {
-            let event = (self.form)(request, &chunk.text, usage, finish)?;
-            out.push(HttpResponse::Event(event));
-            out.extend(finish.map(|_| HttpResponse::End));
+            &self.text
+        };
+        if finish.is_none() && (text.is_empty() || !request.stream) {
+            return Ok(false);
         }
-        Ok(finish.is_some())
+        let object = (self.form)(request, text, &out.usage, finish);
+        if finish.is_none() {
+            out.event(&object)?;
+            return Ok(false);
+        }
+        out.last(&object)?;
+        Ok(true)
     }
 }

@@ -6,7 +6,10 @@ use graphmill_dialects::bodies::completions::VECTORS;
 use graphmill_engine::Result;
 use serde_json::value::RawValue;
 
-use super::{fields::invalid, prompts};
+use super::{
+    fields::{conflicting, invalid},
+    prompts,
+};
 use crate::llm::claim_room;
 use crate::payload::{JsonBody, PromptVectors, base64};
 use crate::tensor::{Datatype, Tensor, numpy, tensor_from_json, torch};
@@ -29,8 +32,7 @@ pub(super) fn read(body: &JsonBody) -> Result<Option<PromptVectors>> {
     let is_empty = |text: &[u8]| text == b"\"\"" || text == b"[]";
     let prompt = body.text("prompt").filter(|text| !is_empty(text));
     if let Some(other) = fields.next().or(prompt.map(|_| "prompt")) {
-        let message = format!("cannot be used together with `{other}`");
-        return Err(invalid(field, message));
+        return Err(conflicting(field, other));
     }
     let text = unlisted(body.text(field).unwrap_or_default());
     let text = text.map_err(|why| invalid(field, why))?;

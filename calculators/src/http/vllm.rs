@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, Text, vectors};
+use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, vectors};
 use graphmill_engine::{CancelToken, Result};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     dialect::{Dialect, Family, Place, Purpose, Route},
     embeddings,
-    fields::{self, invalid, missing},
+    fields::{self, invalid, limited, missing},
     wire::number,
 };
 use crate::payload::{
@@ -105,39 +105,26 @@ fn read_pooling(body: &JsonBody, id: &str) -> Result<EmbeddingsRequest> {
 fn read_classify(body: &JsonBody, id: &str) -> Result<RerankRequest> {
     let mut fields = fields::read(CLASSIFY, body)?;
     let own: vectors::Classify = fields.take()?;
-    let texts = match own.input.ok_or_else(|| missing("input"))? {
-        Text::Whole(text) => vec![text],
-        Text::Parts(texts) => texts,
-    };
+    let texts = own.input.ok_or_else(|| missing("input"))?.into_parts();
     Ok(RerankRequest {
         form: RerankForm::Classes {
             id: format!("classify-{id}").into(),
             logits: own.use_activation == Some(false),
         },
         model: own.model.ok_or_else(|| missing("model"))?.into(),
-        queries: [].into(),
         documents: texts.into(),
-        top_n: None,
-        return_documents: false,
-        max_chunks_per_doc: None,
         truncates: own.truncate_prompt_tokens.is_some(),
-        most_tokens: own
-            .truncate_prompt_tokens
-            .and_then(|most| most.try_into().ok()),
+        most_tokens: limited(own.truncate_prompt_tokens),
         ignored: fields.unknown.into(),
+        ..RerankRequest::default()
     })
 }
 
 fn read_score(body: &JsonBody, id: &str) -> Result<RerankRequest> {
     let mut fields = fields::read(SCORE, body)?;
     let own: vectors::Score = fields.take()?;
-    let texts = |texts: Option<Text<String>>, field| match texts {
-        Some(Text::Whole(text)) => Ok(vec![text]),
-        Some(Text::Parts(texts)) => Ok(texts),
-        None => Err(missing(field)),
-    };
-    let queries = texts(own.text_1, "text_1")?;
-    let documents = texts(own.text_2, "text_2")?;
+    let queries = own.text_1.ok_or_else(|| missing("text_1"))?.into_parts();
+    let documents = own.text_2.ok_or_else(|| missing("text_2"))?.into_parts();
     let (one, other) = (queries.len(), documents.len());
     if one != 1 && one != other {
         let message = format!("must be one text, or as many as `text_2` has ({other}), not {one}");
@@ -148,14 +135,10 @@ fn read_score(body: &JsonBody, id: &str) -> Result<RerankRequest> {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
         queries: queries.into(),
         documents: documents.into(),
-        top_n: None,
-        return_documents: false,
-        max_chunks_per_doc: None,
         truncates: own.truncate_prompt_tokens.is_some(),
-        most_tokens: own
-            .truncate_prompt_tokens
-            .and_then(|most| most.try_into().ok()),
+        most_tokens: limited(own.truncate_prompt_tokens),
         ignored: fields.unknown.into(),
+        ..RerankRequest::default()
     })
 }
 

@@ -149,8 +149,10 @@ pub trait TextDialect: Dialect {
     /// Returns the prefix of the ids of its answers.
     fn id_prefix(&self) -> &'static str;
 
-    /// Returns the OpenAI dialect with the same kind of input: a conversation or prompts.
-    fn native(&self) -> &'static dyn TextDialect;
+    /// Returns true if its requests have prompts to continue, false if they have conversations.
+    fn continues_prompts(&self) -> bool {
+        false
+    }
 
     /// Returns the fields of its requests; `None` if it has no table of them.
     fn fields(&self) -> Option<&'static Endpoint> {
@@ -293,18 +295,23 @@ pub trait AnswerWriter: Send {
     /// Prepares for the answer of this run. Called before its first chunk.
     fn begin(&mut self, _: &RunCx) {}
 
-    /// Adds a chunk, and appends what it completes to `out`. Returns true when the answer is
-    /// complete. `usage` counts the tokens of the answer so far.
+    /// Adds a chunk, and appends the packets that it completes to `out`. Returns true when the
+    /// answer is complete.
     ///
     /// # Errors
     /// The chunk does not fit to those before it.
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool>;
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool>;
+}
+
+/// The packets of an answer that a chunk of text completes.
+#[derive(Debug)]
+pub struct AnswerPackets<'a> {
+    /// The request that is answered.
+    pub request: &'a TextRequest,
+    /// Token counts of the answer so far.
+    pub usage: Usage,
+    /// Packets in the order in which they are sent.
+    pub packets: Vec<HttpResponse>,
 }
 
 /// A failure of a request: it got no answer, or only a part of one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Prompt;
 
 /// The form of an answer with vectors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VectorForm {
     /// OpenAI's form: a list of objects.
     OpenAI {
@@ -39,6 +39,7 @@ pub enum VectorForm {
         field: &'static str,
     },
     /// TEI's form: a list of vectors.
+    #[default]
     Tei,
     /// TEI's form of similarities: the cosine of the first text with each other one.
     TeiSimilarity,
@@ -73,7 +74,7 @@ impl VectorForm {
 }
 
 /// A checked request for vectors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddingsRequest {
     /// The model as the request names it.
     pub model: Arc<str>,
@@ -132,6 +133,12 @@ pub enum RerankForm {
     },
 }
 
+impl Default for RerankForm {
+    fn default() -> Self {
+        Self::Tei { raw_scores: false }
+    }
+}
+
 impl RerankForm {
     /// Returns the fields of a request of this form that have the query, and the texts.
     pub fn field_names(&self) -> (&'static str, &'static str) {
@@ -163,7 +170,7 @@ impl RerankForm {
 }
 
 /// A checked request for scores.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RerankRequest {
     /// The form of the answer.
     pub form: RerankForm,

@@ -51,25 +51,21 @@ pub struct PathFields {
 /// Fields of completions that are also listed here.
 pub const LISTED: &[&str] = &["temperature", "top_p", "top_k", "seed"];
 
-/// Returns the fields that need no reading. `stream` has the allowed values of that field.
-pub(super) fn plain(stream: &'static [&'static str]) -> [Plain; 7] {
-    plain! {
-        /// The text is in `text_input`.
-        "prompt": Only(&[]),
-        /// Only one text is generated.
-        "n": Only(&["1"]),
-        /// Only one text is generated.
-        "best_of": Only(&["1"]),
-        /// The answer contains only the generated text.
-        "echo": Only(&["false"]),
-        /// The answer contains only the generated text.
-        "logprobs": Only(&[]),
-        /// Words cannot be forbidden here.
-        "bad_words": Only(&[r#""""#, "[]"]),
-        /// The path decides whether the answer is a stream.
-        "stream": Only(stream),
-    }
-}
+/// Fields that need no reading.
+pub(super) const PLAIN: &[Plain] = &plain! {
+    /// The text is in `text_input`.
+    "prompt": Only(&[]),
+    /// Only one text is generated.
+    "n": Only(&["1"]),
+    /// Only one text is generated.
+    "best_of": Only(&["1"]),
+    /// The answer contains only the generated text.
+    "echo": Only(&["false"]),
+    /// The answer contains only the generated text.
+    "logprobs": Only(&[]),
+    /// Words cannot be forbidden here.
+    "bad_words": Only(&[r#""""#, "[]"]),
+};
 
 /// Makes the schema of texts that end an answer. An empty one has no effect.
 fn stop_words(_: &mut SchemaGenerator) -> Schema {

@@ -95,14 +95,6 @@ pub const GENERATE: &[Plain] = &plain! {
     "adapter_id": Only(&[]),
 };
 
-/// Returns the field for streams, of endpoints whose path decides about it.
-pub(super) fn stream(only: &'static [&'static str]) -> [Plain; 1] {
-    plain! {
-        /// The path decides whether the answer is a stream.
-        "stream": Only(only),
-    }
-}
-
 /// Fields of TEI's `embed`, which makes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -43,12 +43,8 @@ pub struct Length {
 impl From<Text<String>> for Vec<String> {
     /// Makes a list without duplicates.
     fn from(texts: Text<String>) -> Self {
-        let all = match texts {
-            Text::Whole(text) => vec![text],
-            Text::Parts(texts) => texts,
-        };
-        let mut each: Self = Self::with_capacity(all.len());
-        for text in all {
+        let mut each = Self::new();
+        for text in texts.into_parts() {
             if !each.contains(&text) {
                 each.push(text);
             }

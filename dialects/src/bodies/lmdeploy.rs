@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Text, chat, shapes};
 use crate::{limits::MAX_PROMPTS, schema::Plain};
@@ -13,7 +13,7 @@ use crate::{limits::MAX_PROMPTS, schema::Plain};
 pub struct Interactive {
     /// Text of the user, or messages as in chats. They continue the conversation of `session_id`.
     #[schemars(schema_with = "prompt")]
-    pub prompt: Option<chat::Conversation>,
+    pub prompt: Option<Value>,
     /// Number of the conversation. With -1, the default, nothing is kept.
     pub session_id: Option<i64>,
     /// Keeps the conversation with the answer, for the next request with this `session_id`. Without it, the conversation ends with the answer.
@@ -66,7 +66,7 @@ pub struct Encode {
     #[schemars(length(min = 1))]
     pub model: String,
     /// Texts to tokenize: a string or an array.
-    #[schemars(schema_with = "input")]
+    #[schemars(schema_with = "shapes::text_or_texts::<MAX_PROMPTS>")]
     pub input: Option<Text<String>>,
     /// Tokenizes the prompt of a chat whose only message is the text.
     pub do_preprocess: bool,
@@ -79,10 +79,4 @@ fn prompt(_: &mut SchemaGenerator) -> Schema {
         "x-words": "a string, or an array of messages", "x-kind": "a string or an array of messages",
         "anyOf": [{ "type": "string", "minLength": 1 }, chat::messages()],
     })
-}
-
-fn input(_: &mut SchemaGenerator) -> Schema {
-    let text = json!({ "type": "string" });
-    let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_PROMPTS, "x-entries": "texts" });
-    json_schema!({ "x-kind": "a string or an array of strings", "anyOf": [text, texts] })
 }

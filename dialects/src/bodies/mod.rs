@@ -138,6 +138,14 @@ fn generating(endpoint: Endpoint) -> Endpoint {
     endpoint.with::<run::Run>().and(run::PLAIN)
 }
 
+/// Returns the field for streams, of endpoints whose path decides about it.
+fn stream(only: &'static [&'static str]) -> [Plain; 1] {
+    plain! {
+        /// The path decides whether the answer is a stream.
+        "stream": Only(only),
+    }
+}
+
 pub(crate) fn all() -> Vec<Endpoint> {
     let chat = Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN);
     let chat = generating(chat.and(completions::NO_VECTORS))
@@ -148,136 +156,131 @@ pub(crate) fn all() -> Vec<Endpoint> {
         let own = Endpoint::new(COMPLETIONS).with::<completions::Completions>();
         generating(own.and(vectors)).akin(CHAT)
     };
-    let completions = continuing(completions::PLAIN);
     let texts = continuing(completions::NO_VECTORS);
-    let generate = |name, stream| {
+    let generate = |name, only| {
         Endpoint::new(name)
             .with::<generate::Generate>()
             .with::<generate::Parameters>()
             .beside(&texts, generate::LISTED, &[])
             .akin(CHAT)
             .beside(&Endpoint::new("").with::<generate::PathFields>(), &[], &[])
-            .and(&generate::plain(stream))
+            .and(generate::PLAIN)
+            .and(&stream(only))
     };
-    let continues = |name, stream: &[Plain]| {
+    let tgi = |name| {
         Endpoint::new(name)
             .with::<hugging_face::Generate>()
             .with::<hugging_face::Parameters>()
             .beside(&texts, hugging_face::LISTED, &[])
             .akin(CHAT)
             .and(hugging_face::GENERATE)
-            .and(stream)
     };
-    let tgi = continues(TGI, &hugging_face::stream(&["false"]));
-    let tgi_stream = continues(TGI_STREAM, &hugging_face::stream(&["true"]));
-    let tgi_either = continues(TGI_EITHER, &[]);
-    let interactive = Endpoint::new(INTERACTIVE)
-        .with::<lmdeploy::Interactive>()
-        .beside(&generating(Endpoint::new("")), lmdeploy::LISTED, &[])
-        .beside(&Endpoint::new("").and(completions::NO_VECTORS), &[], &[])
-        .beside(&Endpoint::new("").with::<lmdeploy::History>(), &[], &[])
-        .akin(CHAT)
-        .and(lmdeploy::INTERACTIVE);
-    let openllm = |name, stream| {
+    let openllm = |name, only| {
         Endpoint::new(name)
             .with::<openllm::OpenLlm>()
             .beside(&Endpoint::new("").with::<openllm::Parameters>(), &[], &[])
             .beside(&texts, &[], &[])
             .akin(CHAT)
-            .and(&openllm::plain(stream))
+            .and(openllm::PLAIN)
+            .and(&stream(only))
     };
     let responses = Endpoint::new(RESPONSES)
         .with::<responses::Responses>()
         .beside(&chat, responses::LISTED, &["messages"])
         .akin(COMPLETIONS)
         .and(responses::PLAIN);
-    let compact = Endpoint::new(COMPACT)
-        .beside(&responses, &["input", "instructions"], &[])
-        .akin(COMPLETIONS);
-    let messages = Endpoint::new(MESSAGES)
-        .with::<messages::Messages>()
-        .beside(&chat, messages::LISTED, &[])
-        .akin(COMPLETIONS)
-        .and(messages::PLAIN);
-    let transcriptions = Endpoint::new(TRANSCRIPTIONS)
-        .with::<transcriptions::Transcriptions>()
-        .beside(&chat, transcriptions::LISTED, transcriptions::WITHOUT)
-        .akin(COMPLETIONS)
-        .and(transcriptions::PLAIN);
-    let tokenize = Endpoint::new(TOKENIZE).with::<prompts::Tokenize>();
-    let tokenize = tokenize.beside(&chat, &[], &[]).and(prompts::PLAIN);
     let ollama = |own: Endpoint, without: &[&str]| {
         let own = own.with::<ollama::Common>().with::<ollama::Limit>();
         own.beside(&chat, ollama::LISTED, without)
     };
-    let ollama_chat = Endpoint::new(OLLAMA_CHAT).with::<ollama::Chat>();
-    let ollama_chat = ollama(ollama_chat, ollama::WITHOUT);
-    let ollama_generate = Endpoint::new(OLLAMA_GENERATE).with::<ollama::Generate>();
-    let without = [ollama::WITHOUT, ollama::WITHOUT_TOOLS].concat();
-    let ollama_generate = ollama(ollama_generate, &without).and(ollama::GENERATE);
     let llama = |own: Endpoint| {
         own.with::<llama_server::Generation>()
             .with::<llama_server::Adapters>()
             .beside(&texts, llama_server::LISTED, llama_server::WITHOUT)
             .and(llama_server::GENERATION)
     };
-    let llama_completion =
-        llama(Endpoint::new(LLAMA_COMPLETION).with::<llama_server::Completion>());
-    let llama_infill = llama(Endpoint::new(LLAMA_INFILL).with::<llama_server::Infill>());
-    let llama_embedding = Endpoint::new(LLAMA_EMBEDDING).with::<llama_server::Embedding>();
-    let (embed, rerank) = (Endpoint::new(EMBED), Endpoint::new(RERANK));
-    let embeddings = Endpoint::new(EMBEDDINGS).with::<vectors::Embeddings>();
-    let embeddings = embeddings.and(vectors::EMBEDDINGS);
-    let pooling = Endpoint::new(POOLING).beside(&embeddings, vectors::LISTED, &[]);
-    let tei_embed = Endpoint::new(TEI_EMBED).with::<hugging_face::Embed>();
-    let tei_rerank = Endpoint::new(TEI_RERANK).with::<hugging_face::Rerank>();
-    let [openllm, openllm_stream] =
-        [(OPENLLM, &["false"]), (OPENLLM_STREAM, &["true"])].map(|(name, it)| openllm(name, it));
-    let (whole, streamed) = (
+    let embeddings = Endpoint::new(EMBEDDINGS)
+        .with::<vectors::Embeddings>()
+        .and(vectors::EMBEDDINGS);
+    vec![
+        chat.clone().with::<llama_server::Adapters>(),
+        continuing(completions::PLAIN).with::<llama_server::Adapters>(),
+        responses.clone(),
+        Endpoint::new(COMPACT)
+            .beside(&responses, &["input", "instructions"], &[])
+            .akin(COMPLETIONS),
+        Endpoint::new(MESSAGES)
+            .with::<messages::Messages>()
+            .beside(&chat, messages::LISTED, &[])
+            .akin(COMPLETIONS)
+            .and(messages::PLAIN),
         generate(GENERATE, &["false"]),
         generate(GENERATE_STREAM, &["true"]),
-    );
-    vec![
-        chat.with::<llama_server::Adapters>(),
-        completions.with::<llama_server::Adapters>(),
-        responses,
-        compact,
-        messages,
-        whole,
-        streamed,
-        openllm,
-        openllm_stream,
-        tgi,
-        tgi_stream,
-        tgi_either,
-        interactive,
-        transcriptions,
-        tokenize,
+        openllm(OPENLLM, &["false"]),
+        openllm(OPENLLM_STREAM, &["true"]),
+        tgi(TGI).and(&stream(&["false"])),
+        tgi(TGI_STREAM).and(&stream(&["true"])),
+        tgi(TGI_EITHER),
+        Endpoint::new(INTERACTIVE)
+            .with::<lmdeploy::Interactive>()
+            .beside(&generating(Endpoint::new("")), lmdeploy::LISTED, &[])
+            .beside(&Endpoint::new("").and(completions::NO_VECTORS), &[], &[])
+            .beside(&Endpoint::new("").with::<lmdeploy::History>(), &[], &[])
+            .akin(CHAT)
+            .and(lmdeploy::INTERACTIVE),
+        Endpoint::new(TRANSCRIPTIONS)
+            .with::<transcriptions::Transcriptions>()
+            .beside(&chat, transcriptions::LISTED, transcriptions::WITHOUT)
+            .akin(COMPLETIONS)
+            .and(transcriptions::PLAIN),
+        Endpoint::new(TOKENIZE)
+            .with::<prompts::Tokenize>()
+            .beside(&chat, &[], &[])
+            .and(prompts::PLAIN),
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
         Endpoint::new(ENCODE).with::<lmdeploy::Encode>(),
-        embeddings,
-        embed.with::<vectors::Embed>().and(vectors::EMBED),
-        tei_embed.and(hugging_face::EMBED),
+        embeddings.clone(),
+        Endpoint::new(EMBED)
+            .with::<vectors::Embed>()
+            .and(vectors::EMBED),
+        Endpoint::new(TEI_EMBED)
+            .with::<hugging_face::Embed>()
+            .and(hugging_face::EMBED),
         Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
-        rerank.with::<vectors::Rerank>().and(vectors::RERANK),
-        tei_rerank.and(hugging_face::RERANK),
+        Endpoint::new(RERANK)
+            .with::<vectors::Rerank>()
+            .and(vectors::RERANK),
+        Endpoint::new(TEI_RERANK)
+            .with::<hugging_face::Rerank>()
+            .and(hugging_face::RERANK),
         Endpoint::new(PREDICT)
             .with::<hugging_face::Predict>()
             .and(hugging_face::PREDICT),
-        pooling.and(vectors::POOLING),
+        Endpoint::new(POOLING)
+            .beside(&embeddings, vectors::LISTED, &[])
+            .and(vectors::POOLING),
         Endpoint::new(SCORE)
             .with::<vectors::Score>()
             .and(vectors::SCORE),
         Endpoint::new(CLASSIFY)
             .with::<vectors::Classify>()
             .and(vectors::CLASSIFY),
-        ollama_chat,
-        ollama_generate,
+        ollama(
+            Endpoint::new(OLLAMA_CHAT).with::<ollama::Chat>(),
+            ollama::WITHOUT,
+        ),
+        ollama(
+            Endpoint::new(OLLAMA_GENERATE).with::<ollama::Generate>(),
+            &[ollama::WITHOUT, ollama::WITHOUT_TOOLS].concat(),
+        )
+        .and(ollama::GENERATE),
         Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),
         Endpoint::new(OLLAMA_EMBEDDINGS).with::<ollama::Embeddings>(),
-        llama_completion,
-        llama_infill,
-        llama_embedding.and(llama_server::EMBEDDING),
+        llama(Endpoint::new(LLAMA_COMPLETION).with::<llama_server::Completion>()),
+        llama(Endpoint::new(LLAMA_INFILL).with::<llama_server::Infill>()),
+        Endpoint::new(LLAMA_EMBEDDING)
+            .with::<llama_server::Embedding>()
+            .and(llama_server::EMBEDDING),
     ]
 }
 
@@ -293,6 +296,16 @@ pub enum Text<T> {
     Whole(String),
     /// Text given in several parts.
     Parts(Vec<T>),
+}
+
+impl<T: From<String>> Text<T> {
+    /// Returns the parts. A whole text is the only one.
+    pub fn into_parts(self) -> Vec<T> {
+        match self {
+            Self::Whole(text) => vec![text.into()],
+            Self::Parts(parts) => parts,
+        }
+    }
 }
 
 /// A part that consists of text.

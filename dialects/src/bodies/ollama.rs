@@ -6,10 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{ReadApart, shapes, tools::EFFORTS};
-use crate::{
-    limits::MAX_MESSAGES,
-    schema::Plain::{self, Only},
-};
+use crate::{limits::MAX_MESSAGES, schema::Plain};
 
 /// Field with the time that a graph stays in memory.
 pub const KEEP_ALIVE: &str = "keep_alive";
@@ -155,18 +152,12 @@ pub struct Generate {
 }
 
 /// Fields of `api/generate` that need no reading.
-pub const GENERATE: &[Plain] = &[
-    Only(
-        "template",
-        &[r#""""#],
-        "A request cannot set a template. A graph can (`chat_template_file`), and `raw` uses prompts without one.",
-    ),
-    Only(
-        "context",
-        &["[]"],
-        "Answers contain no context: send the conversation to `api/chat`.",
-    ),
-];
+pub const GENERATE: &[Plain] = &plain! {
+    /// A request cannot set a template. A graph can (`chat_template_file`), and `raw` uses prompts without one.
+    "template": Only(&[r#""""#]),
+    /// Answers contain no context: send the conversation to `api/chat`.
+    "context": Only(&["[]"]),
+};
 
 /// Fields of `api/embed`, for vectors of several texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

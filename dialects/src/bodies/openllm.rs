@@ -29,36 +29,32 @@ pub struct Parameters {
     pub max_tokens: Option<i64>,
 }
 
-/// Returns the fields that need no reading. `stream` has the allowed values of that field.
-pub(super) fn plain(stream: &'static [&'static str]) -> [Plain; 14] {
-    plain! {
-        /// Alternative name of `max_tokens`.
-        "max_new_tokens": Alias("max_tokens"),
-        /// Alternative name of `min_tokens`.
-        "min_new_tokens": Alias("min_tokens"),
-        /// Adapters are selected by name in `model` of other dialects.
-        "adapter_name": Only(&[]),
-        /// The prompt is in `prompt`.
-        "prompt_token_ids": Only(&[]),
-        /// Only one text is generated.
-        "n": Only(&["1"]),
-        /// Only one text is generated.
-        "best_of": Only(&["1"]),
-        /// Only one text is generated.
-        "num_return_sequences": Only(&["1"]),
-        /// Beam search is not supported: tokens are sampled.
-        "num_beams": Only(&["1"]),
-        /// Beam search is not supported: tokens are sampled.
-        "num_beam_groups": Only(&["1"]),
-        /// There is always a cache.
-        "use_cache": Only(&["true"]),
-        /// Prompts have no separate penalty.
-        "encoder_repetition_penalty": Only(&["1"]),
-        /// The answer is always text.
-        "detokenize": Only(&["true"]),
-        /// The answer contains only the sum, in `cumulative_logprob`.
-        "logprobs": Only(&[]),
-        /// The path decides whether the answer is a stream.
-        "stream": Only(stream),
-    }
-}
+/// Fields that need no reading.
+pub(super) const PLAIN: &[Plain] = &plain! {
+    /// Alternative name of `max_tokens`.
+    "max_new_tokens": Alias("max_tokens"),
+    /// Alternative name of `min_tokens`.
+    "min_new_tokens": Alias("min_tokens"),
+    /// Adapters are selected by name in `model` of other dialects.
+    "adapter_name": Only(&[]),
+    /// The prompt is in `prompt`.
+    "prompt_token_ids": Only(&[]),
+    /// Only one text is generated.
+    "n": Only(&["1"]),
+    /// Only one text is generated.
+    "best_of": Only(&["1"]),
+    /// Only one text is generated.
+    "num_return_sequences": Only(&["1"]),
+    /// Beam search is not supported: tokens are sampled.
+    "num_beams": Only(&["1"]),
+    /// Beam search is not supported: tokens are sampled.
+    "num_beam_groups": Only(&["1"]),
+    /// There is always a cache.
+    "use_cache": Only(&["true"]),
+    /// Prompts have no separate penalty.
+    "encoder_repetition_penalty": Only(&["1"]),
+    /// The answer is always text.
+    "detokenize": Only(&["true"]),
+    /// The answer contains only the sum, in `cumulative_logprob`.
+    "logprobs": Only(&[]),
+};

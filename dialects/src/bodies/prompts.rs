@@ -2,7 +2,6 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{ReadApart, Text, shapes};
 use crate::{
@@ -18,13 +17,13 @@ pub struct Tokenize {
     #[schemars(length(min = 1))]
     pub model: String,
     /// Text to tokenize. A conversation in `messages`, with other fields of chats, can replace it.
-    #[schemars(schema_with = "texts")]
+    #[schemars(schema_with = "shapes::text_or_texts::<MAX_PROMPTS>")]
     pub text: Option<Text<String>>,
     /// Alternative name of `text`, as in vLLM.
-    #[schemars(schema_with = "texts", extend("x-beyond" = true))]
+    #[schemars(schema_with = "shapes::text_or_texts::<MAX_PROMPTS>", extend("x-beyond" = true))]
     pub prompt: Option<Text<String>>,
     /// Alternative name of `text`, as in llama-server.
-    #[schemars(schema_with = "texts", extend("x-beyond" = true))]
+    #[schemars(schema_with = "shapes::text_or_texts::<MAX_PROMPTS>", extend("x-beyond" = true))]
     pub content: Option<Text<String>>,
     /// Adds the model's begin token; the default is false with `content` and true otherwise.
     pub add_special_tokens: Option<bool>,
@@ -60,12 +59,6 @@ pub struct Detokenize {
     /// Tokens whose text is returned.
     #[schemars(schema_with = "tokens")]
     pub tokens: ReadApart,
-}
-
-fn texts(_: &mut SchemaGenerator) -> Schema {
-    let text = json!({ "type": "string" });
-    let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_PROMPTS, "x-entries": "texts" });
-    json_schema!({ "x-kind": "a string or an array of strings", "anyOf": [text, texts] })
 }
 
 fn tokens(_: &mut SchemaGenerator) -> Schema {

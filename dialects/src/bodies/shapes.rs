@@ -104,6 +104,13 @@ pub(crate) fn texts(_: &mut SchemaGenerator) -> Schema {
     texts_or_tokens(0, MAX_TEXTS, "texts")
 }
 
+/// Makes the schema of a text, or of at most `MOST` texts.
+pub(crate) fn text_or_texts<const MOST: usize>(_: &mut SchemaGenerator) -> Schema {
+    let text = json!({ "type": "string" });
+    let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MOST, "x-entries": "texts" });
+    json_schema!({ "x-kind": "a string or an array of strings", "anyOf": [text, texts] })
+}
+
 fn texts_or_tokens(shortest: usize, most: usize, what: &str) -> Schema {
     let text = match shortest {
         0 => json!({ "type": "string" }),

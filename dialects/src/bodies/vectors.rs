@@ -57,10 +57,10 @@ pub struct Score {
     #[schemars(length(min = 1))]
     pub model: Option<String>,
     /// Question, or one question for each text of `text_2`.
-    #[schemars(schema_with = "compared", extend("x-shown" = json!({ "type": "string" })))]
+    #[schemars(schema_with = "shapes::text_or_texts::<MAX_DOCUMENTS>", extend("x-shown" = json!({ "type": "string" })))]
     pub text_1: Option<Text<String>>,
     /// Texts that should answer the question.
-    #[schemars(schema_with = "compared")]
+    #[schemars(schema_with = "shapes::text_or_texts::<MAX_DOCUMENTS>")]
     pub text_2: Option<Text<String>>,
     /// Number of tokens that each text keeps, as in `rerank`.
     #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
@@ -93,7 +93,7 @@ pub struct Classify {
     #[schemars(length(min = 1))]
     pub model: Option<String>,
     /// Texts to classify. A text that is too long for the model is refused with its number of tokens.
-    #[schemars(schema_with = "compared")]
+    #[schemars(schema_with = "shapes::text_or_texts::<MAX_DOCUMENTS>")]
     pub input: Option<Text<String>>,
     /// Number of tokens that each text keeps, as in `rerank`.
     #[schemars(schema_with = "shapes::truncation", extend("x-beyond" = true))]
@@ -115,13 +115,6 @@ pub const CLASSIFY: &[Plain] = &plain! {
     /// Has no effect; accepted for compatibility.
     "user": Idle("string"),
 };
-
-/// Makes the schema of the texts of a comparison.
-fn compared(_: &mut SchemaGenerator) -> Schema {
-    let text = json!({ "type": "string" });
-    let texts = json!({ "type": "array", "items": text, "minItems": 1, "maxItems": MAX_DOCUMENTS, "x-entries": "texts" });
-    json_schema!({ "x-kind": "a string or an array of strings", "anyOf": [text, texts] })
-}
 
 /// Fields of Cohere's `embed` requests.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

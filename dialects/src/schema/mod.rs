@@ -24,7 +24,7 @@ pub use words::words;
 use crate::bodies;
 
 /// The fields of an endpoint, each with its schema.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Endpoint {
     /// Name of the endpoint, the end of its path: `chat/completions`.
     pub name: &'static str,

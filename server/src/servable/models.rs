@@ -138,7 +138,7 @@ impl Servable {
         let answered = read.filter(|dialect| {
             let mut routes = dialect.routes().iter();
             let is_chat = match dialect.family() {
-                Family::Text(text) => text.native().endpoint() == bodies::CHAT,
+                Family::Text(text) => !text.continues_prompts(),
                 Family::Vectors(_) | Family::Scores(_) => false,
             };
             routes.any(|route| route.purpose == Purpose::Answer)

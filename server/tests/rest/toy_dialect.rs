@@ -4,8 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use graphmill_calculators::{
     http::{
-        Chat, OwnParams,
-        dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
+        OwnParams,
+        dialect::{
+            AnswerPackets, AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect,
+        },
     },
     payload::{ChatInput, HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest},
     register_dialect,
@@ -17,7 +19,6 @@ use graphmill_dialects::{
     schema::{self, Endpoint},
 };
 use graphmill_engine::Result;
-use graphmill_llm::Usage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,10 +62,6 @@ impl TextDialect for Riddles {
         "riddle-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
-    }
-
     fn fields(&self) -> Option<&'static Endpoint> {
         static FIELDS: LazyLock<Endpoint> = LazyLock::new(|| {
             let chat = schema::endpoint(CHATS).expect("an endpoint");
@@ -93,16 +90,10 @@ impl TextDialect for Riddles {
 struct Solution(String);
 
 impl AnswerWriter for Solution {
-    fn take(
-        &mut self,
-        _: &TextRequest,
-        chunk: &TextChunk,
-        _: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
         self.0.push_str(&chunk.text);
         if chunk.finish.is_some() {
-            out.push(HttpResponse::Body {
+            out.packets.push(HttpResponse::Body {
                 content_type: "application/json",
                 bytes: json!({ "solution": self.0 }).to_string().into(),
             });

@@ -4,7 +4,7 @@
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use crate::http::fields::invalid;
+use crate::http::fields::conflicting;
 
 /// Converts functions to tools.
 pub(super) fn as_tools(functions: Vec<Value>) -> Vec<Value> {
@@ -24,7 +24,7 @@ pub(super) fn rewrite_message(
     if let Some(function @ Value::Object(_)) = message.remove("function_call") {
         if message.get("tool_calls").is_some_and(|it| !it.is_null()) {
             let field = format!("messages[{index}].function_call");
-            return Err(invalid(field, "cannot be used together with `tool_calls`"));
+            return Err(conflicting(field, "tool_calls"));
         }
         let id = format!("call_{index}");
         let tool_call = json!({ "id": id, "type": "function", "function": function });

@@ -66,10 +66,6 @@ impl TextDialect for Chat {
         "chatcmpl-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Self
-    }
-
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let (chat, own) = read(fields, &body.allowance())?;
         Ok((RequestInput::Chat(chat), own))

@@ -4,20 +4,17 @@ use std::sync::Arc;
 
 use graphmill_dialects::{
     Fields,
-    bodies::{
-        chat::{Chat, Conversation},
-        tools::Tools,
-    },
+    bodies::{chat::Chat, tools::Tools},
     error::wrong_type,
     json::Allowance,
 };
 use graphmill_engine::Result;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{functions, reasoning, tools};
 use crate::http::{
     OwnParams,
-    fields::{invalid, missing},
+    fields::{conflicting, invalid, missing},
     turns::{Content, Turns},
 };
 use crate::payload::{ChatInput, MediaKind};
@@ -32,28 +29,31 @@ pub(in crate::http) fn read(
 ) -> Result<(ChatInput, OwnParams)> {
     let mut chat: Chat = fields.take()?;
     let messages = chat.messages.take().ok_or_else(|| missing("messages"))?;
-    if let Conversation::Said(text) = &messages
-        && !fields.unknown.iter().any(|name| name == SESSION)
-    {
-        let text = text.as_str().into();
-        return Err(wrong_type("messages", "an array", &text));
+    if messages.is_string() && !fields.unknown.iter().any(|name| name == SESSION) {
+        return Err(wrong_type("messages", "an array", &messages));
     }
     let turns = turns(messages, "messages", allowance)?;
     conversation(chat, fields.take()?, turns)
 }
 
-/// Returns the turns of a conversation in this field.
+/// Returns the turns of a conversation in this field: an array of messages, or a text of the user.
 pub(in crate::http) fn turns(
-    conversation: Conversation,
+    conversation: Value,
     field: &str,
     allowance: &Allowance,
 ) -> Result<Turns> {
+    let messages = match conversation {
+        Value::Array(messages) => messages,
+        text => vec![json!({ "role": "user", "content": text })],
+    };
     let mut turns = Turns::default();
     let mut call = None;
-    for (index, message) in Vec::from(conversation).into_iter().enumerate() {
-        let place = (field, index);
-        let message = self::message(message, place, &mut call, &mut turns, allowance)?;
-        turns.messages.push(message);
+    for (index, message) in messages.into_iter().enumerate() {
+        if let Value::Object(message) = message {
+            let place = (field, index);
+            let message = self::message(message, place, &mut call, &mut turns, allowance)?;
+            turns.messages.push(message);
+        }
     }
     Ok(turns)
 }
@@ -69,9 +69,9 @@ pub(in crate::http) fn conversation(
         return Err(invalid("top_logprobs", "needs `logprobs: true`"));
     }
     if chat.continue_final_message && chat.add_generation_prompt == Some(true) {
-        return Err(invalid(
+        return Err(conflicting(
             "continue_final_message",
-            "cannot be used together with `add_generation_prompt`",
+            "add_generation_prompt",
         ));
     }
     let tools = tools::read(&mut said)?;

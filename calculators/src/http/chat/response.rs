@@ -21,7 +21,7 @@ impl Form for Messages {
     const PROMPT_BESIDE: bool = true;
 
     /// Writes the event with the role of each choice.
-    fn begin(events: &mut Events<'_>) -> Result<()> {
+    fn begin(events: &mut Events<'_, '_>) -> Result<()> {
         for index in 0..events.request().choices() as u32 {
             let delta = Delta {
                 role: Some("assistant"),
@@ -33,7 +33,7 @@ impl Form for Messages {
         Ok(())
     }
 
-    fn extend(events: &mut Events<'_>, chunk: &TextChunk, _: usize) -> Result<()> {
+    fn extend(events: &mut Events<'_, '_>, chunk: &TextChunk, _: usize) -> Result<()> {
         let (index, finish) = (chunk.index, chunk.finish);
         let by_id = events.request().told.by_id;
         let ids = Some(&*chunk.ids).filter(|ids| !ids.is_empty());
@@ -63,7 +63,7 @@ impl Form for Messages {
 }
 
 fn event(
-    events: &mut Events<'_>,
+    events: &mut Events<'_, '_>,
     index: u32,
     delta: Delta<'_>,
     (logprobs, token_ids): (Option<ChatLogprobs<'_>>, Option<&[Token]>),

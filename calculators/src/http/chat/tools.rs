@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::functions;
 use crate::http::{
     arguments,
-    fields::{invalid, missing, shown},
+    fields::{conflicting, invalid, missing, shown},
 };
 use crate::payload::ToolChoice;
 
@@ -27,24 +27,11 @@ pub(super) struct ToolUse {
 /// Reads the fields about tools, or the older ones about functions.
 pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
     let function_call = said.functions.is_some() || said.function_call.is_some();
-    for (old, new, both) in [
-        (
-            "functions",
-            "tools",
-            said.functions.is_some() && said.tools.is_some(),
-        ),
-        (
-            "function_call",
-            "tool_choice",
-            said.function_call.is_some() && said.tool_choice.is_some(),
-        ),
-    ] {
-        if both {
-            return Err(invalid(
-                old,
-                format!("cannot be used together with `{new}`"),
-            ));
-        }
+    if said.functions.is_some() && said.tools.is_some() {
+        return Err(conflicting("functions", "tools"));
+    }
+    if said.function_call.is_some() && said.tool_choice.is_some() {
+        return Err(conflicting("function_call", "tool_choice"));
     }
     let path = |index| match said.functions {
         Some(_) => format!("functions[{index}].name"),

@@ -10,7 +10,7 @@ use super::{
     OwnParams,
     choices::ChoicesWriter,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
-    fields::invalid,
+    fields::{conflicting, invalid},
     limits::MAX_PROMPTS,
     llama_server, prompts, vectors,
 };
@@ -54,17 +54,14 @@ impl TextDialect for Completions {
         "cmpl-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Self
+    fn continues_prompts(&self) -> bool {
+        true
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let own: bodies::Completions = fields.take()?;
         let prompts = match vectors::read(body)? {
-            Some(vectors) if own.echo => {
-                let message = format!("cannot be used together with `{}`", vectors.field());
-                return Err(invalid("echo", message));
-            }
+            Some(vectors) if own.echo => return Err(conflicting("echo", vectors.field())),
             Some(vectors) => vec![Prompt::Vectors(vectors)],
             None => prompts::read(body, "prompt", MAX_PROMPTS, 1)?,
         };
@@ -91,7 +88,7 @@ impl TextDialect for Completions {
 pub(super) fn input(mut prompts: Vec<Prompt>, own: &bodies::Completions) -> Result<RequestInput> {
     if !own.suffix.is_empty() {
         if own.echo {
-            return Err(invalid("suffix", "cannot be used together with `echo`"));
+            return Err(conflicting("suffix", "echo"));
         }
         for prompt in &mut prompts {
             let Prompt::Text(before) = prompt else {

@@ -17,11 +17,11 @@ impl Form for Texts {
     const CHUNK: &'static str = "text_completion";
     const PROMPT_BESIDE: bool = false;
 
-    fn begin(_: &mut Events<'_>) -> Result<()> {
+    fn begin(_: &mut Events<'_, '_>) -> Result<()> {
         Ok(())
     }
 
-    fn extend(events: &mut Events<'_>, chunk: &TextChunk, begins: usize) -> Result<()> {
+    fn extend(events: &mut Events<'_, '_>, chunk: &TextChunk, begins: usize) -> Result<()> {
         let (index, finish) = (chunk.index, chunk.finish);
         let (request, told) = (events.request(), events.request().told);
         let prompt = chunk.echo.as_deref();

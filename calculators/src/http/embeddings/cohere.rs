@@ -47,15 +47,13 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
             .collect(),
         dimensions: own.output_dimension,
         truncate: own.truncate.map(|truncate| truncate == "END"),
-        most_tokens: None,
-        cuts_beginning: false,
-        normalize: None,
         form: VectorForm::Cohere {
             id: format!("embed-{id}").into(),
             float: own.embedding_types.is_empty() || has("float"),
             base64: has("base64"),
         },
         ignored: fields.unknown.into(),
+        ..Request::default()
     })
 }
 

@@ -21,7 +21,7 @@ use super::{
     body,
     dialect::{Dialect, Family, Purpose, Route},
     dialect_table,
-    fields::{self, missing},
+    fields::{self, limited, missing},
     llama_server, ollama, prompts, tei, vllm,
 };
 use crate::payload::{
@@ -110,13 +110,10 @@ pub(super) fn read_as(endpoint: &str, body: &JsonBody) -> Result<Request> {
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: own.truncate_prompt_tokens.map(|_| true),
-        most_tokens: own
-            .truncate_prompt_tokens
-            .and_then(|most| most.try_into().ok()),
-        cuts_beginning: false,
-        normalize: None,
+        most_tokens: limited(own.truncate_prompt_tokens),
         form: VectorForm::OpenAI { base64 },
         ignored: fields.unknown.into(),
+        ..Request::default()
     })
 }
 

@@ -1,10 +1,8 @@
 //! Answers in Triton's form.
 
-use graphmill_engine::Result;
 use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
-use crate::http::body::to_json;
 use crate::payload::{Finish, TextRequest};
 
 /// Version in the answers of a graph without versions.
@@ -16,7 +14,7 @@ pub(super) fn written(
     text: &str,
     _: &Usage,
     finish: Option<Finish>,
-) -> Result<String> {
+) -> Value {
     let echoed = |name: &str| request.echo.get(name).filter(|value| !value.is_null());
     let mut answer = json!({});
     if let Some(id) = echoed("id") {
@@ -29,7 +27,7 @@ pub(super) fn written(
     if let Some(finish) = finish.filter(|_| echoed("details") == Some(&json!(true))) {
         answer["details"] = json!({ "finish_reason": reason(finish) });
     }
-    to_json(&answer)
+    answer
 }
 
 /// Returns the name of a finish reason.

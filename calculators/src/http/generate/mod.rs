@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::{
     OwnParams,
-    completions::Completions,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     text_writer::TextWriter,
 };
@@ -91,8 +90,8 @@ impl TextDialect for Generate {
         "gen-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Completions
+    fn continues_prompts(&self) -> bool {
+        true
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::http::{
     OwnParams, completions,
-    fields::{invalid, missing},
+    fields::{conflicting, invalid, missing},
 };
 use crate::payload::{Prompt, RequestInput};
 
@@ -41,7 +41,7 @@ pub(super) fn read(
     let stop = parameters.stop_words.map(Vec::<String>::from);
     let stop = stop.filter(|words| words.iter().any(|word| !word.is_empty()));
     if stop.is_some() && (body.has("stop") || own.parameters.contains_key("stop")) {
-        return Err(invalid("stop_words", "cannot be used together with `stop`"));
+        return Err(conflicting("stop_words", "stop"));
     }
     let path: PathFields = fields.take()?;
     let repeated: [(_, Value); 4] = [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graphmill_dialects::bodies::{
     DETOKENIZE, ENCODE, TOKENIZE, Text,
-    chat::{Chat, Conversation},
+    chat::Chat,
     lmdeploy::Encode,
     prompts::{Detokenize, Tokenize},
     tools::Tools,
@@ -16,7 +16,7 @@ use super::{
         chat,
         defaults::Defaults,
         dialect::Purpose,
-        fields::{self, invalid, missing, shown},
+        fields::{self, conflicting, invalid, missing, shown},
         params, prompts,
     },
     effective_values,
@@ -94,17 +94,10 @@ pub(in crate::http) fn prompt_question(
     let other = given.next().map(|(field, ..)| field);
     let other = other.or(body.has("messages").then_some("messages"));
     let (input, nested) = match (first, other) {
-        (Some((field, ..)), Some(other)) => {
-            let message = format!("cannot be used together with `{field}`");
-            return Err(invalid(other, message));
-        }
+        (Some((field, ..)), Some(other)) => return Err(conflicting(other, field)),
         (Some((_, texts, add_special, parse_special)), None) => {
             let nested = matches!(texts, Some(Text::Parts(_)));
-            let texts = match texts {
-                Some(Text::Whole(text)) => vec![text],
-                Some(Text::Parts(texts)) => texts,
-                None => Vec::new(),
-            };
+            let texts = texts.map(Text::into_parts).unwrap_or_default();
             let prompt = |text| Prompt::Spelled {
                 text,
                 add_special: form.add_special_tokens.unwrap_or(add_special),
@@ -148,10 +141,7 @@ fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
     let own: Encode = fields::read(ENCODE, body)?.take()?;
     let texts = own.input.ok_or_else(|| missing("input"))?;
     let nested = matches!(texts, Text::Parts(_));
-    let texts = match texts {
-        Text::Whole(text) => vec![text],
-        Text::Parts(texts) => texts,
-    };
+    let texts = texts.into_parts();
     let input = if !own.do_preprocess {
         let prompt = |text| Prompt::Spelled {
             text,
@@ -160,7 +150,7 @@ fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
         };
         RequestInput::Prompts(texts.into_iter().map(prompt).collect())
     } else if let Ok([text]) = <[String; 1]>::try_from(texts) {
-        let turns = chat::turns(Conversation::Said(text), "input", &body.allowance())?;
+        let turns = chat::turns(text.into(), "input", &body.allowance())?;
         let (chat, _) = chat::conversation(Chat::default(), Tools::default(), turns)?;
         RequestInput::Chat(chat)
     } else {

@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::request::{FIELDS, PROBABILITIES, SETTINGS, TOKENS};
 use crate::http::{
-    body::{to_json, whole},
-    dialect::AnswerWriter,
+    dialect::{AnswerPackets, AnswerWriter},
     logprobs::finite,
     wire::number,
 };
@@ -190,13 +189,8 @@ impl AnswerWriter for Answer {
         self.tally = Account::find(run).map(|account| Arc::clone(&account.tally));
     }
 
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        _: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let request = out.request;
         let (index, count) = (chunk.index as usize, self.choices.len());
         let choice = self
             .choices
@@ -210,7 +204,7 @@ impl AnswerWriter for Answer {
         if !request.stream {
             choice.piece.extend(piece);
         } else if !piece.is_empty() {
-            out.push(HttpResponse::Event(to_json(&piece.object(chunk))?));
+            out.event(&piece.object(chunk))?;
         }
         let Some(finish) = chunk.finish else {
             return Ok(false);
@@ -218,21 +212,21 @@ impl AnswerWriter for Answer {
         let piece = std::mem::take(&mut choice.piece);
         let last = self.last(request, chunk, finish, piece);
         if request.stream {
-            out.push(HttpResponse::Event(to_json(&last)?));
+            out.event(&last)?;
         }
         self.choices[index].told = Some(last);
         if self.choices.iter().any(|choice| choice.told.is_none()) {
             return Ok(false);
         }
         if request.stream {
-            out.push(HttpResponse::End);
+            out.packets.push(HttpResponse::End);
         } else {
             let told = self.choices.iter_mut().filter_map(|it| it.told.take());
-            let mut told: Vec<Value> = told.collect();
-            out.push(whole(match told.len() {
-                1 => to_json(&told.remove(0))?,
-                _ => to_json(&told)?,
-            }));
+            let told: Vec<Value> = told.collect();
+            match &told[..] {
+                [only] => out.whole(only)?,
+                all => out.whole(&all)?,
+            }
         }
         Ok(true)
     }

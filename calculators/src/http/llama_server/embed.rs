@@ -5,7 +5,7 @@ use graphmill_engine::Result;
 use serde::Serialize;
 
 use crate::http::{
-    fields::{self, invalid},
+    fields::{self, conflicting},
     limits::MAX_TEXTS,
     prompts,
 };
@@ -17,19 +17,17 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     let own: llama_server::Embedding = fields.take()?;
     let is_input = body.has("input");
     if is_input && body.has("content") {
-        return Err(invalid("input", "cannot be used together with `content`"));
+        return Err(conflicting("input", "content"));
     }
     let field = if is_input { "input" } else { "content" };
     Ok(EmbeddingsRequest {
         model: own.model.unwrap_or_default().into(),
         input: prompts::read(body, field, MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
-        truncate: None,
-        most_tokens: None,
-        cuts_beginning: false,
         normalize: own.embd_normalize.map(|norm| norm == 2),
         form: VectorForm::LlamaServer { field },
         ignored: fields.unknown.into(),
+        ..EmbeddingsRequest::default()
     })
 }
 

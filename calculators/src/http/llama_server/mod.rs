@@ -18,7 +18,6 @@ use serde_json::{Map, Value};
 
 use super::{
     OwnParams,
-    completions::Completions,
     dialect::{AnswerWriter, Dialect, Family, Place, Purpose, Route, TextDialect},
 };
 use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
@@ -105,8 +104,8 @@ impl TextDialect for LlamaServer {
         "completion-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Completions
+    fn continues_prompts(&self) -> bool {
+        true
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

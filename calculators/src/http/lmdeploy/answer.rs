@@ -1,11 +1,9 @@
 //! Answers of `chat/interactive`.
 
-use graphmill_engine::Result;
 use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use super::HISTORY_TOKENS;
-use crate::http::body::to_json;
 use crate::payload::{Finish, TextRequest};
 
 /// Writes the object of a text, or of a piece of it.
@@ -14,14 +12,14 @@ pub(super) fn written(
     text: &str,
     usage: &Usage,
     finish: Option<Finish>,
-) -> Result<String> {
+) -> Value {
     let before = request.echo.get(HISTORY_TOKENS).and_then(Value::as_u64);
     let before = before.unwrap_or_default();
-    to_json(&json!({
+    json!({
         "text": text,
         "tokens": usage.generated_tokens,
         "input_tokens": u64::from(usage.prompt_tokens).saturating_sub(before),
         "history_tokens": before,
         "finish_reason": finish.map(Finish::as_str),
-    }))
+    })
 }

@@ -7,7 +7,7 @@ use graphmill_dialects::{
     Fields,
     bodies::{
         INTERACTIVE,
-        chat::{Chat as ChatFields, Conversation},
+        chat::Chat,
         lmdeploy::{History, Interactive as Own},
         tools::Tools,
     },
@@ -15,8 +15,7 @@ use graphmill_dialects::{
 use graphmill_engine::Result;
 
 use super::{
-    OwnParams,
-    chat::{self, Chat},
+    OwnParams, chat,
     dialect::{AnswerWriter, Dialect, Family, Framing, Purpose, Route, TextDialect},
     fields::missing,
     text_writer::TextWriter,
@@ -63,20 +62,15 @@ impl TextDialect for Interactive {
         "session-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
-    }
-
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
         let own: Own = fields.take()?;
         let said: History = fields.take()?;
         let prompt = own.prompt.ok_or_else(|| missing("prompt"))?;
-        let before = Conversation::Messages(said.history);
-        let mut turns = chat::turns(before, "history", &body.allowance())?;
+        let mut turns = chat::turns(said.history.into(), "history", &body.allowance())?;
         let more = chat::turns(prompt, "prompt", &body.allowance())?;
         turns.messages.extend(more.messages);
         turns.media.extend(more.media);
-        let (chat, params) = chat::conversation(ChatFields::default(), Tools::default(), turns)?;
+        let (chat, params) = chat::conversation(Chat::default(), Tools::default(), turns)?;
         let before = (HISTORY_TOKENS.to_owned(), said.history_tokens.into());
         let params = OwnParams {
             max_tokens: own.request_output_len,

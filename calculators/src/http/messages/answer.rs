@@ -1,6 +1,6 @@
 //! Messages in answers, and their events.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::http::arguments::{self, Readable};
 use crate::http::named_events::{Event, Form};
@@ -18,11 +18,10 @@ impl Form for Answer {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
         let mut message = head(answer);
         message["content"] = json!([]);
-        message["stop_reason"] = Value::Null;
-        message["stop_sequence"] = Value::Null;
         message["usage"]["output_tokens"] = json!(0);
+        let start = json!({ "type": "message_start", "message": message });
         vec![
-            ("message_start", typed("message_start", "message", message)),
+            ("message_start", start),
             ("ping", json!({ "type": "ping" })),
         ]
     }
@@ -35,9 +34,9 @@ impl Form for Answer {
                 json!({ "type": "tool_use", "id": id, "name": name, "input": {} })
             }
         };
-        let mut event = typed("content_block_start", "content_block", block);
-        event["index"] = json!(index);
-        vec![("content_block_start", event)]
+        let start =
+            json!({ "type": "content_block_start", "content_block": block, "index": index });
+        vec![("content_block_start", start)]
     }
 
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event> {
@@ -91,21 +90,13 @@ impl Form for Answer {
     }
 }
 
-fn typed(kind: &str, field: &str, value: Value) -> Value {
-    Value::Object(Map::from_iter([
-        ("type".to_owned(), kind.into()),
-        (field.to_owned(), value),
-    ]))
-}
-
 /// Returns the delta for more of a call's input, which clients send back as JSON.
 fn input_delta(text: &str) -> Value {
     json!({ "type": "input_json_delta", "partial_json": text })
 }
 
 fn block_delta(index: usize, delta: Value) -> Event {
-    let mut event = typed("content_block_delta", "delta", delta);
-    event["index"] = json!(index);
+    let event = json!({ "type": "content_block_delta", "delta": delta, "index": index });
     ("content_block_delta", event)
 }
 

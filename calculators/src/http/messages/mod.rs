@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::{
     OwnParams,
-    chat::Chat,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     named_events::PartsWriter,
 };
@@ -83,10 +82,6 @@ impl Dialect for Messages {
 impl TextDialect for Messages {
     fn id_prefix(&self) -> &'static str {
         "msg_"
-    }
-
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

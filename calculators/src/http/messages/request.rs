@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::http::{
     OwnParams,
     chat::{Names, conversation, function_of},
-    fields::{code, invalid, missing},
+    fields::{code, conflicting, invalid, missing},
     structured,
     turns::{Content, Turns},
 };
@@ -81,10 +81,7 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
     said.reasoning_effort = own.output_config.effort.or(said.reasoning_effort);
     let (chat, mut params) = conversation(chat, said, turns)?;
     let format = match (own.output_config.format, own.output_format) {
-        (Some(_), Some(_)) => {
-            let message = "cannot be used together with `output_config.format`";
-            return Err(invalid("output_format", message));
-        }
+        (Some(_), Some(_)) => return Err(conflicting("output_format", "output_config.format")),
         (Some(format), None) => Some(("output_config.format.schema", format)),
         (None, earlier) => earlier.map(|format| ("output_format.schema", format)),
     };
@@ -93,8 +90,7 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput
     }
     if let Some(stops) = own.stop_sequences {
         if fields.has("stop") {
-            let message = "cannot be used together with `stop_sequences`";
-            return Err(invalid("stop", message));
+            return Err(conflicting("stop", "stop_sequences"));
         }
         let stops: Vec<String> = Text::Parts(stops).into();
         let repeated = ("stop_sequences".to_owned(), json!(stops));

@@ -11,12 +11,11 @@ use serde_json::{Value, json};
 use super::{Api, Clock};
 use crate::http::{
     arguments,
-    body::{to_json, whole},
-    dialect::AnswerWriter,
+    dialect::{AnswerPackets, AnswerWriter},
     logprobs::ChatLogprobs,
     parts::{Part, Parts, Step},
 };
-use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
+use crate::payload::{Finish, TextChunk, TextRequest};
 
 /// A writer of answers in Ollama's form.
 pub(super) struct Answer {
@@ -117,20 +116,15 @@ impl AnswerWriter for Answer {
         self.clock = Some(Clock::new(run, Instant::now()));
     }
 
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
-        let steps = self.parts.take(chunk, usage);
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let request = out.request;
+        let steps = self.parts.take(chunk, &out.usage);
         let finish = self.parts.answer(request).finish;
         let logprobs = ChatLogprobs::from_chunk(&chunk.logprobs, false);
         let logprobs = logprobs.map_or_else(Vec::new, |tokens| tokens.listed());
         if request.stream {
             for line in self.lines(request, &steps, logprobs) {
-                out.push(HttpResponse::Event(to_json(&line)?));
+                out.event(&line)?;
             }
         } else {
             self.logprobs.extend(logprobs);
@@ -143,13 +137,8 @@ impl AnswerWriter for Answer {
         } else {
             self.all(request)
         };
-        self.end(&mut last, finish, usage);
-        let last = to_json(&last)?;
-        if request.stream {
-            out.extend([HttpResponse::Event(last), HttpResponse::End]);
-        } else {
-            out.push(whole(last));
-        }
+        self.end(&mut last, finish, &out.usage);
+        out.last(&last)?;
         Ok(true)
     }
 }

@@ -22,11 +22,9 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
         input: prompts::read(body, "input", MAX_TEXTS, 0)?.into(),
         dimensions: own.dimensions,
         truncate: Some(own.truncate.unwrap_or(true)),
-        most_tokens: None,
-        cuts_beginning: false,
-        normalize: None,
         form: VectorForm::Ollama { is_one: false },
         ignored: fields.unknown.into(),
+        ..EmbeddingsRequest::default()
     })
 }
 
@@ -39,13 +37,10 @@ pub(super) fn read_one(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     Ok(EmbeddingsRequest {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
         input: [Prompt::Text(text)].into(),
-        dimensions: None,
         truncate: Some(true),
-        most_tokens: None,
-        cuts_beginning: false,
-        normalize: None,
         form: VectorForm::Ollama { is_one: true },
         ignored: fields.unknown.into(),
+        ..EmbeddingsRequest::default()
     })
 }
 

@@ -18,8 +18,6 @@ use serde_json::{Value, json};
 
 use super::{
     OwnParams,
-    chat::Chat,
-    completions::Completions,
     dialect::{
         AnswerWriter, Dialect, Failure, Family, Framing, Place, Purpose, Route, TextDialect,
     },
@@ -165,11 +163,8 @@ impl TextDialect for Ollama {
         "ollama-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        match self.api {
-            Api::Chat => &Chat,
-            _ => &Completions,
-        }
+    fn continues_prompts(&self) -> bool {
+        self.api != Api::Chat
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

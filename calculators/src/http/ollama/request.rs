@@ -16,7 +16,7 @@ use crate::http::{
     OwnParams,
     chat::conversation,
     completions,
-    fields::{invalid, missing, written},
+    fields::{conflicting, invalid, missing, written},
     structured,
     turns::{Content, Turns},
 };
@@ -73,8 +73,7 @@ pub(super) fn generate(
         ("think", thinks),
     ] {
         if is_there {
-            let why = format!("cannot be used together with `{bare}`");
-            return Err(invalid(field, why));
+            return Err(conflicting(field, bare));
         }
     }
     let prompt = if own.suffix.is_empty() {

@@ -1,13 +1,10 @@
 //! Answers in OpenLLM's form: one object with the whole text, or an event for each piece of it.
 
 use graphmill_engine::Result;
-use graphmill_llm::{Token, Usage};
+use graphmill_llm::Token;
 use serde_json::{Value, json};
 
-use crate::http::{
-    body::{to_json, whole},
-    dialect::AnswerWriter,
-};
+use crate::http::dialect::{AnswerPackets, AnswerWriter};
 use crate::payload::{Finish, HttpResponse, Prompt, RequestInput, TextChunk, TextRequest};
 
 /// A writer of answers in OpenLLM's form.
@@ -22,7 +19,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Writes the text and tokens that were not sent yet.
-    fn tell(&mut self, request: &TextRequest, finish: Option<Finish>) -> Result<String> {
+    fn tell(&mut self, request: &TextRequest, finish: Option<Finish>) -> Value {
         let prompt = match &request.input {
             RequestInput::Prompts(prompts) => prompts.first(),
             RequestInput::Chat(_) => None,
@@ -32,7 +29,7 @@ impl Output {
             _ => "",
         };
         let id = request.echo.get("request_id").cloned();
-        to_json(&json!({
+        json!({
             "prompt": prompt,
             "finished": finish.is_some(),
             "outputs": [{
@@ -46,7 +43,7 @@ impl Output {
             "prompt_token_ids": null,
             "prompt_logprobs": null,
             "request_id": id.unwrap_or_else(|| Value::from(&*request.id)),
-        }))
+        })
     }
 }
 
@@ -58,28 +55,24 @@ fn reason(finish: Finish) -> &'static str {
 }
 
 impl AnswerWriter for Output {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        _: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let request = out.request;
         // Clients take only the first token of an event, so each event has one. Text without a
         // token goes with the token before it.
         if request.stream && !chunk.logprobs.is_empty() && !self.tokens.is_empty() {
-            out.push(HttpResponse::Event(self.tell(request, None)?));
+            out.event(&self.tell(request, None))?;
         }
         self.text.push_str(&chunk.text);
         self.tokens.extend(chunk.logprobs.iter().map(|it| it.token));
         let logprobs = chunk.logprobs.iter().filter_map(|it| it.logprob);
         self.logprob += logprobs.map(f64::from).sum::<f64>();
         if chunk.finish.is_some() {
-            let last = self.tell(request, chunk.finish)?;
+            let last = self.tell(request, chunk.finish);
             if request.stream {
-                out.extend([HttpResponse::Event(last), HttpResponse::Done]);
+                out.event(&last)?;
+                out.packets.push(HttpResponse::Done);
             } else {
-                out.push(whole(last));
+                out.whole(&last)?;
             }
         }
         Ok(chunk.finish.is_some())

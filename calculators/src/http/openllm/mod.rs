@@ -9,8 +9,7 @@ use graphmill_dialects::{
 use graphmill_engine::Result;
 
 use super::{
-    OwnParams,
-    completions::{self, Completions},
+    OwnParams, completions,
     dialect::{AnswerWriter, Dialect, Family, Place, Purpose, Route, TextDialect},
     fields::{invalid, missing},
 };
@@ -85,8 +84,8 @@ impl TextDialect for OpenLlm {
         "openllm-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Completions
+    fn continues_prompts(&self) -> bool {
+        true
     }
 
     fn input(&self, _: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

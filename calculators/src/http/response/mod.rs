@@ -7,7 +7,7 @@ use graphmill_engine::{
 
 use super::{
     body::{ignored_fields, second_request, to_json, whole},
-    dialect::AnswerWriter,
+    dialect::{AnswerPackets, AnswerWriter},
     usage::AnswerUsage,
 };
 use crate::payload::{HttpResponse, PromptReport, Tally, TextChunk, TextRequest};
@@ -98,18 +98,21 @@ impl Calculator for OpenAIResponse {
         let Some((request, writer)) = &mut self.request else {
             return Err(Error::internal("text came before the request it answers"));
         };
-        let mut out = Vec::new();
+        let mut out = AnswerPackets {
+            request,
+            usage: self.usage.with(cx.run(), request, &chunk),
+            packets: Vec::new(),
+        };
         if self.next == 0 {
-            out.extend(ignored_fields(&request.ignored));
+            out.packets.extend(ignored_fields(&request.ignored));
             let lowered = Tally::find(cx.run()).and_then(|tally| tally.read().lowered);
-            out.extend(lowered.map(|most| HttpResponse::Header {
+            out.packets.extend(lowered.map(|most| HttpResponse::Header {
                 name: "x-max-tokens",
                 value: most.to_string(),
             }));
         }
-        let usage = self.usage.with(cx.run(), request, &chunk);
-        let ended = writer.take(request, &chunk, &usage, &mut out)?;
-        for response in out {
+        let ended = writer.take(&chunk, &mut out)?;
+        for response in out.packets {
             cx.emit_at(io.response, self.next, response);
             self.next += 1;
         }

@@ -1,7 +1,7 @@
 //! Responses in answers, and their events.
 
 use graphmill_llm::Usage;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::tools::text_of;
 use crate::http::named_events::{Event, Form};
@@ -17,7 +17,7 @@ pub(super) struct Answer {
 
 impl Form for Answer {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
-        let response = response(answer, Stage::Running);
+        let response = response(answer, false);
         let of = |response: &Value| json!({ "response": response });
         vec![
             self.event("response.created", of(&response)),
@@ -109,12 +109,12 @@ impl Form for Answer {
             Some(Finish::Length) => "response.incomplete",
             _ => "response.completed",
         };
-        let response = response(answer, Stage::Ended);
+        let response = response(answer, true);
         vec![self.event(name, json!({ "response": response }))]
     }
 
     fn whole(&self, answer: PartialAnswer<'_>) -> Value {
-        response(answer, Stage::Ended)
+        response(answer, true)
     }
 }
 
@@ -221,49 +221,30 @@ fn status_of(answer: PartialAnswer<'_>, index: usize) -> &'static str {
     }
 }
 
-/// The state of a response.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Stage {
-    Running,
-    Ended,
-}
-
-fn response(answer: PartialAnswer<'_>, stage: Stage) -> Value {
+/// Returns the response, as far as it has come, or as it ends.
+fn response(answer: PartialAnswer<'_>, ends: bool) -> Value {
     let request = answer.request;
-    let is_cut = answer.finish == Some(Finish::Length);
-    let mut response = Map::new();
-    let mut set = |name: &str, value: Value| response.insert(name.to_owned(), value);
-    set("id", json!(&*request.id));
-    set("object", json!("response"));
-    set("created_at", json!(request.created));
-    set("model", json!(&*request.model));
-    set("error", Value::Null);
-    let status = match stage {
-        Stage::Running => "in_progress",
-        Stage::Ended if is_cut => "incomplete",
-        Stage::Ended => "completed",
+    let is_cut = ends && answer.finish == Some(Finish::Length);
+    let status = match (ends, is_cut) {
+        (false, _) => "in_progress",
+        (true, true) => "incomplete",
+        (true, false) => "completed",
     };
-    set("status", json!(status));
-    set(
-        "incomplete_details",
-        match stage {
-            Stage::Ended if is_cut => json!({ "reason": "max_output_tokens" }),
-            _ => Value::Null,
-        },
-    );
-    let (output, usage) = match stage {
-        Stage::Running => (json!([]), Value::Null),
-        Stage::Ended => {
-            let counts = usage(&answer.usage, answer.reasoning_tokens);
-            (output(answer), counts)
-        }
-    };
-    set("output", output);
-    set("usage", usage);
+    let mut response = json!({
+        "id": &*request.id,
+        "object": "response",
+        "created_at": request.created,
+        "model": &*request.model,
+        "error": null,
+        "status": status,
+        "incomplete_details": is_cut.then(|| json!({ "reason": "max_output_tokens" })),
+        "output": if ends { output(answer) } else { json!([]) },
+        "usage": ends.then(|| usage(&answer.usage, answer.reasoning_tokens)),
+    });
     for (name, value) in &*request.echo {
-        set(name, value.clone());
+        response[name] = value.clone();
     }
-    response.into()
+    response
 }
 
 fn output(answer: PartialAnswer<'_>) -> Value {

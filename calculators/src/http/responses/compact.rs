@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use graphmill_dialects::{Fields, bodies::COMPACT};
 use graphmill_engine::Result;
-use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use super::{answer::usage, request};
 use crate::http::{
     OwnParams,
-    body::{to_json, whole},
-    chat::Chat,
-    dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
+    dialect::{AnswerPackets, AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
 };
-use crate::payload::{HttpResponse, JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice};
+use crate::payload::{JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice};
 
 /// Prefix of this server's summaries in `encrypted_content`. Those of other servers cannot be read.
 const MARK: &str = "graphmill:";
@@ -47,10 +44,6 @@ impl Dialect for Compact {
 impl TextDialect for Compact {
     fn id_prefix(&self) -> &'static str {
         "resp_"
-    }
-
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
     }
 
     /// Asks for a summary. Messages of the user are kept unchanged.
@@ -95,13 +88,8 @@ pub(super) fn summary(content: &str) -> Option<&str> {
 struct Writer(String);
 
 impl AnswerWriter for Writer {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        counts: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let request = out.request;
         self.0.push_str(&chunk.text);
         if chunk.finish.is_none() {
             return Ok(false);
@@ -111,7 +99,7 @@ impl AnswerWriter for Writer {
             "object": "response.compaction",
             "created_at": request.created,
             "output": request.echo.get("output"),
-            "usage": usage(counts, 0),
+            "usage": usage(&out.usage, 0),
         });
         if let Value::Array(output) = &mut answer["output"] {
             let suffix = request.id.trim_start_matches("resp_");
@@ -123,7 +111,7 @@ impl AnswerWriter for Writer {
             let item = json!({ "id": id, "type": "compaction", "encrypted_content": content });
             output.push(item);
         }
-        out.push(whole(to_json(&answer)?));
+        out.whole(&answer)?;
         Ok(true)
     }
 }

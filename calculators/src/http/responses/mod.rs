@@ -12,7 +12,6 @@ use serde_json::{Map, Value, json};
 
 use super::{
     OwnParams,
-    chat::Chat,
     dialect::{AnswerWriter, Dialect, Failure, Family, Purpose, Route, TextDialect},
     named_events::PartsWriter,
 };
@@ -73,10 +72,6 @@ impl Dialect for Responses {
 impl TextDialect for Responses {
     fn id_prefix(&self) -> &'static str {
         "resp_"
-    }
-
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

@@ -21,7 +21,7 @@ use super::{
 use crate::http::{
     OwnParams, arguments,
     chat::conversation,
-    fields::{invalid, missing},
+    fields::{conflicting, missing},
     structured,
     turns::{Content, Turns},
     wire::number,
@@ -32,8 +32,7 @@ use crate::payload::{ChatInput, Constraint, GenerationParams, MediaKind};
 pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, OwnParams)> {
     let own: Responses = fields.take()?;
     if body.has("max_output_tokens") && body.has("max_tokens") {
-        let message = "cannot be used together with `max_output_tokens`";
-        return Err(invalid("max_tokens", message));
+        return Err(conflicting("max_tokens", "max_output_tokens"));
     }
     let mut toolbox = Toolbox {
         are_calls_held: own.tool_choice.as_ref().is_some_and(tools::demands_call),

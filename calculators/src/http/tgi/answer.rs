@@ -9,8 +9,7 @@ use super::{
     request::{has_details, seed, text_before},
 };
 use crate::http::{
-    body::{to_json, whole},
-    dialect::AnswerWriter,
+    dialect::{AnswerPackets, AnswerWriter},
     generate::reason,
 };
 use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
@@ -57,7 +56,7 @@ impl Texts {
     }
 
     /// Writes the whole answer.
-    fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Result<String> {
+    fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Value {
         let mut answer = json!({ "generated_text": self.generated_text(request) });
         if has_details(request) {
             let mut details = details(request, finish, usage);
@@ -74,20 +73,21 @@ impl Texts {
         if self.is_listed {
             answer = json!([answer]);
         }
-        to_json(&answer)
+        answer
     }
 
     /// Writes the event of a token. The last one of a text has the finish reason.
     fn event(
         &mut self,
-        request: &TextRequest,
         piece: Piece,
-        ended: Option<(Finish, &Usage)>,
-    ) -> Result<HttpResponse> {
+        finish: Option<Finish>,
+        out: &mut AnswerPackets<'_>,
+    ) -> Result<()> {
+        let (request, usage) = (out.request, &out.usage);
         self.count += 1;
-        let text = ended.map(|_| self.generated_text(request));
-        let told = ended.filter(|_| has_details(request));
-        let details = told.map(|(finish, usage)| {
+        let text = finish.map(|_| self.generated_text(request));
+        let told = finish.filter(|_| has_details(request));
+        let details = told.map(|finish| {
             let mut details = details(request, finish, usage);
             details["input_length"] = usage.prompt_tokens.into();
             details
@@ -98,14 +98,7 @@ impl Texts {
         if piece.top != json!([]) {
             event["top_tokens"] = piece.top;
         }
-        Ok(HttpResponse::Event(to_json(&event)?))
-    }
-
-    fn keep(&mut self, pieces: Vec<Piece>) {
-        for piece in pieces {
-            self.tokens.push(piece.token);
-            self.top.push(piece.top);
-        }
+        out.event(&event)
     }
 }
 
@@ -118,54 +111,50 @@ fn details(request: &TextRequest, finish: Finish, usage: &Usage) -> Value {
 }
 
 impl AnswerWriter for Texts {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let (stream, finish) = (out.request.stream, chunk.finish);
         self.text.push_str(&chunk.text);
         let mut pieces = self.pieces.divide(chunk);
         if let Some(echo) = &chunk.echo {
             self.prefill = echo.logprobs.iter().map(pieces::input).collect();
         }
-        let Some(finish) = chunk.finish else {
-            if request.stream {
-                for piece in pieces {
-                    self.last.clone_from(&piece.token);
-                    out.push(self.event(request, piece, None)?);
-                }
-            } else {
-                self.keep(pieces);
-            }
-            return Ok(false);
-        };
-        if request.stream {
+        if stream {
             // If a text ends after its last token, a final event without text ends it.
-            let last = pieces.pop().unwrap_or_else(|| {
-                let mut token = std::mem::take(&mut self.last);
-                token["text"] = "".into();
-                let top = json!([]);
-                Piece { token, top }
+            let last = finish.map(|_| {
+                pieces.pop().unwrap_or_else(|| {
+                    let mut token = std::mem::take(&mut self.last);
+                    token["text"] = "".into();
+                    let top = json!([]);
+                    Piece { token, top }
+                })
             });
             for piece in pieces {
-                out.push(self.event(request, piece, None)?);
+                self.last.clone_from(&piece.token);
+                self.event(piece, None, out)?;
             }
-            out.push(self.event(request, last, Some((finish, usage)))?);
-            out.push(HttpResponse::End);
-        } else {
-            self.keep(pieces);
+            if let Some(last) = last {
+                self.event(last, finish, out)?;
+                out.packets.push(HttpResponse::End);
+            }
+            return Ok(finish.is_some());
+        }
+        for piece in pieces {
+            self.tokens.push(piece.token);
+            self.top.push(piece.top);
+        }
+        if let Some(finish) = finish {
             let counts = [
-                ("x-prompt-tokens", usage.prompt_tokens),
-                ("x-generated-tokens", usage.generated_tokens),
+                ("x-prompt-tokens", out.usage.prompt_tokens),
+                ("x-generated-tokens", out.usage.generated_tokens),
             ];
-            out.extend(counts.map(|(name, count)| HttpResponse::Header {
+            let headers = counts.map(|(name, count)| HttpResponse::Header {
                 name,
                 value: count.to_string(),
-            }));
-            out.push(whole(self.answer(request, finish, usage)?));
+            });
+            out.packets.extend(headers);
+            let answer = self.answer(out.request, finish, &out.usage);
+            out.whole(&answer)?;
         }
-        Ok(true)
+        Ok(finish.is_some())
     }
 }

@@ -1,7 +1,6 @@
 //! Answers with the likeliest of several sampled texts.
 
 use graphmill_engine::{Error, Result};
-use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use super::{
@@ -9,8 +8,11 @@ use super::{
     pieces::Pieces,
     request::{is_of_lightllm, text_before},
 };
-use crate::http::{dialect::AnswerWriter, generate::reason};
-use crate::payload::{HttpResponse, TextChunk, TextRequest};
+use crate::http::{
+    dialect::{AnswerPackets, AnswerWriter},
+    generate::reason,
+};
+use crate::payload::{TextChunk, TextRequest};
 
 /// A writer that keeps all texts until they have ended, and then writes the answer of the
 /// likeliest.
@@ -79,13 +81,8 @@ impl BestOf {
 }
 
 impl AnswerWriter for BestOf {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        _: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let request = out.request;
         let text = self.texts.get_mut(chunk.index as usize);
         let text = text.ok_or_else(|| Error::internal(format!("no text {}", chunk.index)))?;
         if !text.has_ended() {
@@ -104,7 +101,8 @@ impl AnswerWriter for BestOf {
             Box::new(answer::Texts::best_of(others, self.is_listed))
         };
         for chunk in &best.chunks {
-            writer.take(request, chunk, &chunk.usage, out)?;
+            out.usage = chunk.usage;
+            writer.take(chunk, out)?;
         }
         Ok(true)
     }

@@ -8,10 +8,7 @@ use super::{
     pieces::{Piece, Pieces},
     request::{has_details, text_before},
 };
-use crate::http::{
-    body::{to_json, whole},
-    dialect::AnswerWriter,
-};
+use crate::http::dialect::{AnswerPackets, AnswerWriter};
 use crate::payload::{Finish, HttpResponse, TextChunk, TextRequest};
 
 /// A writer of answers in LightLLM's form.
@@ -27,17 +24,17 @@ pub(super) struct Texts {
 
 impl Texts {
     /// Writes the event of a token.
-    fn event(&mut self, mut token: Value, usage: &Usage, finish: Option<Finish>) -> Result<String> {
+    fn event(&mut self, mut token: Value, usage: &Usage, finish: Option<Finish>) -> Value {
         self.count += 1;
         token["count_output_tokens"] = self.count.into();
         token["prompt_tokens"] = usage.prompt_tokens.into();
-        to_json(&json!({
+        json!({
             "token": token, "generated_text": null, "finished": finish.is_some(),
             "finish_reason": finish.map(Finish::as_str), "details": null,
-        }))
+        })
     }
 
-    fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Result<String> {
+    fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Value {
         let mut answer = json!({
             "generated_text": [format!("{}{}", text_before(request), self.text)],
             "count_output_tokens": usage.generated_tokens,
@@ -47,21 +44,15 @@ impl Texts {
         if has_details(request) {
             answer["tokens"] = std::mem::take(&mut self.tokens).into();
         }
-        to_json(&answer)
+        answer
     }
 }
 
 impl AnswerWriter for Texts {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        usage: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
         let pieces = self.pieces.divide(chunk).into_iter();
         let tokens: Vec<Value> = pieces.map(|Piece { token, .. }| token).collect();
-        if request.stream {
+        if out.request.stream {
             let last = tokens.len().saturating_sub(1);
             let has_none = tokens.is_empty() && chunk.finish.is_some();
             // If a text ends after its last token, a final event without a token ends it.
@@ -70,15 +61,16 @@ impl AnswerWriter for Texts {
                 .chain(has_none.then(|| json!({ "text": "" })));
             for (index, token) in tokens.enumerate() {
                 let finish = chunk.finish.filter(|_| index == last);
-                let event = self.event(token, usage, finish)?;
-                out.push(HttpResponse::Event(event));
+                let event = self.event(token, &out.usage, finish);
+                out.event(&event)?;
             }
-            out.extend(chunk.finish.map(|_| HttpResponse::End));
+            out.packets.extend(chunk.finish.map(|_| HttpResponse::End));
         } else {
             self.text.push_str(&chunk.text);
             self.tokens.extend(tokens);
             if let Some(finish) = chunk.finish {
-                out.push(whole(self.answer(request, finish, usage)?));
+                let answer = self.answer(out.request, finish, &out.usage);
+                out.whole(&answer)?;
             }
         }
         Ok(chunk.finish.is_some())

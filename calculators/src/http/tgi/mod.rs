@@ -16,7 +16,6 @@ use serde_json::Value;
 
 use super::{
     OwnParams,
-    completions::Completions,
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     hugging_face as errors,
     tei::Tei,
@@ -120,8 +119,8 @@ impl TextDialect for Tgi {
         "tgi-"
     }
 
-    fn native(&self) -> &'static dyn TextDialect {
-        &Completions
+    fn continues_prompts(&self) -> bool {
+        true
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

@@ -4,10 +4,7 @@ use graphmill_engine::Result;
 use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
-use crate::http::{
-    body::{to_json, whole},
-    dialect::AnswerWriter,
-};
+use crate::http::dialect::{AnswerPackets, AnswerWriter};
 use crate::payload::{HttpResponse, TextChunk, TextRequest};
 
 /// A writer of transcripts in OpenAI's form.
@@ -26,33 +23,26 @@ impl Transcript {
 }
 
 impl AnswerWriter for Transcript {
-    fn take(
-        &mut self,
-        request: &TextRequest,
-        chunk: &TextChunk,
-        counts: &Usage,
-        out: &mut Vec<HttpResponse>,
-    ) -> Result<bool> {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
         self.text.push_str(&chunk.text);
         let ends = chunk.finish.is_some();
-        if request.stream {
+        if out.request.stream {
             if !chunk.text.is_empty() {
                 let delta = json!({ "type": "transcript.text.delta", "delta": chunk.text });
-                out.push(HttpResponse::Event(to_json(&delta)?));
+                out.event(&delta)?;
             }
             if ends {
                 let mut done = json!({ "type": "transcript.text.done", "text": self.text });
-                done["usage"] = usage(counts);
-                out.extend([HttpResponse::Event(to_json(&done)?), HttpResponse::End]);
+                done["usage"] = usage(&out.usage);
+                out.last(&done)?;
             }
         } else if ends && self.is_plain {
-            out.push(HttpResponse::Body {
+            out.packets.push(HttpResponse::Body {
                 content_type: "text/plain; charset=utf-8",
                 bytes: std::mem::take(&mut self.text).into(),
             });
         } else if ends {
-            let answer = json!({ "text": self.text, "usage": usage(counts) });
-            out.push(whole(to_json(&answer)?));
+            out.whole(&json!({ "text": self.text, "usage": usage(&out.usage) }))?;
         }
         Ok(ends)
     }

@@ -9,7 +9,6 @@ use graphmill_engine::Result;
 
 use super::{
     OwnParams,
-    chat::Chat,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
 };
 use crate::payload::{JsonBody, RequestInput, TextRequest};
@@ -41,10 +40,6 @@ impl Dialect for Transcriptions {
 impl TextDialect for Transcriptions {
     fn id_prefix(&self) -> &'static str {
         "transcr-"
-    }
-
-    fn native(&self) -> &'static dyn TextDialect {
-        &Chat
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {

@@ -5,7 +5,6 @@ use graphmill_calculators::{
     http::dialect::{Family, Target},
     payload::JsonBody,
 };
-use graphmill_dialects::bodies::COMPLETIONS;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 
 pub(super) const OPERATION: &str = "gen_ai.operation.name";
@@ -115,7 +114,7 @@ pub(super) fn operation(target: Option<Target>) -> &'static str {
     match target.map(|target| target.dialect.family()) {
         Some(Family::Vectors(_)) => "embeddings",
         Some(Family::Scores(_)) => "rerank",
-        Some(Family::Text(text)) if text.native().endpoint() == COMPLETIONS => "text_completion",
+        Some(Family::Text(text)) if text.continues_prompts() => "text_completion",
         Some(Family::Text(_)) | None => "chat",
     }
 }
