@@ -219,16 +219,16 @@ impl Resource for Batcher {
     type Spec = BatcherSpec;
 
     fn resolve(mut spec: BatcherSpec, files: &dyn FileSource) -> Result<BatcherSpec> {
-        spec.source = spec.source.resolve(files).map_err(in_model)?;
+        spec.source = spec.source.0.resolve(files).map_err(in_model)?;
         Ok(spec)
     }
 
     fn check(spec: &BatcherSpec, files: &dyn FileSource) -> Result<()> {
-        spec.source.check(files).map_err(in_model)
+        spec.source.0.check(files).map_err(in_model)
     }
 
     fn load(spec: &BatcherSpec, files: &dyn FileSource) -> Result<Self> {
-        let model = spec.source.load(files).map_err(in_model)?;
+        let model = spec.source.0.load(files).map_err(in_model)?;
         let sides = [
             ("inputs", model.inputs(), spec.ports.0),
             ("outputs", model.outputs(), spec.ports.1),
@@ -243,7 +243,7 @@ impl Resource for Batcher {
                 )));
             }
         }
-        let name = spec.source.label();
+        let name = spec.source.0.label();
         let batching = spec.batching.clone();
         Self::with_inputs(&name, model, batching, &spec.inputs)
     }
