@@ -5,6 +5,7 @@ use graphmill_engine::{Error, Result};
 
 use super::measure::BatcherInfo;
 use super::options::{PadValue, RaggedPolicy};
+use crate::tensor::model::fits;
 use crate::tensor::{Datatype, Tensor, elements, shown};
 
 /// Maximum size of a padded batch, as a multiple of the data in it. Two requests that are long in
@@ -85,12 +86,7 @@ impl BatcherInfo {
             ));
         }
         let shape = tensor.shape();
-        let fits = |(wanted, length): (&i64, &usize)| {
-            *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
-        };
-        if wanted.shape.is_empty()
-            || (wanted.shape.len() == shape.len() && wanted.shape.iter().zip(shape).all(fits))
-        {
+        if wanted.shape.is_empty() || fits(&wanted.shape, shape) {
             return Ok(());
         }
         Err(self.wrong(
