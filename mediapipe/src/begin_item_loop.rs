@@ -1,11 +1,11 @@
 //! `BeginItemLoopCalculator`: packets of parallel streams, one after the other.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, Ins, NoOptions, Offset, OpenCx, Out, Outs, Packet,
-    Payload, Result, Timestamp, register,
+    Calculator, Contract, Cx, Error, Flow, Ins, NoOptions, Offset, OpenCx, Out, Packet, Payload,
+    Result, Timestamp, register,
 };
 
-use super::begin_loop::clones;
+use super::begin_loop::Clones;
 
 /// Begins a loop over the packets that the streams `ITEM:0`, `ITEM:1`, ... have at one timestamp.
 /// It emits them one by one as `ITEM` on a time line of its own, with copies of the `CLONE` inputs
@@ -38,24 +38,14 @@ pub struct BeginItemLoop {
     next: Timestamp,
 }
 
-/// The port handles of [`BeginItemLoop`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    items: Ins<dyn Payload>,
-    clones: Ins<dyn Payload>,
-    item: Out<dyn Payload>,
-    copies: Outs<dyn Payload>,
-    batch_end: Out<Timestamp>,
-}
-
 impl Calculator for BeginItemLoop {
     const NAME: &'static str = "BeginItemLoopCalculator";
     const DOC: &'static str =
         "Begins a loop over the packets that parallel streams have at one timestamp.";
     type Options = NoOptions;
-    type Ports = Ports;
+    type Ports = (Ins<dyn Payload>, Out<dyn Payload>, Clones, Out<Timestamp>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.offset(Offset::Unset);
         c.process_timestamp_bounds();
         let items: Ins<dyn Payload> = c.inputs("ITEM");
@@ -63,51 +53,44 @@ impl Calculator for BeginItemLoop {
             Some(first) => c.same_as("ITEM", first),
             None => c.output("ITEM"),
         };
-        let (clones, copies) = clones(c);
-        Ports {
-            items,
-            clones,
-            item,
-            copies,
-            batch_end: c.output("BATCH_END"),
-        }
+        (items, item, Clones::declare(c), c.output("BATCH_END"))
     }
 
-    fn open(_: &NoOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             next: Timestamp::ZERO,
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        let take = |port: In<dyn Payload>| cx.packet(port).cloned();
-        let items: Vec<Packet> = io.items.iter().filter_map(take).collect();
-        let clones: Vec<Option<Packet>> = io.clones.iter().map(take).collect();
-        if !items.is_empty() && items.len() < io.items.len() {
+    fn process(
+        &mut self,
+        (inputs, output, clones, batch_end): Self::Ports,
+        cx: &mut Cx<'_>,
+    ) -> Result<Flow> {
+        let items: Vec<Packet> = inputs
+            .iter()
+            .filter_map(|input| cx.packet(input).cloned())
+            .collect();
+        if !items.is_empty() && items.len() < inputs.len() {
             return Err(Error::invalid(format!(
                 "{} of {} items have a packet at {}; all of them must, or none",
                 items.len(),
-                io.items.len(),
+                inputs.len(),
                 cx.time()
             )));
         }
         let outer = cx.time();
+        let repeated = clones.packets(cx);
         let next = self.next + items.len().max(1) as i64;
         for (at, item) in (0..).zip(items) {
             let at = self.next + at;
-            cx.out().emit_packet(io.item, item.at(at));
-            for (copy, packet) in io.copies.iter().zip(&clones) {
-                if let Some(packet) = packet {
-                    cx.out().emit_packet(copy, packet.clone().at(at));
-                }
-            }
+            cx.out().emit_packet(output, item.at(at));
+            clones.emit(&repeated, at, cx);
         }
         self.next = next;
-        cx.emit_at(io.batch_end, next + -1, outer);
-        cx.bound(io.item, next);
-        for copy in io.copies.iter() {
-            cx.bound(copy, next);
-        }
+        cx.emit_at(batch_end, next + -1, outer);
+        cx.bound(output, next);
+        clones.bound(next, cx);
         Ok(Flow::Continue)
     }
 }

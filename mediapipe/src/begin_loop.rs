@@ -34,80 +34,49 @@ pub struct BeginLoop<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// The port handles of [`BeginLoop`].
-#[derive(Debug)]
-pub struct Ports<T> {
-    iterable: In<Vec<T>>,
-    clones: Ins<dyn Payload>,
-    item: Out<T>,
-    copies: Outs<dyn Payload>,
-    batch_end: Out<Timestamp>,
-}
-
-impl<T> Clone for Ports<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Ports<T> {}
-
 impl<T: Payload + Clone> Calculator for BeginLoop<T> {
     const NAME: &'static str = "BeginLoopCalculator";
     const DOC: &'static str = "Begins a loop over the elements of vectors.";
     type Options = NoOptions;
-    type Ports = Ports<T>;
+    type Ports = (In<Vec<T>>, Out<T>, Clones, Out<Timestamp>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Ports<T> {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.offset(Offset::Unset);
         c.process_timestamp_bounds();
         let iterable = c.input("ITERABLE");
         c.optional::<dyn Payload>("TICK");
         let item = c.output("ITEM");
-        let (clones, copies) = clones(c);
-        Ports {
-            iterable,
-            clones,
-            item,
-            copies,
-            batch_end: c.output("BATCH_END"),
-        }
+        (iterable, item, Clones::declare(c), c.output("BATCH_END"))
     }
 
-    fn open(_: &NoOptions, _: Ports<T>, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             next: Timestamp::ZERO,
             of: PhantomData,
         })
     }
 
-    fn process(&mut self, io: Ports<T>, cx: &mut Cx<'_>) -> Result<Flow> {
+    fn process(
+        &mut self,
+        (iterable, output, clones, batch_end): Self::Ports,
+        cx: &mut Cx<'_>,
+    ) -> Result<Flow> {
         let outer = cx.time();
-        let items = cx.take(io.iterable).unwrap_or_default();
-        let clones: Vec<Option<Packet>> = io
-            .clones
-            .iter()
-            .map(|clone| cx.packet(clone).cloned())
-            .collect();
+        let items = cx.take(iterable).unwrap_or_default();
+        let repeated = clones.packets(cx);
         let first = self.next;
         for item in items {
-            cx.emit_at(io.item, self.next, item);
-            for (copy, packet) in io.copies.iter().zip(&clones) {
-                if let Some(packet) = packet {
-                    cx.out().emit_packet(copy, packet.clone().at(self.next));
-                }
-            }
+            cx.emit_at(output, self.next, item);
+            clones.emit(&repeated, self.next, cx);
             self.next = self.next + 1;
         }
         if self.next == first {
             // Nothing to loop over: the end of the batch stands alone.
             self.next = self.next + 1;
-            cx.bound(io.item, self.next);
-            for copy in io.copies.iter() {
-                cx.bound(copy, self.next);
-            }
+            cx.bound(output, self.next);
+            clones.bound(self.next, cx);
         }
-        cx.emit_at(io.batch_end, self.next + -1, outer);
+        cx.emit_at(batch_end, self.next + -1, outer);
         Ok(Flow::Continue)
     }
 }
@@ -117,13 +86,40 @@ register!(BeginLoop<f64> as "BeginLoopFloatCalculator");
 register!(BeginLoop<bool> as "BeginLoopBooleanCalculator");
 register!(BeginLoop<String> as "BeginLoopStringCalculator");
 
-/// Declares the inputs that a loop repeats for each item, and the outputs of their copies.
-pub(super) fn clones(c: &mut Contract) -> (Ins<dyn Payload>, Outs<dyn Payload>) {
-    let clones = c.optional_inputs("CLONE");
-    if clones.is_empty() && c.count(Group::Outputs, "CLONE") == 0 {
-        (clones, c.optional_outputs("CLONE"))
-    } else {
-        (clones, c.outputs_same_as("CLONE", clones))
+/// The inputs that a loop repeats for each item, and the outputs of their copies.
+#[derive(Copy, Clone, Debug)]
+pub struct Clones(Ins<dyn Payload>, Outs<dyn Payload>);
+
+impl Clones {
+    pub(super) fn declare(c: &mut Contract) -> Self {
+        let inputs = c.optional_inputs("CLONE");
+        if inputs.is_empty() && c.count(Group::Outputs, "CLONE") == 0 {
+            Self(inputs, c.optional_outputs("CLONE"))
+        } else {
+            Self(inputs, c.outputs_same_as("CLONE", inputs))
+        }
+    }
+
+    /// Returns the packets of a call, one or none for each input.
+    pub(super) fn packets(self, cx: &Cx<'_>) -> Vec<Option<Packet>> {
+        self.0
+            .iter()
+            .map(|input| cx.packet(input).cloned())
+            .collect()
+    }
+
+    /// Emits copies of these packets with the timestamp of an item.
+    pub(super) fn emit(self, packets: &[Option<Packet>], at: Timestamp, cx: &mut Cx<'_>) {
+        for (output, packet) in self.1.iter().zip(packets) {
+            if let Some(packet) = packet {
+                cx.out().emit_packet(output, packet.clone().at(at));
+            }
+        }
+    }
+
+    /// Moves the bounds of the outputs.
+    pub(super) fn bound(self, at: Timestamp, cx: &mut Cx<'_>) {
+        self.1.iter().for_each(|output| cx.bound(output, at));
     }
 }
 

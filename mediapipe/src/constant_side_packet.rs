@@ -81,13 +81,8 @@ impl Calculator for ConstantSidePacket {
         }
         for (index, constant) in options.packet.iter().enumerate().take(connected) {
             let port = format!("PACKET:{index}");
-            match constant.value() {
-                Some(Value::Int(_)) => _ = c.output_side::<i64>(&port),
-                Some(Value::Unsigned(_)) => _ = c.output_side::<u64>(&port),
-                Some(Value::Number(_)) => _ = c.output_side::<f64>(&port),
-                Some(Value::Bool(_)) => _ = c.output_side::<bool>(&port),
-                Some(Value::Text(_)) => _ = c.output_side::<String>(&port),
-                Some(Value::Texts(_)) => _ = c.output_side::<Vec<String>>(&port),
+            match constant.packet() {
+                Some((_, declare)) => declare(c, &port),
                 None => c.error(format!(
                     "`packet` {index} of the options must have exactly one value"
                 )),
@@ -102,16 +97,9 @@ impl Calculator for ConstantSidePacket {
         cx: &mut OpenCx<'_>,
     ) -> Result<Self> {
         for (output, constant) in io.iter().zip(&options.packet) {
-            let packet = match constant.value() {
-                Some(Value::Int(value)) => Packet::side(value),
-                Some(Value::Unsigned(value)) => Packet::side(value),
-                Some(Value::Number(value)) => Packet::side(value),
-                Some(Value::Bool(value)) => Packet::side(value),
-                Some(Value::Text(value)) => Packet::side(value.to_owned()),
-                Some(Value::Texts(value)) => Packet::side(value.to_vec()),
-                None => continue,
-            };
-            cx.out().side_packet(output, packet);
+            if let Some((packet, _)) = constant.packet() {
+                cx.out().side_packet(output, packet);
+            }
         }
         Ok(Self)
     }
@@ -122,28 +110,27 @@ impl Calculator for ConstantSidePacket {
 }
 register!(ConstantSidePacket);
 
-enum Value<'a> {
-    Int(i64),
-    Unsigned(u64),
-    Number(f64),
-    Bool(bool),
-    Text(&'a str),
-    Texts(&'a [String]),
+/// A side packet, and the function that declares an output of its type.
+type TypedPacket = (Packet, fn(&mut Contract, &str));
+
+fn typed<T: Payload>(value: T) -> TypedPacket {
+    let declare: fn(&mut Contract, &str) = |c, port| _ = c.output_side::<T>(port);
+    (Packet::side(value), declare)
 }
 
 impl Constant {
-    /// Returns the value, or `None` unless exactly one field is set.
-    fn value(&self) -> Option<Value<'_>> {
+    /// Returns the value as a side packet, or `None` unless exactly one field is set.
+    fn packet(&self) -> Option<TypedPacket> {
         let texts = self.string_vector_value.as_ref();
         let values = [
-            self.int_value.map(|value| Value::Int(value.into())),
-            self.int64_value.map(Value::Int),
-            self.uint64_value.map(Value::Unsigned),
-            self.float_value.map(Value::Number),
-            self.double_value.map(Value::Number),
-            self.bool_value.map(Value::Bool),
-            self.string_value.as_deref().map(Value::Text),
-            texts.map(|texts| Value::Texts(&texts.string_value)),
+            self.int_value.map(i64::from).map(typed),
+            self.int64_value.map(typed),
+            self.uint64_value.map(typed),
+            self.float_value.map(typed),
+            self.double_value.map(typed),
+            self.bool_value.map(typed),
+            self.string_value.clone().map(typed),
+            texts.map(|texts| typed(texts.string_value.clone())),
         ];
         let mut set = values.into_iter().flatten();
         set.next().filter(|_| set.next().is_none())

@@ -28,54 +28,46 @@ pub struct EndItemLoop {
     items: Vec<Packet>,
 }
 
-/// The port handles of [`EndItemLoop`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    item: In<dyn Payload>,
-    batch_end: In<Timestamp>,
-    items: Outs<dyn Payload>,
-}
-
 impl Calculator for EndItemLoop {
     const NAME: &'static str = "EndItemLoopCalculator";
     const DOC: &'static str = "Puts the items of a loop on parallel streams.";
     type Options = NoOptions;
-    type Ports = Ports;
+    type Ports = (In<dyn Payload>, In<Timestamp>, Outs<dyn Payload>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.offset(Offset::Unset);
         let item = c.any("ITEM");
         let items = c.outputs("ITEM");
         for index in 0..c.count(Group::Outputs, "ITEM") {
             let _: Out<dyn Payload> = c.same_as(&format!("ITEM:{index}"), item);
         }
-        Ports {
-            item,
-            batch_end: c.input("BATCH_END"),
-            items,
-        }
+        (item, c.input("BATCH_END"), items)
     }
 
-    fn open(_: &NoOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self { items: Vec::new() })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.items.extend(cx.take_packet(io.item));
-        let Some(outer) = cx.take(io.batch_end) else {
+    fn process(
+        &mut self,
+        (item, batch_end, outputs): Self::Ports,
+        cx: &mut Cx<'_>,
+    ) -> Result<Flow> {
+        self.items.extend(cx.take_packet(item));
+        let Some(outer) = cx.take(batch_end) else {
             return Ok(Flow::Continue);
         };
-        if !self.items.is_empty() && self.items.len() != io.items.len() {
+        if !self.items.is_empty() && self.items.len() != outputs.len() {
             return Err(Error::invalid(format!(
                 "the batch at {outer} has {} items for {} outputs",
                 self.items.len(),
-                io.items.len()
+                outputs.len()
             )));
         }
-        for (output, item) in io.items.iter().zip(self.items.drain(..)) {
+        for (output, item) in outputs.iter().zip(self.items.drain(..)) {
             cx.out().emit_packet(output, item.at(outer));
         }
-        for output in io.items.iter() {
+        for output in outputs.iter() {
             cx.out().bound_at_least(output, outer.next());
         }
         Ok(Flow::Continue)

@@ -29,48 +29,33 @@ pub struct EndLoop<T> {
     items: Vec<T>,
 }
 
-/// The port handles of [`EndLoop`].
-#[derive(Debug)]
-pub struct Ports<T> {
-    item: In<T>,
-    batch_end: In<Timestamp>,
-    iterable: Out<Vec<T>>,
-}
-
-impl<T> Clone for Ports<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Ports<T> {}
-
 impl<T: Payload + Clone> Calculator for EndLoop<T> {
     const NAME: &'static str = "EndLoopCalculator";
     const DOC: &'static str = "Collects the items of a loop into vectors.";
     type Options = NoOptions;
-    type Ports = Ports<T>;
+    type Ports = (In<T>, In<Timestamp>, Out<Vec<T>>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Ports<T> {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.offset(Offset::Unset);
-        Ports {
-            item: c.input("ITEM"),
-            batch_end: c.input("BATCH_END"),
-            iterable: c.output("ITERABLE"),
-        }
+        let item = c.input("ITEM");
+        (item, c.input("BATCH_END"), c.output("ITERABLE"))
     }
 
-    fn open(_: &NoOptions, _: Ports<T>, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self { items: Vec::new() })
     }
 
-    fn process(&mut self, io: Ports<T>, cx: &mut Cx<'_>) -> Result<Flow> {
-        self.items.extend(cx.take(io.item));
-        if let Some(outer) = cx.take(io.batch_end) {
+    fn process(
+        &mut self,
+        (item, batch_end, iterable): Self::Ports,
+        cx: &mut Cx<'_>,
+    ) -> Result<Flow> {
+        self.items.extend(cx.take(item));
+        if let Some(outer) = cx.take(batch_end) {
             if self.items.is_empty() {
-                cx.bound(io.iterable, outer.next());
+                cx.bound(iterable, outer.next());
             } else {
-                cx.emit_at(io.iterable, outer, std::mem::take(&mut self.items));
+                cx.emit_at(iterable, outer, std::mem::take(&mut self.items));
             }
         }
         Ok(Flow::Continue)

@@ -38,46 +38,27 @@ pub struct GetVectorItem<T> {
     of: std::marker::PhantomData<fn() -> T>,
 }
 
-/// The port handles of [`GetVectorItem`].
-#[derive(Debug)]
-pub struct Ports<T> {
-    vector: In<Vec<T>>,
-    index: In<dyn Payload>,
-    item: Out<T>,
-}
-
-impl<T> Clone for Ports<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Ports<T> {}
-
 impl<T: Payload + Clone> Calculator for GetVectorItem<T> {
     const NAME: &'static str = "GetVectorItemCalculator";
     const DOC: &'static str = "Takes one element out of each vector.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.GetVectorItemCalculatorOptions"];
     type Options = GetVectorItemOptions;
-    type Ports = Ports<T>;
+    type Ports = (In<Vec<T>>, In<dyn Payload>, Out<T>);
 
-    fn contract(c: &mut Contract, options: &GetVectorItemOptions) -> Ports<T> {
+    fn contract(c: &mut Contract, options: &GetVectorItemOptions) -> Self::Ports {
         let integers = [TypeInfo::new::<i64>(), TypeInfo::new::<u64>()];
-        let ports = Ports {
-            vector: c.input("VECTOR"),
-            index: c.optional_one_of("INDEX", &integers),
-            item: c.output("ITEM"),
-        };
-        if !ports.index.is_connected() && options.item_index.is_none() {
+        let vector = c.input("VECTOR");
+        let index = c.optional_one_of("INDEX", &integers);
+        if !index.is_connected() && options.item_index.is_none() {
             c.error("either `INDEX` must be connected or `item_index` set");
         }
         if options.item_index.is_some_and(|index| index < 0) {
             c.error("`item_index` has to be 0 or more");
         }
-        ports
+        (vector, index, c.output("ITEM"))
     }
 
-    fn open(options: &GetVectorItemOptions, _: Ports<T>, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(options: &GetVectorItemOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             index: options.item_index.map(i64::from),
             empty_if_absent: options.output_empty_on_oob,
@@ -85,18 +66,18 @@ impl<T: Payload + Clone> Calculator for GetVectorItem<T> {
         })
     }
 
-    fn process(&mut self, io: Ports<T>, cx: &mut Cx<'_>) -> Result<Flow> {
-        let given = cx.packet(io.index).and_then(|packet| {
+    fn process(&mut self, (vector, index, output): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let given = cx.packet(index).and_then(|packet| {
             let unsigned = packet.get::<u64>().copied();
             let unsigned = unsigned.map(|index| i64::try_from(index).unwrap_or(i64::MAX));
             packet.get::<i64>().copied().or(unsigned)
         });
-        let (Some(vector), Some(index)) = (cx.get(io.vector), given.or(self.index)) else {
+        let (Some(vector), Some(index)) = (cx.get(vector), given.or(self.index)) else {
             return Ok(Flow::Continue);
         };
         let found = usize::try_from(index).ok().and_then(|at| vector.get(at));
         match found.cloned() {
-            Some(item) => cx.emit(io.item, item),
+            Some(item) => cx.emit(output, item),
             None if self.empty_if_absent && index >= 0 => {}
             None => {
                 return Err(Error::invalid(format!(

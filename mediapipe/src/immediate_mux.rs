@@ -45,38 +45,27 @@ pub struct ImmediateMux {
     finished_bound: Timestamp,
 }
 
-/// The port handles of [`ImmediateMux`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    inputs: Ins<dyn Payload>,
-    output: Out<dyn Payload>,
-    finished: Out<bool>,
-}
-
 impl Calculator for ImmediateMux {
     const NAME: &'static str = "ImmediateMuxCalculator";
     const DOC: &'static str =
         "Passes packets of all inputs on as they come and drops those that come too late.";
     type Options = ImmediateMuxOptions;
-    type Ports = Ports;
+    type Ports = (Ins<dyn Payload>, Out<dyn Payload>, Out<bool>);
 
-    fn contract(c: &mut Contract, options: &ImmediateMuxOptions) -> Ports {
+    fn contract(c: &mut Contract, options: &ImmediateMuxOptions) -> Self::Ports {
         if options.process_timestamp_bounds {
             c.process_timestamp_bounds();
             c.offset(Offset::Unset);
         }
         let inputs = c.inputs_alike("");
-        Ports {
-            inputs,
-            output: match inputs.get(0) {
-                Some(first) => c.same_as("", first),
-                None => c.output(""),
-            },
-            finished: c.optional_output(":1"),
-        }
+        let output = match inputs.get(0) {
+            Some(first) => c.same_as("", first),
+            None => c.output(""),
+        };
+        (inputs, output, c.optional_output(":1"))
     }
 
-    fn open(options: &ImmediateMuxOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(options: &ImmediateMuxOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             follow_bounds: options.process_timestamp_bounds,
             bound: Timestamp::PRE_STREAM,
@@ -84,33 +73,37 @@ impl Calculator for ImmediateMux {
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+    fn process(
+        &mut self,
+        (inputs, output, finished): Self::Ports,
+        cx: &mut Cx<'_>,
+    ) -> Result<Flow> {
         let now = cx.time();
         let mut any = false;
-        for input in io.inputs.iter() {
+        for input in inputs.iter() {
             let Some(packet) = cx.take_packet(input) else {
                 continue;
             };
             any = true;
             if packet.time >= self.bound {
                 self.bound = packet.time.next();
-                cx.out().emit_packet(io.output, packet);
+                cx.out().emit_packet(output, packet);
             } else {
                 tracing::debug!(node = %cx.node_name(), time = %packet.time, "dropped a packet that came too late");
             }
             let time = now.max(self.finished_bound);
-            cx.emit_at(io.finished, time, true);
+            cx.emit_at(finished, time, true);
             self.finished_bound = time.next();
         }
         if self.follow_bounds && !any && now >= self.bound {
             self.bound = now.next();
             self.finished_bound = self.finished_bound.max(self.bound);
             if self.bound == Timestamp::ONE_OVER_POST_STREAM {
-                cx.out().close(io.output);
-                cx.out().close(io.finished);
+                cx.out().close(output);
+                cx.out().close(finished);
             } else {
-                cx.out().bound_at_least(io.output, self.bound);
-                cx.out().bound_at_least(io.finished, self.bound);
+                cx.out().bound_at_least(output, self.bound);
+                cx.out().bound_at_least(finished, self.bound);
             }
         }
         Ok(Flow::Continue)

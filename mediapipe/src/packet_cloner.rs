@@ -38,21 +38,13 @@ pub struct PacketCloner {
     bounds_wait_for_all: bool,
 }
 
-/// The port handles of [`PacketCloner`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    base: Ins<dyn Payload>,
-    tick: In<dyn Payload>,
-    clones: Outs<dyn Payload>,
-}
-
 impl Calculator for PacketCloner {
     const NAME: &'static str = "PacketClonerCalculator";
     const DOC: &'static str = "Repeats the newest packet of each stream at each tick.";
     type Options = PacketClonerOptions;
-    type Ports = Ports;
+    type Ports = (Ins<dyn Payload>, In<dyn Payload>, Outs<dyn Payload>);
 
-    fn contract(c: &mut Contract, _: &PacketClonerOptions) -> Ports {
+    fn contract(c: &mut Contract, _: &PacketClonerOptions) -> Self::Ports {
         c.process_timestamp_bounds();
         c.offset(Offset::Unset);
         let untagged = c.inputs("");
@@ -64,41 +56,41 @@ impl Calculator for PacketCloner {
         if base.is_empty() {
             c.error("a stream to clone must be connected, beside the tick");
         }
-        Ports {
-            base,
-            tick,
-            clones: c.outputs_same_as("", base),
-        }
+        (base, tick, c.outputs_same_as("", base))
     }
 
-    fn open(options: &PacketClonerOptions, io: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(
+        options: &PacketClonerOptions,
+        (base, ..): Self::Ports,
+        _: &mut OpenCx<'_>,
+    ) -> Result<Self> {
         let packets_only = options.output_packets_only_when_all_inputs_received;
         Ok(Self {
-            newest: vec![None; io.base.len()],
+            newest: vec![None; base.len()],
             packets_wait_for_all: options.output_only_when_all_inputs_received || packets_only,
             bounds_wait_for_all: options.output_only_when_all_inputs_received && !packets_only,
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        for (newest, input) in self.newest.iter_mut().zip(io.base.iter()) {
+    fn process(&mut self, (base, tick, clones): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        for (newest, input) in self.newest.iter_mut().zip(base.iter()) {
             if let Some(packet) = cx.take_packet(input) {
                 *newest = Some(packet);
             }
         }
         let all = self.newest.iter().all(Option::is_some);
-        if let Some(tick) = cx.packet(io.tick).map(|tick| tick.time)
+        if let Some(time) = cx.packet(tick).map(|tick| tick.time)
             && (all || !self.packets_wait_for_all)
         {
-            for (newest, clone) in self.newest.iter().zip(io.clones.iter()) {
+            for (newest, clone) in self.newest.iter().zip(clones.iter()) {
                 if let Some(packet) = newest {
-                    cx.out().emit_packet(clone, packet.clone().at(tick));
+                    cx.out().emit_packet(clone, packet.clone().at(time));
                 }
             }
         }
-        if cx.settled(io.tick) == cx.time() && (all || !self.bounds_wait_for_all) {
+        if cx.settled(tick) == cx.time() && (all || !self.bounds_wait_for_all) {
             let bound = cx.time().next();
-            for clone in io.clones.iter() {
+            for clone in clones.iter() {
                 cx.out().bound_at_least(clone, bound);
             }
         }

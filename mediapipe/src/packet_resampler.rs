@@ -1,8 +1,8 @@
 //! `PacketResamplerCalculator`: a stream at a steady rate.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, Group, In, Kind, Offset, OpenCx, Out, Packet, Payload,
-    Result, Side, Timestamp, register, register_payload,
+    Calculator, Contract, Cx, Error, Flow, Group, In, Offset, OpenCx, Out, Packet, Payload, Result,
+    Side, Timestamp, register, register_payload,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,9 +103,7 @@ impl PacketResamplerOptions {
 /// }
 /// ```
 pub struct PacketResampler {
-    rate: f64,
-    flush: bool,
-    base: Option<Timestamp>,
+    options: PacketResamplerOptions,
     /// First timestamp that may be emitted, and the end: the first one that may not.
     limits: (Timestamp, Timestamp),
     /// Start of the grid; `None` before the first packet.
@@ -115,22 +113,18 @@ pub struct PacketResampler {
     last: Option<Packet>,
 }
 
-/// The port handles of [`PacketResampler`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    input: In<dyn Payload>,
-    output: Out<dyn Payload>,
-    options: Side<PacketResamplerOptions>,
-}
-
 impl Calculator for PacketResampler {
     const NAME: &'static str = "PacketResamplerCalculator";
     const DOC: &'static str = "Emits packets at a steady rate, repeating and dropping as needed.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.PacketResamplerCalculatorOptions"];
     type Options = PacketResamplerOptions;
-    type Ports = Ports;
+    type Ports = (
+        In<dyn Payload>,
+        Out<dyn Payload>,
+        Side<PacketResamplerOptions>,
+    );
 
-    fn contract(c: &mut Contract, options: &PacketResamplerOptions) -> Ports {
+    fn contract(c: &mut Contract, options: &PacketResamplerOptions) -> Self::Ports {
         c.offset(Offset::Unset);
         let given: Side<PacketResamplerOptions> = c.optional_side("OPTIONS");
         if !given.is_connected()
@@ -146,24 +140,23 @@ impl Calculator for PacketResampler {
             }
         };
         let input = c.any(tag(Group::Inputs, c));
-        Ports {
-            input,
-            output: c.same_as(tag(Group::Outputs, c), input),
-            options: given,
-        }
+        let output = c.same_as(tag(Group::Outputs, c), input);
+        (input, output, given)
     }
 
-    fn open(options: &PacketResamplerOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let options = cx.side(io.options).unwrap_or(options);
+    fn open(
+        options: &PacketResamplerOptions,
+        (.., given): Self::Ports,
+        cx: &mut OpenCx<'_>,
+    ) -> Result<Self> {
+        let options = *cx.side(given).unwrap_or(options);
         options.check().map_err(Error::invalid)?;
         let period = (MICROS / options.frame_rate) as i64;
         let margin = if options.round_limits { period / 2 } else { 0 };
         let start = options.start_time.map_or(Timestamp::MIN, Timestamp::new);
         let end = options.end_time.map_or(Timestamp::MAX, Timestamp::new);
         Ok(Self {
-            rate: options.frame_rate,
-            flush: options.flush_last_packet,
-            base: options.base_timestamp.map(Timestamp::new),
+            options,
             limits: (start + -margin, end + margin),
             first: None,
             next: 0,
@@ -171,8 +164,8 @@ impl Calculator for PacketResampler {
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        let Some(packet) = cx.take_packet(io.input) else {
+    fn process(&mut self, (input, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let Some(packet) = cx.take_packet(input) else {
             return Ok(Flow::Continue);
         };
         let time = packet.time;
@@ -184,27 +177,26 @@ impl Calculator for PacketResampler {
         }
         let number = self.number(time);
         if number >= self.next {
-            self.fill(number, io, cx)?;
+            self.fill(number, output, cx)?;
             let target = self.time(self.next);
             if time >= target {
-                let earlier = self
-                    .last
-                    .take()
-                    .filter(|last| target - last.time < time - target);
-                self.emit(earlier.unwrap_or_else(|| packet.clone()), target, io, cx);
+                let last = self.last.take();
+                let earlier = last.filter(|last| target - last.time < time - target);
+                let nearest = earlier.unwrap_or_else(|| packet.clone());
+                self.emit(nearest, target, output, cx);
                 self.next += 1;
             }
-            cx.out().bound_at_least(io.output, self.time(self.next));
+            cx.out().bound_at_least(output, self.time(self.next));
         }
         self.last = Some(packet);
         Ok(Flow::Continue)
     }
 
-    fn close(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<()> {
-        if let Some(last) = self.last.take().filter(|_| self.flush)
+    fn close(&mut self, (_, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<()> {
+        if let Some(last) = self.last.take().filter(|_| self.options.flush_last_packet)
             && self.number(last.time) == self.next
         {
-            self.emit(last, self.time(self.next), io, cx);
+            self.emit(last, self.time(self.next), output, cx);
         }
         Ok(())
     }
@@ -215,52 +207,49 @@ register_payload!(PacketResamplerOptions as "packet_resampler_options");
 impl PacketResampler {
     /// Returns the start of the grid for the first packet's timestamp.
     fn begin(&self, time: Timestamp) -> Timestamp {
-        let Some(base) = self.base else {
+        let Some(base) = self.options.base_timestamp.map(Timestamp::new) else {
             return time;
         };
-        let periods = ((time - base) as f64 / MICROS * self.rate).round();
-        base + (periods / self.rate * MICROS).round() as i64
+        let periods = ((time - base) as f64 / MICROS * self.options.frame_rate).round();
+        base + (periods / self.options.frame_rate * MICROS).round() as i64
     }
 
     /// Returns the number of the grid's timestamp that is nearest to a time.
     fn number(&self, time: Timestamp) -> i64 {
         let since = time - self.first.unwrap_or(time);
-        (since as f64 / MICROS * self.rate).round() as i64
+        (since as f64 / MICROS * self.options.frame_rate).round() as i64
     }
 
     /// Returns the timestamp of the grid with a number.
     fn time(&self, number: i64) -> Timestamp {
-        let since = (number as f64 / self.rate * MICROS).round() as i64;
+        let since = (number as f64 / self.options.frame_rate * MICROS).round() as i64;
         self.first.unwrap_or(Timestamp::ZERO) + since
     }
 
     /// Repeats the last packet for the timestamps before `number`.
-    fn fill(&mut self, number: i64, io: Ports, cx: &mut Cx<'_>) -> Result<()> {
+    fn fill(&mut self, number: i64, output: Out<dyn Payload>, cx: &mut Cx<'_>) -> Result<()> {
         let Some(last) = self.last.clone() else {
             return Ok(());
         };
         let gap = number - self.next;
         if gap > MAX_REPEATS {
-            return Err(Error::new(
-                Kind::ResourceExhausted,
-                format!(
-                    "from {} to {} a packet would be repeated {gap} times; more than {MAX_REPEATS} are refused",
-                    last.time,
-                    self.time(number)
-                ),
-            ));
+            return Err(Error::exhausted(format!(
+                "from {} to {} a packet would be repeated {gap} times; more than {MAX_REPEATS} are refused",
+                last.time,
+                self.time(number)
+            )));
         }
         while self.next < number {
-            self.emit(last.clone(), self.time(self.next), io, cx);
+            self.emit(last.clone(), self.time(self.next), output, cx);
             self.next += 1;
         }
         Ok(())
     }
 
     /// Emits a packet, if its time is within the limits.
-    fn emit(&self, packet: Packet, time: Timestamp, io: Ports, cx: &mut Cx<'_>) {
+    fn emit(&self, packet: Packet, time: Timestamp, output: Out<dyn Payload>, cx: &mut Cx<'_>) {
         if time >= self.limits.0 && time < self.limits.1 {
-            cx.out().emit_packet(io.output, packet.at(time));
+            cx.out().emit_packet(output, packet.at(time));
         }
     }
 }

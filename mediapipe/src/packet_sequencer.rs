@@ -26,42 +26,31 @@ pub struct PacketSequencer {
     bounds: Vec<Timestamp>,
 }
 
-/// The port handles of [`PacketSequencer`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    inputs: Ins<dyn Payload>,
-    ticks: Ins<dyn Payload>,
-    outputs: Outs<dyn Payload>,
-}
-
 impl Calculator for PacketSequencer {
     const NAME: &'static str = "PacketSequencerCalculator";
     const DOC: &'static str = "Gives packets timestamps on the time line of other streams.";
     type Options = NoOptions;
-    type Ports = Ports;
+    type Ports = (Ins<dyn Payload>, Ins<dyn Payload>, Outs<dyn Payload>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.policy(Policy::Immediate);
         c.offset(Offset::Unset);
         let inputs = c.inputs("INPUT");
-        Ports {
-            inputs,
-            ticks: c.optional_inputs("TICK"),
-            outputs: c.outputs_same_as("OUTPUT", inputs),
-        }
+        let ticks = c.optional_inputs("TICK");
+        (inputs, ticks, c.outputs_same_as("OUTPUT", inputs))
     }
 
-    fn open(_: &NoOptions, io: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, (.., outputs): Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
-            bounds: vec![Timestamp::PRE_STREAM; io.outputs.len()],
+            bounds: vec![Timestamp::PRE_STREAM; outputs.len()],
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+    fn process(&mut self, (inputs, ticks, outputs): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         let now = cx.time();
-        let ticked = io.ticks.iter().any(|tick| cx.settled(tick) == now);
+        let ticked = ticks.iter().any(|tick| cx.settled(tick) == now);
         let tick = if ticked { now } else { Timestamp::MIN };
-        let ports = io.inputs.iter().zip(io.outputs.iter());
+        let ports = inputs.iter().zip(outputs.iter());
         for ((input, output), bound) in ports.zip(&mut self.bounds) {
             if let Some(packet) = cx.take_packet(input) {
                 let time = Timestamp::MIN.max(*bound);

@@ -92,22 +92,14 @@ pub struct PacketThinner {
     best: Option<Packet>,
 }
 
-/// The port handles of [`PacketThinner`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    input: In<dyn Payload>,
-    output: Out<dyn Payload>,
-    period: Side<i64>,
-}
-
 impl Calculator for PacketThinner {
     const NAME: &'static str = "PacketThinnerCalculator";
     const DOC: &'static str = "Lets at most one packet a period through.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.PacketThinnerCalculatorOptions"];
     type Options = PacketThinnerOptions;
-    type Ports = Ports;
+    type Ports = (In<dyn Payload>, Out<dyn Payload>, Side<i64>);
 
-    fn contract(c: &mut Contract, options: &PacketThinnerOptions) -> Ports {
+    fn contract(c: &mut Contract, options: &PacketThinnerOptions) -> Self::Ports {
         if options.thinner_type == ThinnerType::Sync {
             c.offset(Offset::Unset);
         }
@@ -119,21 +111,21 @@ impl Calculator for PacketThinner {
         if options.start() >= options.end() {
             c.error("`start_time` has to be before `end_time`");
         }
-        Ports {
-            input,
-            output: c.same_as("", input),
-            period,
-        }
+        (input, c.same_as("", input), period)
     }
 
-    fn open(options: &PacketThinnerOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let period = cx.side(io.period).copied().unwrap_or(options.period);
+    fn open(
+        options: &PacketThinnerOptions,
+        (_, output, period): Self::Ports,
+        cx: &mut OpenCx<'_>,
+    ) -> Result<Self> {
+        let period = cx.side(period).copied().unwrap_or(options.period);
         if period <= 0 {
             return Err(Error::invalid(format!(
                 "the period of a thinner has to be above 0, but is {period}"
             )));
         }
-        cx.out().bound_at_least(io.output, options.start());
+        cx.out().bound_at_least(output, options.start());
         Ok(Self {
             options: *options,
             period,
@@ -142,24 +134,24 @@ impl Calculator for PacketThinner {
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        let Some(packet) = cx.take_packet(io.input) else {
+    fn process(&mut self, (input, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let Some(packet) = cx.take_packet(input) else {
             return Ok(Flow::Continue);
         };
         if packet.time >= self.options.end() {
-            self.flush(io, cx);
-            cx.out().close(io.output);
+            self.flush(output, cx);
+            cx.out().close(output);
         } else if packet.time >= self.options.start() {
             match self.options.thinner_type {
-                ThinnerType::Async => self.pass(packet, io, cx),
-                ThinnerType::Sync => self.choose(packet, io, cx),
+                ThinnerType::Async => self.pass(packet, output, cx),
+                ThinnerType::Sync => self.choose(packet, output, cx),
             }
         }
         Ok(Flow::Continue)
     }
 
-    fn close(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<()> {
-        self.flush(io, cx);
+    fn close(&mut self, (_, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<()> {
+        self.flush(output, cx);
         Ok(())
     }
 }
@@ -167,18 +159,18 @@ register!(PacketThinner);
 
 impl PacketThinner {
     /// `ASYNC`: passes a packet unless the last one is too near.
-    fn pass(&mut self, packet: Packet, io: Ports, cx: &mut Cx<'_>) {
+    fn pass(&mut self, packet: Packet, output: Out<dyn Payload>, cx: &mut Cx<'_>) {
         if packet.time < self.next {
             return;
         }
         self.next = packet.time + self.period;
-        cx.out().emit_packet(io.output, packet);
-        cx.out().bound_at_least(io.output, self.next);
+        cx.out().emit_packet(output, packet);
+        cx.out().bound_at_least(output, self.next);
     }
 
     /// `SYNC`: keeps the packet, if it is the best of its period, and passes the best one of a
     /// period that is over.
-    fn choose(&mut self, packet: Packet, io: Ports, cx: &mut Cx<'_>) {
+    fn choose(&mut self, packet: Packet, output: Out<dyn Payload>, cx: &mut Cx<'_>) {
         let center = self.center(packet.time);
         if let Some(best) = &self.best
             && self.center(best.time) == center
@@ -188,24 +180,25 @@ impl PacketThinner {
             }
             return;
         }
-        self.flush(io, cx);
-        let bound = if self.options.sync_output_timestamps {
-            center
-        } else {
-            packet.time
-        };
-        cx.out().bound_at_least(io.output, bound);
+        self.flush(output, cx);
+        let bound = self.time_of(&packet);
+        cx.out().bound_at_least(output, bound);
         self.best = Some(packet);
     }
 
-    fn flush(&mut self, io: Ports, cx: &mut Cx<'_>) {
+    fn flush(&mut self, output: Out<dyn Payload>, cx: &mut Cx<'_>) {
         if let Some(best) = self.best.take() {
-            let time = if self.options.sync_output_timestamps {
-                self.center(best.time)
-            } else {
-                best.time
-            };
-            cx.out().emit_packet(io.output, best.at(time));
+            let time = self.time_of(&best);
+            cx.out().emit_packet(output, best.at(time));
+        }
+    }
+
+    /// `SYNC`: returns the timestamp with which a packet passes.
+    fn time_of(&self, packet: &Packet) -> Timestamp {
+        if self.options.sync_output_timestamps {
+            self.center(packet.time)
+        } else {
+            packet.time
         }
     }
 

@@ -23,14 +23,11 @@ use graphmill_engine::{
 /// ```
 pub struct PassThrough;
 
-/// The port handles of [`PassThrough`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    inputs: Ins<dyn Payload>,
-    outputs: Outs<dyn Payload>,
-    sides: Sides<dyn Payload>,
-    output_sides: OutSides<dyn Payload>,
-}
+/// The streams of [`PassThrough`] and its side packets, each input with its output.
+type Ports = (
+    (Ins<dyn Payload>, Outs<dyn Payload>),
+    (Sides<dyn Payload>, OutSides<dyn Payload>),
+);
 
 impl Calculator for PassThrough {
     const NAME: &'static str = "PassThroughCalculator";
@@ -39,18 +36,11 @@ impl Calculator for PassThrough {
     type Ports = Ports;
 
     fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
-        let (inputs, outputs) = c.mirrored();
-        let (sides, output_sides) = c.mirrored_sides();
-        Ports {
-            inputs,
-            outputs,
-            sides,
-            output_sides,
-        }
+        (c.mirrored(), c.mirrored_sides())
     }
 
-    fn open(_: &NoOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        for (side, output) in io.sides.iter().zip(io.output_sides.iter()) {
+    fn open(_: &NoOptions, (_, (sides, outputs)): Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        for (side, output) in sides.iter().zip(outputs.iter()) {
             if let Some(packet) = cx.side_packet(side).cloned() {
                 cx.out().side_packet(output, packet);
             }
@@ -58,8 +48,8 @@ impl Calculator for PassThrough {
         Ok(Self)
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        for (input, output) in io.inputs.iter().zip(io.outputs.iter()) {
+    fn process(&mut self, ((inputs, outputs), _): Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        for (input, output) in inputs.iter().zip(outputs.iter()) {
             cx.forward(input, output);
         }
         Ok(Flow::Continue)

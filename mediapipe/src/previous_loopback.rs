@@ -50,33 +50,21 @@ struct Round {
     wants: Option<Timestamp>,
 }
 
-/// The port handles of [`PreviousLoopback`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    main: In<dyn Payload>,
-    looped: In<dyn Payload>,
-    previous: Out<dyn Payload>,
-}
-
 impl Calculator for PreviousLoopback {
     const NAME: &'static str = "PreviousLoopbackCalculator";
     const DOC: &'static str = "Brings back the result of a loop's previous round.";
     type Options = NoOptions;
-    type Ports = Ports;
+    type Ports = (In<dyn Payload>, In<dyn Payload>, Out<dyn Payload>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.policy(Policy::Immediate);
         c.process_timestamp_bounds();
         c.offset(Offset::Unset);
         let looped = c.any("LOOP");
-        Ports {
-            main: c.any("MAIN"),
-            looped,
-            previous: c.same_as("PREV_LOOP", looped),
-        }
+        (c.any("MAIN"), looped, c.same_as("PREV_LOOP", looped))
     }
 
-    fn open(_: &NoOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             rounds: VecDeque::new(),
             looped: VecDeque::new(),
@@ -86,47 +74,37 @@ impl Calculator for PreviousLoopback {
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        let main = cx.settled(io.main);
-        if main > self.main_known {
-            self.main_known = main;
-            let has_packet = cx.packet(io.main).is_some();
-            let wants = if has_packet {
-                self.before.replace(main)
-            } else {
-                None
-            };
-            self.rounds.push_back(Round { time: main, wants });
+    fn process(&mut self, (main, looped, previous): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let time = cx.settled(main);
+        if time > self.main_known {
+            self.main_known = time;
+            let packet = cx.packet(main);
+            let wants = packet.and_then(|_| self.before.replace(time));
+            self.rounds.push_back(Round { time, wants });
         }
-        self.loop_known = self.loop_known.max(cx.settled(io.looped));
-        self.looped.extend(cx.take_packet(io.looped));
+        self.loop_known = self.loop_known.max(cx.settled(looped));
+        self.looped.extend(cx.take_packet(looped));
 
         while let Some(round) = self.rounds.front() {
             if round.wants.is_some_and(|wanted| wanted > self.loop_known) {
                 break;
             }
             let wanted = round.wants.unwrap_or(Timestamp::UNSTARTED);
-            while self
-                .looped
-                .front()
-                .is_some_and(|packet| packet.time < wanted)
-            {
-                self.looped.pop_front();
-            }
+            let is_old = |packet: &mut Packet| packet.time < wanted;
+            while self.looped.pop_front_if(is_old).is_some() {}
             match self.looped.front() {
-                Some(packet) if packet.time == wanted => cx
-                    .out()
-                    .emit_packet(io.previous, packet.clone().at(round.time)),
-                Some(_) | None if round.time < Timestamp::MAX => {
-                    cx.bound(io.previous, round.time.next());
+                Some(packet) if packet.time == wanted => {
+                    cx.out()
+                        .emit_packet(previous, packet.clone().at(round.time));
                 }
+                _ if round.time < Timestamp::MAX => cx.bound(previous, round.time.next()),
                 // The end: the stream is closed.
-                Some(_) | None => {}
+                _ => {}
             }
             self.rounds.pop_front();
         }
         if self.rounds.is_empty() && self.main_known == Timestamp::MAX {
-            cx.out().close(io.previous);
+            cx.out().close(previous);
         }
         Ok(Flow::Continue)
     }

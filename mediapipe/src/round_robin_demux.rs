@@ -31,38 +31,27 @@ pub struct RoundRobinDemux {
     next: usize,
 }
 
-/// The port handles of [`RoundRobinDemux`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    input: In<dyn Payload>,
-    outputs: Outs<dyn Payload>,
-    select: Out<i64>,
-}
-
 impl Calculator for RoundRobinDemux {
     const NAME: &'static str = "RoundRobinDemuxCalculator";
     const DOC: &'static str = "Deals packets out to its outputs, one after the other.";
     type Options = NoOptions;
-    type Ports = Ports;
+    type Ports = (In<dyn Payload>, Outs<dyn Payload>, Out<i64>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> Ports {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         let input = c.any("");
-        Ports {
-            input,
-            outputs: c.outputs_all_same_as("OUTPUT", input),
-            select: c.optional_output("SELECT"),
-        }
+        let outputs = c.outputs_all_same_as("OUTPUT", input);
+        (input, outputs, c.optional_output("SELECT"))
     }
 
-    fn open(_: &NoOptions, _: Ports, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self { next: 0 })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(output) = io.outputs.get(self.next) {
-            cx.forward(io.input, output);
-            cx.emit(io.select, self.next as i64);
-            self.next = (self.next + 1) % io.outputs.len();
+    fn process(&mut self, (input, outputs, select): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(output) = outputs.get(self.next) {
+            cx.forward(input, output);
+            cx.emit(select, self.next as i64);
+            self.next = (self.next + 1) % outputs.len();
         }
         Ok(Flow::Continue)
     }

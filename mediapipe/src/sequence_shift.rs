@@ -54,22 +54,14 @@ pub struct SequenceShift {
     times: VecDeque<Timestamp>,
 }
 
-/// The port handles of [`SequenceShift`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    input: In<dyn Payload>,
-    output: Out<dyn Payload>,
-    offset: Side<i64>,
-}
-
 impl Calculator for SequenceShift {
     const NAME: &'static str = "SequenceShiftCalculator";
     const DOC: &'static str = "Gives packets the timestamps of their neighbors in the sequence.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.SequenceShiftCalculatorOptions"];
     type Options = SequenceShiftOptions;
-    type Ports = Ports;
+    type Ports = (In<dyn Payload>, Out<dyn Payload>, Side<i64>);
 
-    fn contract(c: &mut Contract, options: &SequenceShiftOptions) -> Ports {
+    fn contract(c: &mut Contract, options: &SequenceShiftOptions) -> Self::Ports {
         let input = c.any("");
         let offset: Side<i64> = c.optional_side("PACKET_OFFSET");
         if offset.is_connected() || options.packet_offset != 0 {
@@ -79,15 +71,15 @@ impl Calculator for SequenceShift {
             // The offset may turn out to be 0. Then bounds pass.
             c.process_timestamp_bounds();
         }
-        Ports {
-            input,
-            output: c.same_as("", input),
-            offset,
-        }
+        (input, c.same_as("", input), offset)
     }
 
-    fn open(options: &SequenceShiftOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let given = cx.side(io.offset).copied();
+    fn open(
+        options: &SequenceShiftOptions,
+        (.., offset): Self::Ports,
+        cx: &mut OpenCx<'_>,
+    ) -> Result<Self> {
+        let given = cx.side(offset).copied();
         Ok(Self {
             offset: given.unwrap_or_else(|| options.packet_offset.into()),
             empty_before_first: options.emit_empty_packets_before_first_packet,
@@ -96,30 +88,30 @@ impl Calculator for SequenceShift {
         })
     }
 
-    fn process(&mut self, io: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+    fn process(&mut self, (input, output, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
         let time = cx.time();
-        let packet = cx.take_packet(io.input);
+        let packet = cx.take_packet(input);
         let waiting = self.offset.unsigned_abs();
         if self.offset == 0 {
             if let Some(packet) = packet {
-                cx.out().emit_packet(io.output, packet);
+                cx.out().emit_packet(output, packet);
             }
-            cx.out().bound_at_least(io.output, time.next());
+            cx.out().bound_at_least(output, time.next());
         } else if let Some(packet) = packet {
             if self.offset > 0 {
                 if self.packets.len() as u64 >= waiting
                     && let Some(earlier) = self.packets.pop_front()
                 {
-                    cx.out().emit_packet(io.output, earlier.at(time));
+                    cx.out().emit_packet(output, earlier.at(time));
                 } else if self.empty_before_first {
-                    cx.bound(io.output, time.next());
+                    cx.bound(output, time.next());
                 }
                 self.packets.push_back(packet);
             } else {
                 if self.times.len() as u64 >= waiting
                     && let Some(earlier) = self.times.pop_front()
                 {
-                    cx.out().emit_packet(io.output, packet.at(earlier));
+                    cx.out().emit_packet(output, packet.at(earlier));
                 }
                 self.times.push_back(time);
             }

@@ -1,6 +1,6 @@
 //! `Split...VectorCalculator`: parts of a vector.
 
-use std::ops::Range;
+use std::{marker::PhantomData, ops::Range};
 
 use graphmill_engine::{
     Calculator, Contract, Cx, Error, Flow, Group, In, OpenCx, OutSides, Outs, Packet, Payload,
@@ -53,36 +53,22 @@ pub struct Part {
 /// }
 /// ```
 pub struct SplitVector<T> {
-    parts: Parts,
-    of: std::marker::PhantomData<fn() -> T>,
+    options: SplitVectorOptions,
+    of: PhantomData<fn() -> T>,
 }
-
-/// The port handles of [`SplitVector`].
-#[derive(Debug)]
-pub struct Ports<T> {
-    vector: In<Vec<T>>,
-    parts: Outs<dyn Payload>,
-    side_vector: Side<Vec<T>>,
-    side_parts: OutSides<dyn Payload>,
-}
-
-impl<T> Clone for Ports<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Ports<T> {}
 
 impl<T: Payload + Clone> Calculator for SplitVector<T> {
     const NAME: &'static str = "SplitVectorCalculator";
     const DOC: &'static str = "Takes vectors apart into ranges or elements.";
     const OPTION_NAMES: &'static [&'static str] = &["mediapipe.SplitVectorCalculatorOptions"];
     type Options = SplitVectorOptions;
-    type Ports = Ports<T>;
+    type Ports = (
+        (In<Vec<T>>, Outs<dyn Payload>),
+        (Side<Vec<T>>, OutSides<dyn Payload>),
+    );
 
-    fn contract(c: &mut Contract, options: &SplitVectorOptions) -> Ports<T> {
-        if let Some(problem) = problem(options) {
+    fn contract(c: &mut Contract, options: &SplitVectorOptions) -> Self::Ports {
+        if let Some(problem) = options.problem() {
             c.error(problem);
         }
         let by_side = c.count(Group::InputSides, "") > 0;
@@ -91,13 +77,8 @@ impl<T: Payload + Clone> Calculator for SplitVector<T> {
         } else {
             (Group::Outputs, c.input(""), c.optional_side(""))
         };
-        let ports = Ports {
-            vector,
-            parts: c.optional_outputs(""),
-            side_vector,
-            side_parts: c.optional_output_sides(""),
-        };
-        if ports.vector.is_connected() == ports.side_vector.is_connected() {
+        let (parts, side_parts) = (c.optional_outputs(""), c.optional_output_sides(""));
+        if vector.is_connected() == side_vector.is_connected() {
             c.error("connect the vector either as a stream or as a side packet");
         }
         let outputs = c.count(group, "");
@@ -120,27 +101,30 @@ impl<T: Payload + Clone> Calculator for SplitVector<T> {
                 (true, true) => _ = c.output_side::<T>(&port),
             }
         }
-        ports
+        ((vector, parts), (side_vector, side_parts))
     }
 
-    fn open(options: &SplitVectorOptions, io: Ports<T>, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let parts = Parts::new(options);
-        if let Some(vector) = cx.side(io.side_vector) {
-            let packets = parts.split(vector, Timestamp::UNSET)?;
-            for (output, packet) in io.side_parts.iter().zip(packets) {
+    fn open(
+        options: &SplitVectorOptions,
+        (_, (vector, parts)): Self::Ports,
+        cx: &mut OpenCx<'_>,
+    ) -> Result<Self> {
+        if let Some(vector) = cx.side(vector) {
+            let packets = options.split(vector, Timestamp::UNSET)?;
+            for (output, packet) in parts.iter().zip(packets) {
                 cx.out().side_packet(output, packet);
             }
         }
         Ok(Self {
-            parts,
-            of: std::marker::PhantomData,
+            options: options.clone(),
+            of: PhantomData,
         })
     }
 
-    fn process(&mut self, io: Ports<T>, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(vector) = cx.get(io.vector) {
-            let packets = self.parts.split(vector, cx.time())?;
-            for (output, packet) in io.parts.iter().zip(packets) {
+    fn process(&mut self, ((vector, parts), _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(vector) = cx.get(vector) {
+            let packets = self.options.split(vector, cx.time())?;
+            for (output, packet) in parts.iter().zip(packets) {
                 cx.out().emit_packet(output, packet);
             }
         }
@@ -153,82 +137,64 @@ register!(SplitVector<f64> as "SplitFloatVectorCalculator");
 register!(SplitVector<bool> as "SplitBoolVectorCalculator");
 register!(SplitVector<String> as "SplitStringVectorCalculator");
 
-/// Returns an error for options that contradict each other, if any do.
-fn problem(options: &SplitVectorOptions) -> Option<String> {
-    let shown = |part: &Part| format!("{}..{}", part.begin, part.end);
-    for (index, part) in options.ranges.iter().enumerate() {
-        if part.begin < 0 || part.end <= part.begin {
-            return Some(format!(
-                "range {} must begin at 0 or later, and before its end",
-                shown(part)
-            ));
-        }
-        if options.element_only && part.end - part.begin != 1 {
-            return Some(format!(
-                "with `element_only` each range must be one element, but {} is not",
-                shown(part)
-            ));
-        }
-        let overlaps = |other: &&Part| other.begin < part.end && part.begin < other.end;
-        if options.combine_outputs
-            && let Some(other) = options.ranges[..index].iter().find(overlaps)
-        {
-            return Some(format!(
-                "with `combine_outputs` ranges must not overlap, but {} and {} do",
-                shown(other),
-                shown(part)
-            ));
-        }
+impl Part {
+    fn range(self) -> Range<usize> {
+        let [begin, end] = [self.begin, self.end].map(|at| usize::try_from(at).unwrap_or(0));
+        begin..end
     }
-    None
 }
 
-struct Parts {
-    ranges: Vec<Range<usize>>,
-    /// Length of the shortest vector that has all of the ranges.
-    least: usize,
-    elements: bool,
-    combined: bool,
-}
-
-impl Parts {
-    fn new(options: &SplitVectorOptions) -> Self {
-        let index = |at: i32| usize::try_from(at).unwrap_or(0);
-        let ranges: Vec<Range<usize>> = options
-            .ranges
-            .iter()
-            .map(|part| index(part.begin)..index(part.end))
-            .collect();
-        Self {
-            least: ranges.iter().map(|range| range.end).max().unwrap_or(0),
-            ranges,
-            elements: options.element_only,
-            combined: options.combine_outputs,
+impl SplitVectorOptions {
+    /// Returns an error for options that contradict each other, if any do.
+    fn problem(&self) -> Option<String> {
+        let shown = |part: &Part| format!("{}..{}", part.begin, part.end);
+        for (index, part) in self.ranges.iter().enumerate() {
+            if part.begin < 0 || part.end <= part.begin {
+                return Some(format!(
+                    "range {} must begin at 0 or later, and before its end",
+                    shown(part)
+                ));
+            }
+            if self.element_only && part.end - part.begin != 1 {
+                return Some(format!(
+                    "with `element_only` each range must be one element, but {} is not",
+                    shown(part)
+                ));
+            }
+            let overlaps = |other: &&Part| other.begin < part.end && part.begin < other.end;
+            if self.combine_outputs
+                && let Some(other) = self.ranges[..index].iter().find(overlaps)
+            {
+                return Some(format!(
+                    "with `combine_outputs` ranges must not overlap, but {} and {} do",
+                    shown(other),
+                    shown(part)
+                ));
+            }
         }
+        None
     }
 
     /// Returns the packet of each output for a vector. Fails if the vector is too short.
     fn split<T: Payload + Clone>(&self, vector: &[T], time: Timestamp) -> Result<Vec<Packet>> {
-        if vector.len() < self.least {
+        let ranges = || self.ranges.iter().map(|part| part.range());
+        let least = ranges().map(|range| range.end).max().unwrap_or(0);
+        if vector.len() < least {
             return Err(Error::invalid(format!(
-                "a vector of {} elements is too short for a range that ends at {}",
-                vector.len(),
-                self.least
+                "a vector of {} elements is too short for a range that ends at {least}",
+                vector.len()
             )));
         }
-        let slices = self.ranges.iter().map(|range| &vector[range.clone()]);
-        Ok(if self.combined {
+        let slices = ranges().map(|range| &vector[range]);
+        Ok(if self.combine_outputs {
             let joined: Vec<T> = slices.flatten().cloned().collect();
             vec![Packet::new(time, joined)]
-        } else if self.elements {
-            slices
-                .flatten()
-                .map(|element| Packet::new(time, element.clone()))
-                .collect()
+        } else if self.element_only {
+            let elements = slices.flatten().cloned();
+            elements.map(|element| Packet::new(time, element)).collect()
         } else {
-            slices
-                .map(|slice| Packet::new(time, slice.to_vec()))
-                .collect()
+            let vectors = slices.map(<[T]>::to_vec);
+            vectors.map(|vector| Packet::new(time, vector)).collect()
         })
     }
 }

@@ -1,6 +1,7 @@
 //! The interface of the libraries that compute models.
 
 use graphmill_engine::Result;
+use serde::Serialize;
 
 use crate::tensor::{Tensor, TensorInfo};
 
@@ -9,11 +10,14 @@ use crate::tensor::{Tensor, TensorInfo};
 pub(super) const MAX_TENSOR_BYTES: usize = 4 << 30;
 
 /// A model that is ready to run.
+#[derive(Serialize)]
 pub(super) struct LoadedModel {
+    #[serde(skip)]
     pub(super) computer: Box<dyn Compute>,
     pub(super) inputs: Vec<TensorInfo>,
     pub(super) outputs: Vec<TensorInfo>,
     /// Names of each input's dimensions. Those with the same name have the same length.
+    #[serde(skip)]
     pub(super) dimensions: Vec<Vec<String>>,
 }
 

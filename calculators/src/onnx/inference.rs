@@ -102,18 +102,10 @@ impl Calculator for Inference {
                 c.option_error(name, format!("`{name}` is not supported: a packet has one tensor, and each tensor a stream"));
             }
         }
-        check_tags(
-            c,
-            Group::Inputs,
-            "tag_to_input_tensor_names",
-            &options.tag_to_input_tensor_names,
-        );
-        check_tags(
-            c,
-            Group::Outputs,
-            "tag_to_output_tensor_names",
-            &options.tag_to_output_tensor_names,
-        );
+        let names = &options.tag_to_input_tensor_names;
+        check_tags(c, Group::Inputs, "input", names);
+        let names = &options.tag_to_output_tensor_names;
+        check_tags(c, Group::Outputs, "output", names);
         options.runtime.check(c);
         let is_named = !options.model_path.is_empty();
         if !is_named && options.runtime != Runtime::default() {
@@ -153,10 +145,8 @@ impl Calculator for Inference {
             let (tag, input) = &io.inputs[*at];
             cx.take(*input).ok_or_else(|| {
                 let name = &info.name;
-                Error::invalid(format!(
-                    "`{tag}` has no tensor for the model's input `{name}`"
-                ))
-                .with_field(name.clone())
+                let message = format!("`{tag}` has no tensor for the model's input `{name}`");
+                Error::invalid(message).with_field(name.clone())
             })
         });
         let inputs = inputs.collect::<Result<_>>()?;
@@ -171,7 +161,7 @@ register!(Inference);
 register!(Inference as "OpenVINOInferenceCalculator");
 
 /// Checks the tags of a group, and the options about them.
-fn check_tags(c: &mut Contract, group: Group, option: &str, names: &[TagName]) {
+fn check_tags(c: &mut Contract, group: Group, noun: &str, names: &[TagName]) {
     let tags = c.tags(group);
     for tag in &tags {
         if VECTORS.iter().any(|vector| tag.starts_with(vector)) {
@@ -180,12 +170,9 @@ fn check_tags(c: &mut Contract, group: Group, option: &str, names: &[TagName]) {
     }
     for name in names {
         if !tags.contains(&name.key) {
-            let message = format!(
-                "the node has no {} with the tag `{}`",
-                group.noun(),
-                name.key
-            );
-            c.option_error(option, message);
+            let (stream, tag) = (group.noun(), &name.key);
+            let message = format!("the node has no {stream} with the tag `{tag}`");
+            c.option_error(&format!("tag_to_{noun}_tensor_names"), message);
         }
     }
 }
@@ -231,21 +218,19 @@ impl Wiring {
 /// Returns the number of the model's input or output that a tag stands for.
 fn find(infos: &[TensorInfo], noun: &str, tag: &str, names: &[TagName]) -> Result<usize> {
     let chosen = names.iter().position(|name| name.key == tag);
-    let found = match chosen.map(|at| &names[at]) {
-        Some(chosen) => infos.iter().position(|info| info.name == chosen.value),
-        None if infos.len() == 1 => Some(0),
-        None => infos
-            .iter()
-            .position(|info| info.name.eq_ignore_ascii_case(tag)),
+    let name = chosen.map_or(tag, |at| &names[at].value);
+    let found = if chosen.is_none() && infos.len() == 1 {
+        Some(0)
+    } else {
+        infos.iter().position(|info| match chosen {
+            Some(_) => info.name == name,
+            None => info.name.eq_ignore_ascii_case(name),
+        })
     };
     found.ok_or_else(|| {
-        let name = chosen.map_or(tag, |at| &names[at].value);
-        let all: Vec<String> = infos
-            .iter()
-            .map(|info| format!("`{}`", info.name))
-            .collect();
-        let all = all.join(", ");
-        let error = Error::precondition(format!("the model has no {noun} `{name}`, but {all}"));
+        let all: Vec<&str> = infos.iter().map(|info| info.name.as_str()).collect();
+        let all = all.join("`, `");
+        let error = Error::precondition(format!("the model has no {noun} `{name}`, but `{all}`"));
         match chosen {
             Some(at) => error.with_field(format!("tag_to_{noun}_tensor_names/{at}/value")),
             None => error,

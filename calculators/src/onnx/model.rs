@@ -10,7 +10,7 @@ use graphmill_llm::trial::FileTrial;
 use graphmill_llm::{LoadError, trial};
 use serde::Serialize;
 
-use super::compute::{Compute, MAX_TENSOR_BYTES};
+use super::compute::{LoadedModel, MAX_TENSOR_BYTES};
 use super::file::{MODEL, OnnxSpec};
 use super::runtime::{RUNTIME, Runtime};
 use crate::tensor::{Tensor, TensorInfo, TensorModel, elements, shown};
@@ -22,12 +22,8 @@ pub struct OnnxModel {
     /// Path of its file; empty if it has none.
     path: PathBuf,
     runtime: Runtime,
-    #[serde(skip)]
-    computer: Box<dyn Compute>,
-    inputs: Vec<TensorInfo>,
-    outputs: Vec<TensorInfo>,
-    #[serde(skip)]
-    dimensions: Vec<Vec<String>>,
+    #[serde(flatten)]
+    loaded: LoadedModel,
 }
 
 impl OnnxModel {
@@ -44,17 +40,15 @@ impl OnnxModel {
         Ok(Self {
             path: PathBuf::new(),
             runtime,
-            computer: loaded.computer,
-            inputs: loaded.inputs,
-            outputs: loaded.outputs,
-            dimensions: loaded.dimensions,
+            loaded,
         })
     }
 
     /// Refuses tensors whose lengths differ in dimensions that have the same name in the model.
     fn check_lengths(&self, inputs: &[Tensor]) -> Result<()> {
         let mut known: HashMap<&str, (usize, &str)> = HashMap::new();
-        for ((info, tensor), dimensions) in self.inputs.iter().zip(inputs).zip(&self.dimensions) {
+        let pairs = self.loaded.inputs.iter().zip(inputs);
+        for ((info, tensor), dimensions) in pairs.zip(&self.loaded.dimensions) {
             for (dimension, &length) in dimensions.iter().zip(tensor.shape()) {
                 let (first, of) = *known
                     .entry(dimension.as_str())
@@ -106,7 +100,7 @@ impl Resource for OnnxModel {
 impl fmt::Display for OnnxModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
-        for (noun, infos) in [("input", &self.inputs), ("output", &self.outputs)] {
+        for (noun, infos) in [("input", self.inputs()), ("output", self.outputs())] {
             for info in infos {
                 let shape = shown(&info.shape);
                 write!(f, "\n  {noun} `{}`: {} {shape}", info.name, info.datatype)?;
@@ -118,24 +112,24 @@ impl fmt::Display for OnnxModel {
 
 impl TensorModel for OnnxModel {
     fn inputs(&self) -> &[TensorInfo] {
-        &self.inputs
+        &self.loaded.inputs
     }
 
     fn outputs(&self) -> &[TensorInfo] {
-        &self.outputs
+        &self.loaded.outputs
     }
 
     fn run(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
-        if inputs.len() != self.inputs.len() {
-            let (wanted, given) = (self.inputs.len(), inputs.len());
+        let (wanted, given) = (self.inputs().len(), inputs.len());
+        if wanted != given {
             let message = format!("the model takes {wanted} tensors, but there are {given}");
             return Err(Error::invalid(message));
         }
-        let pairs = || self.inputs.iter().zip(&inputs);
+        let pairs = || self.inputs().iter().zip(&inputs);
         pairs().try_for_each(|(info, tensor)| info.check(tensor))?;
         self.check_lengths(&inputs)?;
         let inputs: Vec<_> = pairs().collect();
-        let run = || self.computer.run(&inputs, &self.outputs);
+        let run = || self.loaded.computer.run(&inputs, self.outputs());
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             let message = format!("the model failed: {}", words(&*panic));
             Err(Error::internal(message))
@@ -169,7 +163,7 @@ fn try_file(path: &Path, runtime: Runtime) -> std::result::Result<(), String> {
         let bytes = (bytes <= MAX_TENSOR_BYTES).then(|| vec![0; bytes])?;
         Tensor::new(info.datatype, shape, bytes).ok()
     };
-    if let Some(inputs) = model.inputs.iter().map(zeros).collect() {
+    if let Some(inputs) = model.inputs().iter().map(zeros).collect() {
         model.run(inputs).ok();
     }
     Ok(())

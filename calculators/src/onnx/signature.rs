@@ -7,26 +7,10 @@ use tract_onnx::pb::{
     ValueInfoProto, tensor_proto::DataType, tensor_shape_proto::dimension::Value as Length,
     type_proto::Value as Type,
 };
+use tract_onnx::prelude::DatumType;
 
-use super::{OnnxSpec, Runtime, check};
-use crate::tensor::{Datatype, FileTensor};
-
-/// Types of elements in files, with the datatypes of their tensors.
-const TYPES: [(DataType, Datatype); 13] = [
-    (DataType::Float, Datatype::Fp32),
-    (DataType::Uint8, Datatype::Uint8),
-    (DataType::Int8, Datatype::Int8),
-    (DataType::Uint16, Datatype::Uint16),
-    (DataType::Int16, Datatype::Int16),
-    (DataType::Int32, Datatype::Int32),
-    (DataType::Int64, Datatype::Int64),
-    (DataType::String, Datatype::Bytes),
-    (DataType::Bool, Datatype::Bool),
-    (DataType::Float16, Datatype::Fp16),
-    (DataType::Double, Datatype::Fp64),
-    (DataType::Uint32, Datatype::Uint32),
-    (DataType::Uint64, Datatype::Uint64),
-];
+use super::{OnnxSpec, Runtime, check, tract};
+use crate::tensor::FileTensor;
 
 /// Reads the inputs and the outputs of a model, a `.onnx` file or a folder with one.
 ///
@@ -52,10 +36,11 @@ fn info(value: &ValueInfoProto) -> Result<FileTensor, String> {
     let Some(Type::TensorType(tensor)) = kind else {
         return Err(format!("its `{name}` is not a tensor"));
     };
-    let mut types = TYPES.iter();
-    let found = types.find(|(number, _)| *number as i32 == tensor.elem_type);
-    let (_, datatype) =
-        found.ok_or_else(|| format!("its `{name}` is of a type that no tensor has"))?;
+    let of = DataType::try_from(tensor.elem_type).ok();
+    let of = of.and_then(|of| DatumType::try_from(of).ok());
+    let datatype = of
+        .and_then(tract::datatype)
+        .ok_or_else(|| format!("its `{name}` is of a type that no tensor has"))?;
     let length = |value: &Option<Length>| match value {
         Some(Length::DimValue(length)) if *length > 0 => *length,
         _ => -1,
@@ -63,7 +48,7 @@ fn info(value: &ValueInfoProto) -> Result<FileTensor, String> {
     let shape = tensor.shape.as_ref();
     Ok(FileTensor {
         name: name.clone(),
-        datatype: *datatype,
+        datatype,
         shape: shape.map(|it| it.dim.iter().map(|it| length(&it.value)).collect()),
     })
 }

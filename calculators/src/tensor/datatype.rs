@@ -3,6 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use schemars::JsonSchema;
+use serde::de::value::{self, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
 /// The type of a tensor's elements.
@@ -39,43 +40,16 @@ pub enum Datatype {
     Bytes,
 }
 
-impl Datatype {
-    /// All datatypes, in the order of the protocol.
-    pub const ALL: [Self; 14] = [
-        Self::Bool,
-        Self::Uint8,
-        Self::Uint16,
-        Self::Uint32,
-        Self::Uint64,
-        Self::Int8,
-        Self::Int16,
-        Self::Int32,
-        Self::Int64,
-        Self::Fp16,
-        Self::Bf16,
-        Self::Fp32,
-        Self::Fp64,
-        Self::Bytes,
-    ];
+/// Names on the wire, in the order of the variants.
+const NAMES: [&str; 14] = [
+    "BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16",
+    "BF16", "FP32", "FP64", "BYTES",
+];
 
+impl Datatype {
     /// Returns the name on the wire.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "BOOL",
-            Self::Uint8 => "UINT8",
-            Self::Uint16 => "UINT16",
-            Self::Uint32 => "UINT32",
-            Self::Uint64 => "UINT64",
-            Self::Int8 => "INT8",
-            Self::Int16 => "INT16",
-            Self::Int32 => "INT32",
-            Self::Int64 => "INT64",
-            Self::Fp16 => "FP16",
-            Self::Bf16 => "BF16",
-            Self::Fp32 => "FP32",
-            Self::Fp64 => "FP64",
-            Self::Bytes => "BYTES",
-        }
+        NAMES[self as usize]
     }
 
     /// Returns the size of an element in bytes; `None` for BYTES, whose elements differ in length.
@@ -100,10 +74,19 @@ impl FromStr for Datatype {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|datatype| datatype.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|datatype| datatype.name()).collect();
-            format!("the datatype must be one of {}", names.join(", "))
-        })
+        let read = Self::deserialize(StrDeserializer::<value::Error>::new(name));
+        read.map_err(|_| format!("the datatype must be one of {}", NAMES.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_that_of_its_variant() {
+        for name in NAMES {
+            assert_eq!(name.parse::<Datatype>().map(Datatype::name), Ok(name));
+        }
     }
 }

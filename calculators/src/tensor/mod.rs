@@ -12,14 +12,13 @@ mod strings;
 mod top_labels;
 pub(crate) mod torch;
 
-use std::fmt;
+use std::{fmt, iter};
 
 use bytes::Bytes;
 
 pub use datatype::Datatype;
 pub use json::{data_from_json, data_to_json, tensor_from_json};
 pub use model::{FileTensor, TensorInfo, TensorModel};
-pub use strings::Strings;
 pub use top_labels::{Labels, TopLabels, TopLabelsOptions};
 
 /// First bytes of files of tensors: those of `NumPy` and of `PyTorch`.
@@ -151,10 +150,15 @@ impl Tensor {
     }
 
     /// Iterates over the elements of a BYTES tensor. Other tensors have none.
-    pub fn strings(&self) -> Strings<'_> {
-        Strings::new(match self.datatype {
+    pub fn strings(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest: &[u8] = match self.datatype {
             Datatype::Bytes => &self.data,
             _ => &[],
+        };
+        iter::from_fn(move || {
+            let (element, behind) = strings::split(rest)?;
+            rest = behind;
+            Some(element)
         })
     }
 }

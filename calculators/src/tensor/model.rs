@@ -35,17 +35,13 @@ impl TensorInfo {
     /// The datatype or the shape differs. The error names the input, and both the expected and the
     /// given value.
     pub fn check(&self, tensor: &Tensor) -> Result<(), Error> {
-        let fits = |(wanted, length): (&i64, &usize)| {
-            *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
-        };
-        let same_rank = self.shape.len() == tensor.shape().len();
         let what = if tensor.datatype() != self.datatype {
             format!(
                 "takes {}, but the tensor is {}",
                 self.datatype,
                 tensor.datatype()
             )
-        } else if !same_rank || !self.shape.iter().zip(tensor.shape()).all(fits) {
+        } else if !fits(&self.shape, tensor.shape()) {
             format!(
                 "takes the shape {}, but the tensor's is {}",
                 shown(&self.shape),
@@ -59,6 +55,14 @@ impl TensorInfo {
             .with_field(self.name.clone())
             .with_code("invalid_value"))
     }
+}
+
+/// Returns true if a shape has the wanted dimensions, of which -1 stands for any length.
+pub(super) fn fits(wanted: &[i64], shape: &[usize]) -> bool {
+    let same = |(wanted, length): (&i64, &usize)| {
+        *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
+    };
+    wanted.len() == shape.len() && wanted.iter().zip(shape).all(same)
 }
 
 /// A model that computes tensors from tensors. It synchronizes itself, because many sessions run it

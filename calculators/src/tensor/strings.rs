@@ -5,31 +5,8 @@ use bytes::Bytes;
 
 use super::{TensorError, shown};
 
-/// An iterator over the elements of a BYTES tensor.
-#[derive(Clone, Debug)]
-pub struct Strings<'a> {
-    /// Data of the remaining elements.
-    rest: &'a [u8],
-}
-
-impl<'a> Strings<'a> {
-    pub(super) fn new(rest: &'a [u8]) -> Self {
-        Self { rest }
-    }
-}
-
-impl<'a> Iterator for Strings<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (element, rest) = split(self.rest)?;
-        self.rest = rest;
-        Some(element)
-    }
-}
-
 /// Divides data into the first element and the rest; `None` if there is no whole element.
-fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = data.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     rest.split_at_checked(length)

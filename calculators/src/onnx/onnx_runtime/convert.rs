@@ -1,5 +1,7 @@
 //! Conversion of tensors between graphs and ONNX Runtime. Elements are copied once.
 
+use std::error::Error as StdError;
+
 use graphmill_engine::{Error, Result};
 use ort::value::{DynValue, Tensor as OrtTensor, TensorElementType, Value, ValueType};
 use tract_onnx::prelude::f16;
@@ -60,37 +62,31 @@ pub(super) fn to_value(tensor: &Tensor, name: &str) -> Result<DynValue> {
 }
 
 /// Converts an output of a model to a tensor of a graph. The error describes the fault.
-pub(super) fn from_value(value: &DynValue) -> Result<Tensor, String> {
+pub(super) fn from_value(value: &DynValue) -> Result<Tensor, Box<dyn StdError>> {
     let ValueType::Tensor { ty, shape, .. } = value.dtype() else {
-        return Err("it is not a tensor".to_owned());
+        return Err("it is not a tensor".into());
     };
     let into = datatype(*ty).ok_or_else(|| format!("it is of the type {ty}"))?;
-    let shape: Vec<usize> = shape
-        .iter()
-        .map(|length| usize::try_from(*length).map_err(|error| error.to_string()))
-        .collect::<Result<_, _>>()?;
+    let shape = shape.iter().map(|length| usize::try_from(*length));
+    let shape = shape.collect::<Result<Vec<_>, _>>()?;
     macro_rules! numbers {
         ($type:ty) => {{
-            let extracted = value.try_extract_tensor::<$type>();
-            let (_, elements) = extracted.map_err(|error| error.to_string())?;
+            let (_, elements) = value.try_extract_tensor::<$type>()?;
             let bytes = elements.iter().flat_map(|it| it.to_le_bytes());
             bytes.collect::<Vec<u8>>()
         }};
     }
     let data = by_datatype! { into, numbers,
         Datatype::Bool => {
-            let extracted = value.try_extract_tensor::<bool>();
-            let (_, elements) = extracted.map_err(|error| error.to_string())?;
+            let (_, elements) = value.try_extract_tensor::<bool>()?;
             elements.iter().map(|it| u8::from(*it)).collect()
         }
         Datatype::Bytes => {
-            let extracted = value.try_extract_strings();
-            let (_, texts) = extracted.map_err(|error| error.to_string())?;
+            let (_, texts) = value.try_extract_strings()?;
             let flat = Tensor::from_strings(texts.iter());
-            return Tensor::new(Datatype::Bytes, shape, flat.data().clone())
-                .map_err(|error| error.to_string());
+            return Ok(Tensor::new(Datatype::Bytes, shape, flat.into_data())?);
         }
-        Datatype::Bf16 => return Err("it is BF16".to_owned()),
+        Datatype::Bf16 => return Err("it is BF16".into()),
     };
-    Tensor::new(into, shape, data).map_err(|error| error.to_string())
+    Ok(Tensor::new(into, shape, data)?)
 }

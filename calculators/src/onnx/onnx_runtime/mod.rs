@@ -19,23 +19,23 @@ use super::compute::{Compute, LoadedModel, unnamed};
 use crate::tensor::{Tensor, TensorInfo};
 
 /// Loads the library. The error says where it was searched for.
-pub(super) fn prepare() -> std::result::Result<(), String> {
+pub(super) fn prepare() -> Result<(), String> {
     library::environment().map(drop)
 }
 
 /// Loads a model. The error describes the fault of the bytes.
-pub(super) fn load(bytes: &[u8]) -> std::result::Result<LoadedModel, String> {
+pub(super) fn load(bytes: &[u8]) -> Result<LoadedModel, String> {
     check::read(bytes)?;
     let session = session(bytes)?;
     let inputs = session.inputs().iter().enumerate();
     let inputs = inputs.map(|(index, input)| info(input, "input", index));
     let (inputs, dimensions): (Vec<_>, _) = inputs
-        .collect::<std::result::Result<Vec<_>, String>>()?
+        .collect::<Result<Vec<_>, String>>()?
         .into_iter()
         .unzip();
     let outputs = session.outputs().iter().enumerate();
     let outputs = outputs.map(|(index, output)| Ok(info(output, "output", index)?.0));
-    let outputs = outputs.collect::<std::result::Result<Vec<_>, String>>()?;
+    let outputs = outputs.collect::<Result<Vec<_>, String>>()?;
     for (noun, infos) in [("inputs", &inputs), ("outputs", &outputs)] {
         if infos.is_empty() {
             return Err(format!("it has no {noun}"));
@@ -49,7 +49,7 @@ pub(super) fn load(bytes: &[u8]) -> std::result::Result<LoadedModel, String> {
     })
 }
 
-fn session(bytes: &[u8]) -> std::result::Result<Session, String> {
+fn session(bytes: &[u8]) -> Result<Session, String> {
     let environment = library::environment()?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let session = || -> ort::Result<Session> {
@@ -64,11 +64,7 @@ fn session(bytes: &[u8]) -> std::result::Result<Session, String> {
 }
 
 /// Returns the description of an input or output, and the names of its dimensions.
-fn info(
-    of: &Outlet,
-    noun: &str,
-    index: usize,
-) -> std::result::Result<(TensorInfo, Vec<String>), String> {
+fn info(of: &Outlet, noun: &str, index: usize) -> Result<(TensorInfo, Vec<String>), String> {
     let name = of.name().to_owned();
     let ValueType::Tensor {
         ty,

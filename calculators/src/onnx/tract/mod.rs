@@ -9,6 +9,7 @@ use graphmill_engine::{Error, Result};
 use tract_onnx::prelude::{IntoTValue as _, TValue, TVec, TractResult, TypedRunnableModel};
 use tract_onnx::tract_hir::internal::{Node, TypedFact, TypedOp, format_err};
 
+pub(super) use convert::datatype;
 pub(super) use load::load;
 
 use super::compute::{Compute, MAX_TENSOR_BYTES};

@@ -10,10 +10,9 @@ use graphmill_engine::{Error, FileSource, Resource, Result};
 
 use super::measure::{BatcherInfo, BatcherMeasurements};
 use super::options::{Batching, InputDescription};
-use super::rows::Shapes;
 use super::shared::{Pending, SharedBatcher};
 use super::source::BatcherSpec;
-use crate::tensor::{Tensor, TensorInfo, TensorModel, shown};
+use crate::tensor::{Tensor, TensorModel, shown};
 
 /// Maximum time to wait for the threads to stop, each of which stops after its batch. A thread that
 /// takes longer is abandoned, so that it cannot keep the process from exiting.
@@ -23,7 +22,6 @@ const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// threads, and waiting requests end with an error.
 pub struct Batcher {
     shared: Arc<SharedBatcher>,
-    info: BatcherInfo,
     threads: Mutex<Threads>,
     /// Disconnected when all threads have stopped.
     ended: Receiver<()>,
@@ -61,27 +59,17 @@ impl Batcher {
         mut batching: Batching,
         said: &[InputDescription],
     ) -> Result<Self> {
-        if let Some((option, message)) = batching.problems().into_iter().next() {
-            return Err(Error::invalid(format!("`{option}` {message}")).with_field(option));
-        }
+        batching.check()?;
         batching.preferred_batch_size.sort_unstable();
-        let inputs = described(&*model, said)?;
-        let shapes = Shapes {
-            inputs: inputs.clone(),
-            max_rows: batching.max_batch_size as usize,
-            ragged: batching.ragged,
-            pad_value: batching.pad_value,
-        };
-        let shared = Arc::new(SharedBatcher::new(name, model, shapes, batching.rules()));
-        let (alive, ended) = crossbeam_channel::bounded(0);
         let instances = batching.instances;
+        let info = BatcherInfo {
+            model: name.to_owned(),
+            inputs: described(&*model, said)?,
+            batching,
+        };
+        let (alive, ended) = crossbeam_channel::bounded(0);
         let batcher = Self {
-            info: BatcherInfo {
-                model: name.to_owned(),
-                batching,
-                inputs,
-            },
-            shared,
+            shared: Arc::new(SharedBatcher::new(info, model)),
             threads: Mutex::new(Threads {
                 handles: Vec::new(),
                 alive: Some(alive),
@@ -105,11 +93,9 @@ impl Batcher {
     pub fn scale(&self, instances: u32) -> Result<()> {
         let batching = Batching {
             instances,
-            ..self.info.batching.clone()
+            ..self.info().batching.clone()
         };
-        if let Some((option, message)) = batching.problems().into_iter().next() {
-            return Err(Error::invalid(format!("`{option}` {message}")).with_field(option));
-        }
+        batching.check()?;
         let mut threads = self.threads();
         threads.handles.retain(|thread| !thread.is_finished());
         self.shared.lock().instances = instances;
@@ -139,7 +125,7 @@ impl Batcher {
     fn spawn(&self, threads: &mut Threads, serve: fn(&SharedBatcher)) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let alive = threads.alive.clone();
-        let builder = thread::Builder::new().name(format!("batch {}", self.info.model));
+        let builder = thread::Builder::new().name(format!("batch {}", self.info().model));
         let thread = builder.spawn(move || {
             let _alive = alive;
             serve(&shared);
@@ -158,15 +144,15 @@ impl Batcher {
     /// level does not exist, or too many requests wait.
     pub fn submit(&self, inputs: Vec<Tensor>, asked: RequestScheduling) -> Result<Pending> {
         let level = self.level(asked.priority)?;
-        let timeout = self.info.batching.levels[level].timeout();
+        let timeout = self.info().batching.levels[level].timeout();
         self.shared.enter(inputs, level, timeout, asked.deadline)
     }
 
     /// Returns the level of a priority, counted from 0.
     fn level(&self, priority: u32) -> Result<usize> {
-        let levels = self.info.batching.levels.len();
+        let levels = self.info().batching.levels.len();
         let level = match priority {
-            0 => self.info.batching.default_priority_level,
+            0 => self.info().batching.default_priority_level,
             given => given,
         } as usize;
         if level <= levels {
@@ -183,7 +169,7 @@ impl Batcher {
 
     /// Returns the settings that it runs with.
     pub fn info(&self) -> &BatcherInfo {
-        &self.info
+        &self.shared.info
     }
 
     /// Returns its measurements since it was created.
@@ -199,27 +185,24 @@ impl Batcher {
 
 /// Returns the model's inputs, in which the graph's descriptions replace those of the same name.
 fn described(model: &dyn TensorModel, said: &[InputDescription]) -> Result<Vec<InputDescription>> {
-    let of_model: Vec<InputDescription> = model.inputs().iter().map(Into::into).collect();
-    if of_model.is_empty() {
-        return checked(said.to_vec(), model.outputs());
+    let mut inputs: Vec<InputDescription> = model.inputs().iter().map(Into::into).collect();
+    if inputs.is_empty() {
+        inputs.extend_from_slice(said);
+    } else {
+        for description in said {
+            let same = |input: &&mut InputDescription| input.name == description.name;
+            let Some(input) = inputs.iter_mut().find(same) else {
+                let name = &description.name;
+                let message = format!("the model has no input `{name}`");
+                return Err(Error::invalid(message).with_field("input"));
+            };
+            input.clone_from(description);
+        }
     }
-    let mut inputs = of_model;
-    for description in said {
-        let same = |input: &&mut InputDescription| input.name == description.name;
-        let Some(input) = inputs.iter_mut().find(same) else {
-            let name = &description.name;
-            let message = format!("the model has no input `{name}`");
-            return Err(Error::invalid(message).with_field("input"));
-        };
-        input.clone_from(description);
-    }
-    checked(inputs, model.outputs())
-}
-
-fn checked(inputs: Vec<InputDescription>, outputs: &[TensorInfo]) -> Result<Vec<InputDescription>> {
     let inputs_say = inputs.iter().map(|it| ("input", &it.name, &it.shape));
     let inputs_say = inputs_say.filter(|(_, _, shape)| !shape.is_empty());
-    let outputs_say = outputs.iter().map(|it| ("output", &it.name, &it.shape));
+    let outputs = model.outputs().iter();
+    let outputs_say = outputs.map(|it| ("output", &it.name, &it.shape));
     let fixed =
         |(_, _, shape): &(&str, &String, &Vec<i64>)| shape.first().is_none_or(|it| *it >= 0);
     if let Some((side, name, shape)) = inputs_say.chain(outputs_say).find(fixed) {
@@ -236,16 +219,16 @@ impl Resource for Batcher {
     type Spec = BatcherSpec;
 
     fn resolve(mut spec: BatcherSpec, files: &dyn FileSource) -> Result<BatcherSpec> {
-        spec.source = spec.source.resolve(files).map_err(in_model)?;
+        spec.source = spec.source.0.resolve(files).map_err(in_model)?;
         Ok(spec)
     }
 
     fn check(spec: &BatcherSpec, files: &dyn FileSource) -> Result<()> {
-        spec.source.check(files).map_err(in_model)
+        spec.source.0.check(files).map_err(in_model)
     }
 
     fn load(spec: &BatcherSpec, files: &dyn FileSource) -> Result<Self> {
-        let model = spec.source.load(files).map_err(in_model)?;
+        let model = spec.source.0.load(files).map_err(in_model)?;
         let sides = [
             ("inputs", model.inputs(), spec.ports.0),
             ("outputs", model.outputs(), spec.ports.1),
@@ -260,7 +243,7 @@ impl Resource for Batcher {
                 )));
             }
         }
-        let name = spec.source.label();
+        let name = spec.source.0.label();
         let batching = spec.batching.clone();
         Self::with_inputs(&name, model, batching, &spec.inputs)
     }
@@ -287,7 +270,7 @@ impl Drop for Batcher {
             return;
         }
         if self.ended.recv_timeout(JOIN_PATIENCE) == Err(RecvTimeoutError::Timeout) {
-            let name = &self.info.model;
+            let name = &self.shared.info.model;
             tracing::warn!(
                 name,
                 "a thread of a batcher did not stop in time, abandoning it"
@@ -306,7 +289,7 @@ impl Drop for Batcher {
 impl fmt::Debug for Batcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batcher")
-            .field("info", &self.info)
+            .field("info", self.info())
             .finish_non_exhaustive()
     }
 }

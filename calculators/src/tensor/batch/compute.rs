@@ -32,6 +32,9 @@ enum Failure {
     Panicked(Error),
 }
 
+/// The outputs of each request of a batch.
+type BatchOutputs = Result<Vec<Vec<Tensor>>, Failure>;
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Refused(error)
@@ -89,50 +92,44 @@ impl SharedBatcher {
             self.measured.queued(begun - job.arrived);
         }
         match self.outputs(&jobs) {
+            Err(Failure::Refused(error)) if jobs.len() > 1 => {
+                self.measured.failed_batches.add(1);
+                tracing::debug!(name = self.info.model, %error, "a batch failed; its requests are computed one by one");
+                for job in jobs.chunks(1) {
+                    if self.is_open(job[0].number) {
+                        self.conclude(job, begun, self.outputs(job));
+                    }
+                }
+            }
+            outputs => {
+                self.measured
+                    .failed_batches
+                    .add(u64::from(outputs.is_err()));
+                self.conclude(&jobs, begun, outputs);
+            }
+        }
+    }
+
+    /// Sends each request of a batch its outputs, or the error of the batch.
+    fn conclude(&self, jobs: &[Job], begun: Instant, outputs: BatchOutputs) {
+        match outputs {
             Ok(parts) => self.answer(jobs.iter().zip(parts).map(|(job, outputs)| {
                 let queued = begun - job.arrived;
                 (job.number, Ok(Answer { outputs, queued }))
             })),
-            Err(Failure::Refused(error)) if jobs.len() > 1 => {
-                self.measured.failed_batches.add(1);
-                tracing::debug!(name = self.name, %error, "a batch failed; its requests are computed one by one");
-                for job in &jobs {
-                    if self.is_open(job.number) {
-                        self.compute_alone(job, begun);
-                    }
-                }
-            }
-            Err(failure) => {
-                self.measured.failed_batches.add(1);
-                self.fail(&jobs, failure);
+            Err(Failure::Refused(error) | Failure::Panicked(error)) => {
+                self.answer(jobs.iter().map(|job| (job.number, Err(error.clone()))));
             }
         }
-    }
-
-    fn compute_alone(&self, job: &Job, begun: Instant) {
-        let alone = std::slice::from_ref(job);
-        match self.outputs(alone) {
-            Ok(mut parts) => {
-                let outputs = parts.pop().unwrap_or_default();
-                let queued = begun - job.arrived;
-                self.answer([(job.number, Ok(Answer { outputs, queued }))]);
-            }
-            Err(failure) => self.fail(alone, failure),
-        }
-    }
-
-    fn fail(&self, jobs: &[Job], failure: Failure) {
-        let (Failure::Refused(error) | Failure::Panicked(error)) = failure;
-        self.answer(jobs.iter().map(|job| (job.number, Err(error.clone()))));
     }
 
     /// Computes the outputs of each request of a batch.
-    fn outputs(&self, jobs: &[Job]) -> Result<Vec<Vec<Tensor>>, Failure> {
+    fn outputs(&self, jobs: &[Job]) -> BatchOutputs {
         let inputs = if let [job] = jobs {
             job.inputs.clone()
         } else {
             let parts: Vec<&[Tensor]> = jobs.iter().map(|job| &job.inputs[..]).collect();
-            self.shapes.join(&parts)?
+            self.info.join(&parts)?
         };
         let rows: Vec<usize> = jobs.iter().map(|job| job.rows).collect();
         let begun = Instant::now();
@@ -145,7 +142,7 @@ impl SharedBatcher {
                 let message = message_of(&*panic);
                 // The payload of a panic may itself panic when it is dropped.
                 mem::forget(panic);
-                tracing::error!(name = self.name, message, "a model panicked");
+                tracing::error!(name = self.info.model, message, "a model panicked");
                 let error = Error::internal(format!("the model panicked: {message}"));
                 return Err(Failure::Panicked(error));
             }

@@ -9,7 +9,7 @@ use graphmill_engine::{
 
 use super::batcher::{Batcher, RequestScheduling};
 use super::options::DynamicBatchOptions;
-use super::source::{BatchedModel, BatcherSpec, Source};
+use super::source::{BatchedModel, BatcherSpec, ModelSource};
 use crate::payload::{Tally, batch_priority_of};
 use crate::tensor::Tensor;
 
@@ -49,7 +49,7 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
         c.parallel();
         let (inputs, outputs) = (c.inputs(""), c.outputs(""));
         let spec = BatcherSpec {
-            source: Source::new::<M>(M::spec(&options.model, c)),
+            source: ModelSource::new::<M>(M::spec(&options.model, c)),
             batching: options.batching(c),
             inputs: options.input.clone(),
             ports: (inputs.len(), outputs.len()),

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use graphmill_engine::Contract;
+use graphmill_engine::{Contract, Error, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::schedule::{LevelRules, Rules};
 use crate::tensor::{Datatype, TensorInfo};
 
 /// Default of the maximum number of waiting requests per level. Generations that wait for a
@@ -264,20 +263,13 @@ impl Batching {
         found
     }
 
-    pub(super) fn rules(&self) -> Rules {
-        let level = |level: &BatchingLevel| LevelRules {
-            timeout: level.timeout(),
-            on_timeout: level.timeout_action,
-            max_waiting: level.max_queue_size as usize,
-        };
-        let mut preferred: Vec<usize> = Vec::new();
-        preferred.extend(self.preferred_batch_size.iter().map(|size| *size as usize));
-        preferred.sort_unstable();
-        Rules {
-            max_rows: self.max_batch_size as usize,
-            preferred,
-            delay: Duration::from_micros(self.max_queue_delay_microseconds),
-            levels: self.levels.iter().map(level).collect(),
+    /// Fails with the first of the [`problems`](Self::problems), if there is one.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.problems().into_iter().next() {
+            Some((option, message)) => {
+                Err(Error::invalid(format!("`{option}` {message}")).with_field(option))
+            }
+            None => Ok(()),
         }
     }
 }

@@ -3,7 +3,9 @@
 
 use graphmill_engine::{Error, Result};
 
-use super::options::{InputDescription, PadValue, RaggedPolicy};
+use super::measure::BatcherInfo;
+use super::options::{PadValue, RaggedPolicy};
+use crate::tensor::model::fits;
 use crate::tensor::{Datatype, Tensor, elements, shown};
 
 /// Maximum size of a padded batch, as a multiple of the data in it. Two requests that are long in
@@ -14,17 +16,7 @@ const MAX_PADDING: usize = 16;
 /// datatype, and the same lengths in all dimensions that must be equal.
 pub(super) type Kind = Vec<(Datatype, Vec<usize>)>;
 
-/// Requirements for the tensors of requests.
-#[derive(Clone, Debug)]
-pub(super) struct Shapes {
-    /// Descriptions of the inputs in order; empty if nothing is known.
-    pub(super) inputs: Vec<InputDescription>,
-    pub(super) max_rows: usize,
-    pub(super) ragged: RaggedPolicy,
-    pub(super) pad_value: PadValue,
-}
-
-impl Shapes {
+impl BatcherInfo {
     /// Returns the rows of a request, and its kind.
     ///
     /// # Errors
@@ -56,9 +48,11 @@ impl Shapes {
                     ),
                 ));
             }
-            let padded = self.ragged == RaggedPolicy::Pad && tensor.datatype() != Datatype::Bytes;
+            let padded =
+                self.batching.ragged == RaggedPolicy::Pad && tensor.datatype() != Datatype::Bytes;
             let lengths = if padded {
-                pad_bytes(tensor.datatype(), self.pad_value).map_err(|why| self.wrong(at, why))?;
+                pad_bytes(tensor.datatype(), self.batching.pad_value)
+                    .map_err(|why| self.wrong(at, why))?;
                 vec![0; rest.len()]
             } else {
                 rest.to_vec()
@@ -70,8 +64,8 @@ impl Shapes {
             let shape = shown(inputs[first].shape());
             return Err(self.wrong(first, format_args!("the shape is {shape}: it has no rows")));
         }
-        if rows > self.max_rows {
-            let most = self.max_rows;
+        let most = self.batching.max_batch_size;
+        if rows > most as usize {
             let why = format_args!(
                 "the request has {rows} rows, and a batch at most {most} (max_batch_size)"
             );
@@ -92,12 +86,7 @@ impl Shapes {
             ));
         }
         let shape = tensor.shape();
-        let fits = |(wanted, length): (&i64, &usize)| {
-            *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
-        };
-        if wanted.shape.is_empty()
-            || (wanted.shape.len() == shape.len() && wanted.shape.iter().zip(shape).all(fits))
-        {
+        if wanted.shape.is_empty() || fits(&wanted.shape, shape) {
             return Ok(());
         }
         Err(self.wrong(
@@ -164,7 +153,8 @@ impl Shapes {
     /// Puts the elements of all parts into one shape, whose length in every dimension is the
     /// longest of the parts.
     fn padded(&self, parts: &[&Tensor], shape: &[usize]) -> Result<Vec<u8>> {
-        let element = pad_bytes(parts[0].datatype(), self.pad_value).map_err(Error::internal)?;
+        let element =
+            pad_bytes(parts[0].datatype(), self.batching.pad_value).map_err(Error::internal)?;
         let held: usize = parts.iter().map(|part| part.data().len()).sum();
         let wanted = elements(shape).map_err(broken)?;
         let bytes = wanted.saturating_mul(element.len());

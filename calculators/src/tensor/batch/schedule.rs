@@ -9,31 +9,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::time::{Duration, Instant};
 
-use super::options::TimeoutAction;
-
-/// Limits that decide when a batch is computed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rules {
-    /// Maximum number of rows of a batch.
-    pub(super) max_rows: usize,
-    /// Numbers of rows at which a batch is computed at once, ascending.
-    pub(super) preferred: Vec<usize>,
-    /// Maximum time that a request waits for others.
-    pub(super) delay: Duration,
-    /// Rules of the priority levels, in order; at least one.
-    pub(super) levels: Vec<LevelRules>,
-}
-
-/// Rules for the requests of one priority level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LevelRules {
-    /// Maximum time that a request may wait; `None` is no limit.
-    pub(super) timeout: Option<Duration>,
-    /// Treatment of a request that has waited longer.
-    pub(super) on_timeout: TimeoutAction,
-    /// Maximum number of waiting requests in this level.
-    pub(super) max_waiting: usize,
-}
+use super::options::{Batching, BatchingLevel, TimeoutAction};
 
 /// A waiting request of a kind `K`.
 #[derive(Debug)]
@@ -51,7 +27,7 @@ pub(super) struct Waiting<K, T> {
 /// The waiting requests of all priority levels.
 #[derive(Debug)]
 pub(super) struct Queue<K, T> {
-    rules: Rules,
+    batching: Batching,
     levels: Vec<Level<K, T>>,
 }
 
@@ -95,14 +71,15 @@ pub(super) enum Expiry {
 pub(super) struct Full(pub(super) usize);
 
 impl<K: PartialEq, T> Queue<K, T> {
-    pub(super) fn new(rules: Rules) -> Self {
-        let level = |_: &LevelRules| Level {
+    /// Creates a queue without requests. The preferred sizes of batches are ascending.
+    pub(super) fn new(batching: Batching) -> Self {
+        let level = |_: &BatchingLevel| Level {
             waiting: VecDeque::new(),
             late: VecDeque::new(),
         };
         Self {
-            levels: rules.levels.iter().map(level).collect(),
-            rules,
+            levels: batching.levels.iter().map(level).collect(),
+            batching,
         }
     }
 
@@ -117,7 +94,7 @@ impl<K: PartialEq, T> Queue<K, T> {
     /// Too many requests wait in this level.
     pub(super) fn enter(&mut self, level: usize, waiting: Waiting<K, T>) -> Result<(), Full> {
         let length = self.levels[level].len();
-        if length >= self.rules.levels[level].max_waiting {
+        if length >= self.batching.levels[level].max_queue_size as usize {
             return Err(Full(length));
         }
         self.levels[level].waiting.push_back(waiting);
@@ -147,14 +124,14 @@ impl<K: PartialEq, T> Queue<K, T> {
     /// others instead.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<(T, Expiry)> {
         let mut expired = Vec::new();
-        for (level, rules) in self.levels.iter_mut().zip(&self.rules.levels) {
+        for (level, rules) in self.levels.iter_mut().zip(&self.batching.levels) {
             if level.due(rules).is_none_or(|due| due > now) {
                 continue;
             }
             let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
             for waiting in mem::take(&mut level.waiting) {
-                let timed_out = over(rules.timeout.map(|timeout| waiting.arrived + timeout));
-                match rules.on_timeout {
+                let timed_out = over(rules.timeout().map(|timeout| waiting.arrived + timeout));
+                match rules.timeout_action {
                     _ if over(waiting.deadline) => expired.push((waiting.what, Expiry::Deadline)),
                     TimeoutAction::Reject if timed_out => {
                         expired.push((waiting.what, Expiry::Timeout));
@@ -176,7 +153,7 @@ impl<K: PartialEq, T> Queue<K, T> {
 
     /// Returns the next time at which [`expire`](Self::expire) has something to do.
     pub(super) fn due(&self) -> Option<Instant> {
-        let levels = self.levels.iter().zip(&self.rules.levels);
+        let levels = self.levels.iter().zip(&self.batching.levels);
         levels.filter_map(|(level, rules)| level.due(rules)).min()
     }
 
@@ -200,7 +177,8 @@ impl<K: PartialEq, T> Queue<K, T> {
             return Next::Wait(None);
         };
         if batch.ready || batch.due <= now {
-            return Next::Run(self.take(&batch.members));
+            let members = batch.members.iter();
+            return Next::Run(members.filter_map(|number| self.remove(*number)).collect());
         }
         Next::Wait(Some(batch.due))
     }
@@ -208,25 +186,28 @@ impl<K: PartialEq, T> Queue<K, T> {
     /// Returns the batch that begins with the first request; `None` if there is no request.
     fn batch(&self) -> Option<Batch> {
         let mut order = self.order();
-        let (number, first) = order.next().map(|first| (first.number, first))?;
+        let first = order.next()?;
+        let max_rows = self.batching.max_batch_size as usize;
+        let delay = Duration::from_micros(self.batching.max_queue_delay_microseconds);
         let mut batch = Batch {
-            members: vec![number],
-            ready: first.rows >= self.rules.max_rows,
-            due: first.arrived + self.rules.delay,
+            members: vec![first.number],
+            ready: first.rows >= max_rows,
+            due: first.arrived + delay,
         };
         let mut rows = first.rows;
-        let is_preferred = |rows: usize| self.rules.preferred.binary_search(&rows).is_ok();
+        let sizes = &self.batching.preferred_batch_size;
+        let is_preferred = |rows: usize| sizes.binary_search(&(rows as u32)).is_ok();
         // Number of members of the largest batch with a preferred size.
         let mut preferred = is_preferred(rows).then_some(1);
         for other in order.filter(|other| other.kind == first.kind) {
-            if rows + other.rows > self.rules.max_rows {
+            if rows + other.rows > max_rows {
                 batch.ready = true;
                 break;
             }
             rows += other.rows;
             batch.members.push(other.number);
-            batch.due = batch.due.min(other.arrived + self.rules.delay);
-            batch.ready |= rows >= self.rules.max_rows;
+            batch.due = batch.due.min(other.arrived + delay);
+            batch.ready |= rows >= max_rows;
             if is_preferred(rows) {
                 preferred = Some(batch.members.len());
             }
@@ -242,13 +223,6 @@ impl<K: PartialEq, T> Queue<K, T> {
     fn order(&self) -> impl Iterator<Item = &Waiting<K, T>> {
         let levels = self.levels.iter();
         levels.flat_map(|level| level.waiting.iter().chain(&level.late))
-    }
-
-    fn take(&mut self, members: &[u64]) -> Vec<T> {
-        members
-            .iter()
-            .filter_map(|number| self.remove(*number))
-            .collect()
     }
 }
 
@@ -267,12 +241,12 @@ impl<K, T> Level<K, T> {
         self.waiting.len() + self.late.len()
     }
 
-    fn due(&self, rules: &LevelRules) -> Option<Instant> {
+    fn due(&self, rules: &BatchingLevel) -> Option<Instant> {
         let all = self.waiting.iter().chain(&self.late);
         let deadlines = all.filter_map(|waiting| waiting.deadline);
         // All may wait equally long, so the first one that came is the first to expire.
         let first = self.waiting.front().map(|first| first.arrived);
-        let timeout = first.zip(rules.timeout).map(|(first, wait)| first + wait);
+        let timeout = first.zip(rules.timeout()).map(|(first, wait)| first + wait);
         deadlines.chain(timeout).min()
     }
 }

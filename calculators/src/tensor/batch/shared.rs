@@ -12,16 +12,15 @@ use graphmill_engine::{Error, Result};
 use tokio::sync::oneshot;
 
 use super::compute::Job;
-use super::measure::Recorders;
-use super::rows::{Kind, Shapes};
-use super::schedule::{Expiry, Place, Queue, Rules, Waiting};
+use super::measure::{BatcherInfo, Recorders};
+use super::rows::Kind;
+use super::schedule::{Expiry, Place, Queue, Waiting};
 use crate::tensor::{Tensor, TensorModel};
 
 /// The state that the threads of a batcher and the waiting requests share.
 pub(super) struct SharedBatcher {
-    pub(super) name: String,
+    pub(super) info: BatcherInfo,
     pub(super) model: Arc<dyn TensorModel>,
-    pub(super) shapes: Shapes,
     pub(super) measured: Recorders,
     state: Mutex<State>,
     /// Wakes the threads that compute.
@@ -68,19 +67,11 @@ pub struct Pending {
 }
 
 impl SharedBatcher {
-    pub(super) fn new(
-        name: &str,
-        model: Arc<dyn TensorModel>,
-        shapes: Shapes,
-        rules: Rules,
-    ) -> Self {
+    pub(super) fn new(info: BatcherInfo, model: Arc<dyn TensorModel>) -> Self {
         Self {
-            name: name.to_owned(),
-            model,
-            shapes,
             measured: Recorders::default(),
             state: Mutex::new(State {
-                queue: Queue::new(rules),
+                queue: Queue::new(info.batching.clone()),
                 open: HashMap::new(),
                 numbers: 0,
                 sleeps_until: None,
@@ -88,6 +79,8 @@ impl SharedBatcher {
                 instances: 0,
                 stopping: false,
             }),
+            info,
+            model,
             work: Condvar::new(),
             timer: Condvar::new(),
         }
@@ -104,7 +97,7 @@ impl SharedBatcher {
         timeout: Option<Duration>,
         deadline: Option<Instant>,
     ) -> Result<Pending> {
-        let (rows, kind) = self.shapes.check(&inputs)?;
+        let (rows, kind) = self.info.check(&inputs)?;
         let (answer, receiver) = oneshot::channel();
         let arrived = Instant::now();
         let mut state = self.lock();
@@ -127,7 +120,7 @@ impl SharedBatcher {
             self.measured.refused.add(1);
             return Err(Error::exhausted(format!(
                 "{} requests wait for `{}`, which is the limit (max_queue_size)",
-                full.0, self.name
+                full.0, self.info.model
             )));
         }
         state.open.insert(number, Open { answer, deadline });
@@ -148,8 +141,8 @@ impl SharedBatcher {
     /// Describes the wait of a request.
     fn waits_for(&self, number: u64) -> String {
         let state = self.lock();
-        let name = &self.name;
-        let most = self.shapes.max_rows;
+        let name = &self.info.model;
+        let most = self.info.batching.max_batch_size;
         match state.queue.place(number) {
             None => format!("a batch of `{name}`, which is computed now"),
             Some(Place::Later { ahead }) => {
@@ -240,7 +233,7 @@ impl SharedBatcher {
                 Expiry::Timeout => Error::exhausted(format!(
                     "the request waited {} ms for `{}`, which is the limit (default_timeout_microseconds)",
                     waited.as_millis(),
-                    self.name
+                    self.info.model
                 )),
             };
             open.answer.send(Err(error)).ok();

@@ -38,7 +38,7 @@ pub trait BatchedModel: TensorModel + Resource {
 /// ones share it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BatcherSpec {
-    pub(super) source: Source,
+    pub(super) source: ModelSource,
     pub(super) batching: Batching,
     pub(super) inputs: Vec<InputDescription>,
     /// Numbers of inputs and outputs that the node connects.
@@ -47,13 +47,13 @@ pub struct BatcherSpec {
 
 /// The spec of a model of any type.
 #[derive(Clone)]
-pub(super) struct Source(Arc<dyn AnySource>);
+pub(super) struct ModelSource(pub(super) Arc<dyn AnySource>);
 
-trait AnySource: Any + Debug + Send + Sync {
+pub(super) trait AnySource: Any + Debug + Send + Sync {
     fn label(&self) -> String;
     fn same(&self, other: &dyn AnySource) -> bool;
     fn content_hash(&self) -> u64;
-    fn resolve(&self, files: &dyn FileSource) -> Result<Source>;
+    fn resolve(&self, files: &dyn FileSource) -> Result<ModelSource>;
     fn check(&self, files: &dyn FileSource) -> Result<()>;
     fn load(&self, files: &dyn FileSource) -> Result<Arc<dyn TensorModel>>;
 }
@@ -83,8 +83,8 @@ impl<M: BatchedModel> AnySource for Of<M> {
         hasher.finish()
     }
 
-    fn resolve(&self, files: &dyn FileSource) -> Result<Source> {
-        M::resolve(self.0.clone(), files).map(Source::new::<M>)
+    fn resolve(&self, files: &dyn FileSource) -> Result<ModelSource> {
+        M::resolve(self.0.clone(), files).map(ModelSource::new::<M>)
     }
 
     fn check(&self, files: &dyn FileSource) -> Result<()> {
@@ -96,43 +96,27 @@ impl<M: BatchedModel> AnySource for Of<M> {
     }
 }
 
-impl Source {
+impl ModelSource {
     pub(super) fn new<M: BatchedModel>(spec: M::Spec) -> Self {
         Self(Arc::new(Of::<M>(spec, PhantomData)))
     }
-
-    pub(super) fn label(&self) -> String {
-        self.0.label()
-    }
-
-    pub(super) fn resolve(&self, files: &dyn FileSource) -> Result<Self> {
-        self.0.resolve(files)
-    }
-
-    pub(super) fn check(&self, files: &dyn FileSource) -> Result<()> {
-        self.0.check(files)
-    }
-
-    pub(super) fn load(&self, files: &dyn FileSource) -> Result<Arc<dyn TensorModel>> {
-        self.0.load(files)
-    }
 }
 
-impl Debug for Source {
+impl Debug for ModelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl PartialEq for Source {
+impl PartialEq for ModelSource {
     fn eq(&self, other: &Self) -> bool {
         self.0.same(&*other.0)
     }
 }
 
-impl Eq for Source {}
+impl Eq for ModelSource {}
 
-impl Hash for Source {
+impl Hash for ModelSource {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u64(self.0.content_hash());
     }

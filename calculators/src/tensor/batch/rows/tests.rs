@@ -1,11 +1,15 @@
+use super::super::options::{Batching, InputDescription};
 use super::*;
 
-fn shapes(ragged: RaggedPolicy) -> Shapes {
-    Shapes {
+fn info(ragged: RaggedPolicy) -> BatcherInfo {
+    BatcherInfo {
+        model: String::new(),
+        batching: Batching {
+            ragged,
+            pad_value: PadValue(-1.0),
+            ..Batching::with_max_batch_size(8)
+        },
         inputs: vec![],
-        max_rows: 8,
-        ragged,
-        pad_value: PadValue(-1.0),
     }
 }
 
@@ -24,13 +28,13 @@ fn values(tensor: &Tensor) -> Vec<i16> {
         .collect()
 }
 
-fn refusal(shapes: &Shapes, inputs: &[Tensor]) -> String {
-    shapes.check(inputs).expect_err("refused").message
+fn refusal(info: &BatcherInfo, inputs: &[Tensor]) -> String {
+    info.check(inputs).expect_err("refused").message
 }
 
 #[test]
 fn a_request_is_refused_with_the_names_and_shapes() {
-    let mut all = shapes(RaggedPolicy::Separate);
+    let mut all = info(RaggedPolicy::Separate);
     let tensor = |shape: &[usize]| ints(shape, &vec![0; elements(shape).expect("few")]);
     assert_eq!(
         refusal(&all, &[tensor(&[2, 3]), tensor(&[1])]),
@@ -62,7 +66,7 @@ fn a_request_is_refused_with_the_names_and_shapes() {
 
 #[test]
 fn what_is_joined_comes_apart_again() {
-    let all = shapes(RaggedPolicy::Separate);
+    let all = info(RaggedPolicy::Separate);
     let a = [
         ints(&[2, 2], &[1, 2, 3, 4]),
         Tensor::from_strings(["a", "bc"]),
@@ -91,7 +95,7 @@ fn an_output_has_the_rows_of_the_batch() {
 
 #[test]
 fn different_lengths_are_of_different_kinds_unless_they_are_padded() {
-    let kind = |ragged, tensor: Tensor| shapes(ragged).check(&[tensor]).expect("good").1;
+    let kind = |ragged, tensor: Tensor| info(ragged).check(&[tensor]).expect("good").1;
     let (long, short) = (|| ints(&[1, 2], &[1, 2]), || ints(&[1, 1], &[3]));
     assert_ne!(
         kind(RaggedPolicy::Separate, long()),
@@ -110,7 +114,7 @@ fn different_lengths_are_of_different_kinds_unless_they_are_padded() {
 
 #[test]
 fn shorter_tensors_are_padded_at_their_ends() {
-    let all = shapes(RaggedPolicy::Pad);
+    let all = info(RaggedPolicy::Pad);
     let parts = [
         [ints(&[1, 2, 1], &[1, 2])],
         [ints(&[2, 1, 3], &[3, 4, 5, 6, 7, 8])],
@@ -129,7 +133,7 @@ fn shorter_tensors_are_padded_at_their_ends() {
 
 #[test]
 fn padding_is_bounded() {
-    let all = shapes(RaggedPolicy::Pad);
+    let all = info(RaggedPolicy::Pad);
     let wide = [ints(&[1, 1, 1000], &[0; 1000])];
     let high = [ints(&[1, 1000, 1], &[0; 1000])];
     let error = all.join(&[&wide, &high]).expect_err("a million");

@@ -2,20 +2,19 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn level() -> LevelRules {
-    LevelRules {
-        timeout: None,
-        on_timeout: TimeoutAction::Reject,
-        max_waiting: 100,
+fn level() -> BatchingLevel {
+    BatchingLevel {
+        timeout_microseconds: 0,
+        timeout_action: TimeoutAction::Reject,
+        max_queue_size: 100,
     }
 }
 
-fn rules() -> Rules {
-    Rules {
-        max_rows: 8,
-        preferred: vec![],
-        delay: 10 * MS,
+fn rules() -> Batching {
+    Batching {
+        max_queue_delay_microseconds: 10_000,
         levels: vec![level()],
+        ..Batching::with_max_batch_size(8)
     }
 }
 
@@ -27,7 +26,7 @@ struct Test {
 }
 
 impl Test {
-    fn new(rules: Rules) -> Self {
+    fn new(rules: Batching) -> Self {
         Self {
             queue: Queue::new(rules),
             start: Instant::now(),
@@ -91,9 +90,9 @@ fn a_batch_waits_for_its_oldest_request_and_no_longer() {
 
 #[test]
 fn without_a_delay_whatever_waits_is_computed() {
-    let mut t = Test::new(Rules {
-        delay: Duration::ZERO,
-        preferred: vec![4],
+    let mut t = Test::new(Batching {
+        max_queue_delay_microseconds: 0,
+        preferred_batch_size: vec![4],
         ..rules()
     });
     t.enter(0, 1);
@@ -120,8 +119,8 @@ fn a_full_batch_does_not_wait() {
 
 #[test]
 fn a_preferred_size_does_not_wait() {
-    let mut t = Test::new(Rules {
-        preferred: vec![2, 4],
+    let mut t = Test::new(Batching {
+        preferred_batch_size: vec![2, 4],
         ..rules()
     });
     t.enter(0, 1);
@@ -149,8 +148,8 @@ fn only_requests_of_a_kind_are_together() {
 
 #[test]
 fn the_first_level_goes_first() {
-    let mut t = Test::new(Rules {
-        max_rows: 2,
+    let mut t = Test::new(Batching {
+        max_batch_size: 2,
         levels: vec![level(), level()],
         ..rules()
     });
@@ -163,14 +162,14 @@ fn the_first_level_goes_first() {
 
 #[test]
 fn who_waits_too_long_is_refused_or_set_back() {
-    let timed = |on_timeout| LevelRules {
-        timeout: Some(5 * MS),
-        on_timeout,
+    let timed = |timeout_action| BatchingLevel {
+        timeout_microseconds: 5_000,
+        timeout_action,
         ..level()
     };
-    let mut t = Test::new(Rules {
+    let mut t = Test::new(Batching {
         levels: vec![timed(TimeoutAction::Reject), timed(TimeoutAction::Delay)],
-        max_rows: 2,
+        max_batch_size: 2,
         ..rules()
     });
     t.add(0, 1, 'x', 0, None).expect("room");
@@ -187,10 +186,10 @@ fn who_waits_too_long_is_refused_or_set_back() {
 
 #[test]
 fn a_deadline_counts_whatever_the_level_says() {
-    let mut t = Test::new(Rules {
-        levels: vec![LevelRules {
-            timeout: Some(3 * MS),
-            on_timeout: TimeoutAction::Delay,
+    let mut t = Test::new(Batching {
+        levels: vec![BatchingLevel {
+            timeout_microseconds: 3_000,
+            timeout_action: TimeoutAction::Delay,
             ..level()
         }],
         ..rules()
@@ -206,9 +205,9 @@ fn a_deadline_counts_whatever_the_level_says() {
 
 #[test]
 fn a_level_is_bounded_and_who_leaves_makes_room() {
-    let mut t = Test::new(Rules {
-        levels: vec![LevelRules {
-            max_waiting: 2,
+    let mut t = Test::new(Batching {
+        levels: vec![BatchingLevel {
+            max_queue_size: 2,
             ..level()
         }],
         ..rules()
@@ -226,17 +225,17 @@ proptest::proptest! {
     #[test]
     fn each_request_leaves_once_and_in_good_company(
         asked in proptest::collection::vec((0_u32..20, 1_usize..=8, 0_usize..2, 0_usize..3), 1..60),
-        preferred in proptest::collection::vec(1_usize..=8, 0..3),
+        preferred in proptest::collection::vec(1_u32..=8, 0..3),
     ) {
         let mut preferred = preferred;
         preferred.sort_unstable();
-        let timed = |timeout: u32, on_timeout| LevelRules {
-            timeout: Some(timeout * MS),
-            on_timeout,
+        let timed = |ms: u64, timeout_action| BatchingLevel {
+            timeout_microseconds: ms * 1_000,
+            timeout_action,
             ..level()
         };
-        let mut t = Test::new(Rules {
-            preferred,
+        let mut t = Test::new(Batching {
+            preferred_batch_size: preferred,
             levels: vec![timed(30, TimeoutAction::Reject), timed(5, TimeoutAction::Delay)],
             ..rules()
         });
