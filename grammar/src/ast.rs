@@ -48,7 +48,7 @@ impl Message {
     }
 
     /// Iterates over the fields with a plain name, in order.
-    pub fn fields_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Field> {
+    pub fn fields_named(&self, name: &str) -> impl Iterator<Item = &Field> {
         self.fields
             .iter()
             .filter(move |field| field.name.as_plain() == Some(name))
