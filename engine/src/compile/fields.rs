@@ -124,11 +124,7 @@ fn node(node: &DraftNode, found: &mut Vec<Diagnostic>) {
     if let Some(handler) = &config.output_stream_handler {
         output_handler(handler, found);
     }
-    let merge = config
-        .options
-        .as_ref()
-        .and_then(|options| options.merge_fields.as_ref());
-    if let Some(merge) = merge {
+    if let Some(merge) = config.options.as_ref().and_then(|it| it.merge_fields) {
         found.push(no_effect(merge.span, "merge_fields"));
     }
     // Without a factory the contract is unknown, and so is whether the node is a source.
