@@ -78,8 +78,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// Makes a field without a location.
-    pub fn new(name: NameKind, value: ValueKind) -> Self {
+    /// Makes a field without a location. A [`Value`] keeps its own.
+    pub fn new(name: NameKind, value: impl Into<Value>) -> Self {
         Self {
             span: Span::NONE,
             name: Name {

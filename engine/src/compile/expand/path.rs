@@ -182,14 +182,7 @@ pub(super) fn merge(base: &mut Message, over: &Message) {
 }
 
 fn field(name: &str, value: Value, span: Span) -> Field {
-    Field {
-        span,
-        name: Name {
-            span,
-            kind: NameKind::Plain(name.to_owned()),
-        },
-        colon: None,
-        value,
-        separator: None,
-    }
+    let mut field = Field::new(NameKind::Plain(name.to_owned()), value);
+    (field.span, field.name.span) = (span, span);
+    field
 }
