@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -20,6 +20,7 @@ use crate::{
     emits::{AsyncCall, Description, Emits},
     error::{Error, Result},
     lanes::Lane,
+    lock::lock,
 };
 
 use super::{
@@ -72,17 +73,9 @@ pub(super) struct PollNode {
     description: Mutex<Option<Description>>,
 }
 
-impl PollNode {
-    fn description(&self) -> MutexGuard<'_, Option<Description>> {
-        self.description
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl AsyncCall for PollNode {
     fn waits_for(&self, what: Description) {
-        *self.description() = Some(what);
+        *lock(&self.description) = Some(what);
     }
 }
 
@@ -206,7 +199,7 @@ impl Away {
                 description: Mutex::new(None),
             })
         });
-        *poll.description() = None;
+        *lock(&poll.description) = None;
         Arc::clone(poll)
     }
 
@@ -234,7 +227,7 @@ impl Away {
         let CallWork::Future(_) = work else {
             return None;
         };
-        let description = poll.as_ref()?.description();
+        let description = lock(&poll.as_ref()?.description);
         let describe = description.as_ref()?;
         catch(|| Ok::<_, Error>(describe())).ok()
     }
