@@ -229,7 +229,7 @@ impl Away {
         };
         let description = lock(&poll.as_ref()?.description);
         let describe = description.as_ref()?;
-        catch(|| Ok::<_, Error>(describe())).ok()
+        catch(describe).ok()
     }
 
     /// Polls the call in a slot. `None` if it is not a future or is pending; an error if it

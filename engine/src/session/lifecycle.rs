@@ -165,5 +165,5 @@ fn make(frame: Frame<'_>, node: usize, sides: &[SideValue], emits: &mut Emits) -
         sides,
         out: emits,
     };
-    catch(|| (frame.plan.nodes[node].factory)(&mut cx))
+    catch(|| (frame.plan.nodes[node].factory)(&mut cx))?
 }

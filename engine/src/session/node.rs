@@ -19,7 +19,7 @@ use crate::{
 
 use super::{
     away::Away,
-    guard::{Call, catch, catch_drop, guarded},
+    guard::{Call, catch, guarded},
     intake::Intake,
     message,
     summary::Counts,
@@ -114,7 +114,8 @@ impl NodeState {
     /// Drops the node. Fails if a destructor panics.
     pub(super) fn close(&mut self) -> Result<()> {
         self.status = Status::Closed;
-        catch_drop((std::mem::take(&mut self.events), self.instance.take()))
+        let (events, instance) = (std::mem::take(&mut self.events), self.instance.take());
+        catch(move || drop((events, instance)))
     }
 
     /// Closes an open node at the end of the session. A node on an executor is not called.
@@ -133,7 +134,7 @@ impl NodeState {
                 Instance::Sync(node) => node.close(&mut cx),
                 Instance::Async(node) => node.close(&mut cx),
             }
-        })
+        })?
     }
 
     /// Adds the holds made by a call.
@@ -155,7 +156,7 @@ impl NodeState {
     /// make it continue.
     pub(super) fn waits_for(&self) -> Option<String> {
         let said = match &self.instance {
-            Some(Instance::Sync(node)) => catch(|| Ok::<_, Error>(node.waits_for())).ok(),
+            Some(Instance::Sync(node)) => catch(|| node.waits_for()).ok(),
             Some(Instance::Async(_)) | None => None,
         };
         said.unwrap_or_else(|| Some(ANY_EVENT.to_owned()))
@@ -245,7 +246,10 @@ impl NodeState {
         let flow = match &mut self.instance {
             Some(Instance::Sync(node)) => guarded(site, &mut **node, set, out, call),
             Some(Instance::Async(node)) => {
-                catch(|| node.close(&mut Cx { site, set, out })).map(|()| Flow::Stop)
+                let closed = catch(|| node.close(&mut Cx { site, set, out }));
+                closed
+                    .unwrap_or_else(|panic| Err(panic.into()))
+                    .map(|()| Flow::Stop)
             }
             None => Ok(Flow::Stop),
         };
