@@ -111,9 +111,10 @@ pub(super) struct Away {
     /// Slots in use, in the order of their calls.
     order: VecDeque<u16>,
     /// Free instances, besides that of the node itself.
-    spare: Vec<Instance>,
-    /// Set once the node has stopped; the output of later calls is discarded.
-    stopped: bool,
+    pub(super) spare: Vec<Instance>,
+    /// Set once the node has stopped. It is closed when the calls in progress have ended; the
+    /// output of later calls is discarded.
+    pub(super) stopped: bool,
 }
 
 /// A slot for one call.
@@ -138,23 +139,6 @@ impl Away {
     /// Returns the number of calls in progress.
     pub(super) fn calls(&self) -> usize {
         self.order.len()
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped
-    }
-
-    /// Lets the calls in progress end, after which the node is closed.
-    pub(super) fn stop(&mut self) {
-        self.stopped = true;
-    }
-
-    pub(super) fn take_spare(&mut self) -> Option<Instance> {
-        self.spare.pop()
-    }
-
-    pub(super) fn add_spare(&mut self, instance: Instance) {
-        self.spare.push(instance);
     }
 
     /// Takes a free slot for a call that starts at `now`.

@@ -38,9 +38,9 @@ pub(super) enum Status {
 }
 
 pub(super) struct NodeState {
-    status: Status,
+    pub(super) status: Status,
     /// The node itself; absent before it opens, after it closes, and during calls on an executor.
-    instance: Option<Instance>,
+    pub(super) instance: Option<Instance>,
     pub(super) intake: Intake,
     events: VecDeque<Event>,
     /// Number of holds. Briefly negative if a call on an executor makes and drops a hold, because
@@ -55,7 +55,7 @@ pub(super) struct NodeState {
     /// Start of the first call.
     first: Option<Instant>,
     /// End of the last call, or start of the poll that contained the end.
-    since: Option<Instant>,
+    pub(super) since: Option<Instant>,
 }
 
 impl NodeState {
@@ -75,19 +75,10 @@ impl NodeState {
         }
     }
 
-    #[inline]
-    pub(super) fn status(&self) -> Status {
-        self.status
-    }
-
     /// Returns `true` if the session may call the node once it is ready.
     #[inline]
     pub(super) fn is_callable(&self) -> bool {
-        self.status == Status::Open && !self.away.as_ref().is_some_and(|away| away.is_stopped())
-    }
-
-    pub(super) fn instance(&self) -> Option<&Instance> {
-        self.instance.as_ref()
+        self.status == Status::Open && !self.away.as_ref().is_some_and(|away| away.stopped)
     }
 
     /// Returns the number of calls, their duration, and the time of the first and last one.
@@ -97,10 +88,6 @@ impl NodeState {
             time: self.time,
             called: self.first.zip(self.since),
         }
-    }
-
-    pub(super) fn since(&self) -> Option<Instant> {
-        self.since
     }
 }
 
@@ -264,10 +251,10 @@ impl NodeState {
         if let Some(time) = timer.after(self.runs) {
             self.time += time;
             if self.first.is_none() {
-                self.first = timer.read().checked_sub(time);
+                self.first = timer.read.checked_sub(time);
             }
         }
-        self.since = Some(timer.read());
+        self.since = Some(timer.read);
     }
 
     /// Empties the input set after a call and adds the holds that the call made.
@@ -288,7 +275,7 @@ impl NodeState {
     /// Takes a free instance for a call.
     pub(super) fn take_instance(&mut self) -> Option<Instance> {
         let away = self.away.get_or_insert_default();
-        self.instance.take().or_else(|| away.take_spare())
+        self.instance.take().or_else(|| away.spare.pop())
     }
 
     /// Takes a slot for a call that starts at `now`.
@@ -354,7 +341,7 @@ impl NodeState {
         let away = self.away.get_or_insert_default();
         match &self.instance {
             None => self.instance = Some(instance),
-            Some(_) => away.add_spare(instance),
+            Some(_) => away.spare.push(instance),
         }
         self.status = Status::Open;
         away.finish(slot, flow, emits);
@@ -369,7 +356,7 @@ impl NodeState {
     pub(super) fn stop(&mut self) -> bool {
         match &mut self.away {
             Some(away) if away.calls() > 0 => {
-                away.stop();
+                away.stopped = true;
                 false
             }
             _ => true,
@@ -382,6 +369,6 @@ impl NodeState {
             && self
                 .away
                 .as_ref()
-                .is_some_and(|away| away.is_stopped() && away.calls() == 0)
+                .is_some_and(|away| away.stopped && away.calls() == 0)
     }
 }
