@@ -118,10 +118,7 @@ impl Emits {
 
     /// Emits a value at [`Self::time`].
     pub fn emit<T: Payload>(&mut self, port: Out<T>, value: T) {
-        if let Some(output) = output(port) {
-            let packet = Packet::new(self.time, value);
-            self.list.push(Emission::Packet { output, packet });
-        }
+        self.emit_at(port, self.time, value);
     }
 
     /// Emits a value at the given timestamp.
@@ -199,20 +196,16 @@ impl Emits {
     /// Sets an output side packet. Each can be set once.
     pub fn side<T: Payload>(&mut self, port: OutSide<T>, value: T) {
         if let Some(output) = port.index() {
-            self.list.push(Emission::Side {
-                output: output as u16,
-                packet: Packet::side(value),
-            });
+            let (output, packet) = (output as u16, Packet::side(value));
+            self.list.push(Emission::Side { output, packet });
         }
     }
 
     /// Sets an output side packet to a value that is shared with another packet.
     pub fn side_packet(&mut self, port: OutSide<dyn Payload>, packet: Packet) {
         if let Some(output) = port.index() {
-            self.list.push(Emission::Side {
-                output: output as u16,
-                packet,
-            });
+            let output = output as u16;
+            self.list.push(Emission::Side { output, packet });
         }
     }
 }

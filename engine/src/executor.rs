@@ -4,11 +4,14 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, OnceLock},
     thread::available_parallelism,
 };
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    lock::lock,
+};
 
 /// One unit of work for an executor.
 pub type Job = Box<dyn FnOnce() + Send>;
@@ -62,7 +65,7 @@ impl ThreadPool {
         if let Some(pool) = self.pool.get() {
             return Ok(pool);
         }
-        let _only = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _only = lock(&self.starting);
         if let Some(pool) = self.pool.get() {
             return Ok(pool);
         }

@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     thread::available_parallelism,
 };
 
 use crate::{
     executor::{Executor, ThreadPool},
     lanes::{Junction, Lane, Share},
+    lock::lock,
 };
 
 /// Executors that exist without a declaration in a graph. Each is made on first use.
@@ -28,7 +29,7 @@ impl Executors {
 
     /// Sets the executor of a name, which may be `cpu`.
     pub fn insert(&self, name: impl Into<String>, executor: Arc<dyn Executor>) {
-        self.named().insert(name.into(), Junction::new(executor));
+        lock(&self.named).insert(name.into(), Junction::new(executor));
     }
 
     /// Returns the executor of this name, if there is one.
@@ -50,11 +51,11 @@ impl Executors {
         if name == Self::CPU {
             return Some(self.shared_cpu());
         }
-        self.named().get(name).map(Arc::clone)
+        lock(&self.named).get(name).map(Arc::clone)
     }
 
     fn shared_cpu(&self) -> Arc<Junction> {
-        let mut named = self.named();
+        let mut named = lock(&self.named);
         let junction = named.entry(Self::CPU.to_owned()).or_insert_with(|| {
             let cores = available_parallelism().map_or(1, usize::from);
             // Twice as many threads as one tenant may use: running jobs are not interrupted, and
@@ -67,9 +68,5 @@ impl Executors {
             Junction::shared(pool, Some(share))
         });
         Arc::clone(junction)
-    }
-
-    fn named(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Junction>>> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,10 +4,10 @@ use std::{
     io::{self, Read as _},
     ops::Deref,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
 };
 
-use crate::file_stamps::FileStamps;
+use crate::{file_stamps::FileStamps, lock::lock};
 
 /// Files that a graph can refer to.
 pub trait FileSource: Send + Sync {
@@ -166,16 +166,12 @@ impl<W: FileSource> TrackedFiles<W> {
 
     /// Returns the paths looked at so far, including those without a file. Folders are left out.
     pub fn seen(&self) -> FileStamps {
-        self.seen
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.seen).clone()
     }
 
     fn look(&self, path: &Path) {
         if !path.is_dir() {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.look(path);
+            lock(&self.seen).look(path);
         }
     }
 }
@@ -198,9 +194,7 @@ impl<W: FileSource> FileSource for TrackedFiles<W> {
     }
 
     fn also_seen(&self, seen: &FileStamps) {
-        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend(seen);
-        drop(all);
+        lock(&self.seen).extend(seen);
         self.files.also_seen(seen);
     }
 }

@@ -10,7 +10,7 @@ use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -18,6 +18,7 @@ use std::{
 use crate::{
     error::{Error, Result},
     executor::{Executor, Job},
+    lock::lock,
 };
 
 /// Number of waiting jobs per graph at which new sessions are refused. Each job holds a request in
@@ -126,7 +127,7 @@ impl Junction {
 
     /// Adds a lane. `name` is the name of the executor.
     pub(crate) fn lane(self: &Arc<Self>, name: &str) -> Lane {
-        let mut queues = self.lock();
+        let mut queues = lock(&self.queues);
         let number = queues.next_lane;
         queues.next_lane += 1;
         Lane {
@@ -141,14 +142,14 @@ impl Junction {
     /// job, with its number.
     fn run_next(&self, number: u64) {
         let mut next = {
-            let mut queues = self.lock();
+            let mut queues = lock(&self.queues);
             let next = queues.take(Some(number), self.share.as_ref());
             queues.left += usize::from(next.is_none());
             next
         };
         while let Some((tenant, job)) = next {
             let ended = catch_unwind(AssertUnwindSafe(job));
-            let mut queues = self.lock();
+            let mut queues = lock(&self.queues);
             queues.ended(&tenant);
             next = (queues.left > 0 && ended.is_ok())
                 .then(|| queues.take(None, self.share.as_ref()))
@@ -160,10 +161,6 @@ impl Junction {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Queues> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Lane {
@@ -171,7 +168,7 @@ impl Lane {
     pub fn spawn(&self, tenant: Option<&Arc<str>>, job: Job) -> u64 {
         let owner = (self.number, tenant.cloned());
         let number = {
-            let mut queues = self.junction.lock();
+            let mut queues = lock(&self.junction.queues);
             let number = queues.next_job;
             queues.next_job += 1;
             let Queues { jobs, turns, .. } = &mut *queues;
@@ -192,7 +189,7 @@ impl Lane {
     /// Returns the number of jobs of its tenant in the lane that wait before this job; `None` if it
     /// has begun.
     pub(crate) fn before(&self, number: u64) -> Option<usize> {
-        let queues = self.junction.lock();
+        let queues = lock(&self.junction.queues);
         let place =
             |waiting: &VecDeque<(u64, Job)>| waiting.iter().position(|(other, _)| *other == number);
         self.own(&queues).find_map(place)
@@ -232,7 +229,7 @@ impl Lane {
 
     /// Returns the number of waiting jobs of this lane.
     pub(crate) fn waiting(&self) -> usize {
-        let queues = self.junction.lock();
+        let queues = lock(&self.junction.queues);
         self.own(&queues).map(VecDeque::len).sum()
     }
 
@@ -246,7 +243,7 @@ impl Lane {
     }
 
     fn waiting_of(&self, owner: &Owner) -> usize {
-        let queues = self.junction.lock();
+        let queues = lock(&self.junction.queues);
         queues.jobs.get(owner).map_or(0, VecDeque::len)
     }
 
@@ -312,7 +309,7 @@ mod tests {
         let [a, b, c] = &tenants;
         // Jobs of others that run, each in the job before.
         let runs = |tenants: &[&Arc<str>]| {
-            let mut queues = junction.lock();
+            let mut queues = lock(&junction.queues);
             queues.running.clear();
             for tenant in tenants {
                 *queues.running.entry(Some(Arc::clone(tenant))).or_default() += 1;

@@ -20,6 +20,7 @@ pub mod file_source;
 pub mod file_stamps;
 pub mod input;
 mod lanes;
+mod lock;
 pub mod packet;
 pub mod plan;
 pub mod policy;

@@ -25,6 +25,14 @@ pub enum Group {
 }
 
 impl Group {
+    /// All groups in the order of their declaration.
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Inputs,
+        Self::Outputs,
+        Self::InputSides,
+        Self::OutputSides,
+    ];
+
     /// Returns the name of one port of the group, for messages.
     pub fn noun(self) -> &'static str {
         match self {

@@ -13,13 +13,14 @@ use std::{
     collections::HashMap,
     fmt::Debug,
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
 use crate::{
     error::{Error, Result},
     file_source::{FileSource, TrackedFiles},
     file_stamps::FileStamps,
+    lock::lock,
     packet::TypeInfo,
 };
 
@@ -218,13 +219,8 @@ impl ResourceCache {
 
     /// Returns the number of resources in use.
     pub fn len(&self) -> usize {
-        let slots: Vec<ResourceSlot> = self.slots().values().cloned().collect();
-        let alive = |slot: &ResourceSlot| {
-            lock(slot)
-                .as_ref()
-                .is_some_and(|loaded| loaded.resource.strong_count() > 0)
-        };
-        slots.iter().filter(|slot| alive(slot)).count()
+        let slots: Vec<ResourceSlot> = lock(&self.slots).values().cloned().collect();
+        slots.iter().filter(|slot| is_alive(slot)).count()
     }
 
     /// Returns `true` if no resource is in use.
@@ -243,14 +239,9 @@ impl ResourceCache {
         let recording = TrackedFiles::new(files);
         let key = (kind.resolve)(key, &recording)?;
         let slot = {
-            let mut slots = self.slots();
+            let mut slots = lock(&self.slots);
             // Remove slots that nobody is loading and whose resource is gone.
-            slots.retain(|_, slot| {
-                Arc::strong_count(slot) > 1
-                    || lock(slot)
-                        .as_ref()
-                        .is_some_and(|loaded| loaded.resource.strong_count() > 0)
-            });
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1 || is_alive(slot));
             Arc::clone(slots.entry(key.clone()).or_default())
         };
         let mut slot = lock(&slot);
@@ -279,7 +270,7 @@ impl ResourceCache {
         files: &dyn FileSource,
     ) -> Result<AnyResource> {
         let key = (kind.resolve)(key, files)?;
-        let slot = self.slots().get(&key).cloned();
+        let slot = lock(&self.slots).get(&key).cloned();
         let resource = slot.and_then(|slot| {
             let slot = slot.try_lock().ok()?;
             let loaded = slot.as_ref()?;
@@ -290,14 +281,13 @@ impl ResourceCache {
             Error::unavailable("no served graph has loaded it, and it is not loaded here")
         })
     }
-
-    fn slots(&self) -> std::sync::MutexGuard<'_, HashMap<ResourceKey, ResourceSlot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Returns `true` if the resource of a slot is in use.
+fn is_alive(slot: &ResourceSlot) -> bool {
+    let loaded = lock(slot);
+    let loaded = loaded.as_ref();
+    loaded.is_some_and(|loaded| loaded.resource.strong_count() > 0)
 }
 
 impl Debug for ResourceCache {

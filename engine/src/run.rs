@@ -1,16 +1,18 @@
 //! The request context, which every node of a session can read.
 
-use std::any::Any;
 use std::{
+    any::Any,
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Instant,
 };
+
+use crate::lock::lock;
 
 /// Identifier of a request in logs and responses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +119,7 @@ impl CancelToken {
         if self.0.cancelled.swap(true, Ordering::Release) {
             return;
         }
-        let waiting = std::mem::take(&mut *self.waiting());
+        let waiting = std::mem::take(&mut *lock(&self.0.waiting));
         waiting.into_iter().for_each(Waker::wake);
     }
 
@@ -136,7 +138,7 @@ impl CancelToken {
         if self.is_cancelled() {
             return Poll::Ready(());
         }
-        let mut waiting = self.waiting();
+        let mut waiting = lock(&self.0.waiting);
         if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             waiting.push(cx.waker().clone());
         }
@@ -147,12 +149,5 @@ impl CancelToken {
         } else {
             Poll::Pending
         }
-    }
-
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Vec<Waker>> {
-        self.0
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -48,7 +48,7 @@ impl Message {
     }
 
     /// Iterates over the fields with a plain name, in order.
-    pub fn fields_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Field> {
+    pub fn fields_named(&self, name: &str) -> impl Iterator<Item = &Field> {
         self.fields
             .iter()
             .filter(move |field| field.name.as_plain() == Some(name))
@@ -78,8 +78,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// Makes a field without a location.
-    pub fn new(name: NameKind, value: ValueKind) -> Self {
+    /// Makes a field without a location. A [`Value`] keeps its own.
+    pub fn new(name: NameKind, value: impl Into<Value>) -> Self {
         Self {
             span: Span::NONE,
             name: Name {

@@ -80,13 +80,7 @@ impl Draft {
         let mut fields = Vec::new();
         fields.extend(self.name.as_ref().map(|name| field("name", text(name))));
         fields.push(field("calculator", text(&self.calculator)));
-        let groups = [
-            Group::Inputs,
-            Group::Outputs,
-            Group::InputSides,
-            Group::OutputSides,
-        ];
-        for group in groups {
+        for group in Group::ALL {
             let ports = &mut self.ports[group as usize];
             ports.sort_by(|a, b| (&a.tag, a.index).cmp(&(&b.tag, b.index)));
             let texts = ports.iter().map(|port| text(port.text()));

@@ -1,36 +1,24 @@
 //! Messages of the text format, made by a program.
 
-use graphmill_grammar::Span;
 use graphmill_grammar::ast::{
-    Field, Literal, Message, Name, NameKind, Number, Radix, StringValue, ValueKind,
+    Field, Literal, Message, NameKind, Number, Radix, StringValue, ValueKind,
 };
 
 /// Makes a field with a plain name.
 pub(super) fn field(name: impl Into<String>, value: ValueKind) -> Field {
-    named(NameKind::Plain(name.into()), value)
+    Field::new(NameKind::Plain(name.into()), value)
 }
 
 /// Makes a field of the form `[mediapipe.<type_name>.ext] { .. }`.
 pub(super) fn extension(type_name: &str, fields: Vec<Field>) -> Field {
     let name = NameKind::Extension(format!("mediapipe.{type_name}.ext"));
-    named(name, message(fields))
+    Field::new(name, message(fields))
 }
 
 /// Makes a field of the form `[type.googleapis.com/<type_name>] { .. }`.
 pub(super) fn any(type_name: String, fields: Vec<Field>) -> Field {
     let prefix = "type.googleapis.com".to_owned();
-    named(NameKind::Any { prefix, type_name }, message(fields))
-}
-
-fn named(kind: NameKind, value: ValueKind) -> Field {
-    let span = Span::NONE;
-    Field {
-        span,
-        name: Name { span, kind },
-        colon: None,
-        value: value.into(),
-        separator: None,
-    }
+    Field::new(NameKind::Any { prefix, type_name }, message(fields))
 }
 
 pub(super) fn message(fields: Vec<Field>) -> ValueKind {
@@ -52,25 +40,14 @@ pub(super) fn text(value: impl AsRef<[u8]>) -> ValueKind {
     })
 }
 
-pub(super) fn word(name: &str) -> ValueKind {
-    ValueKind::Identifier {
-        negative: false,
-        name: name.to_owned(),
-    }
-}
-
 pub(super) fn boolean(value: bool) -> ValueKind {
-    word(if value { "true" } else { "false" })
+    ValueKind::word(if value { "true" } else { "false" })
 }
 
-pub(super) fn integer(value: i64) -> ValueKind {
-    number(value < 0, value.unsigned_abs())
-}
-
-pub(super) fn number(negative: bool, value: u64) -> ValueKind {
+pub(super) fn unsigned(value: u64) -> ValueKind {
     let radix = Radix::Decimal;
     ValueKind::Number(Number {
-        negative,
+        negative: false,
         literal: Literal::Integer { radix, value },
     })
 }

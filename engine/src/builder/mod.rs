@@ -55,7 +55,9 @@ mod wire;
 use std::{cell::RefCell, collections::HashSet, fmt, rc::Rc, sync::Arc};
 
 use graphmill_grammar::{
-    Diagnostic, SourceMap, ast::Field, diag, fmt as format, parse_graph, render,
+    Diagnostic, SourceMap,
+    ast::{Field, ValueKind},
+    diag, fmt as format, parse_graph, render,
 };
 
 pub use node::NodeBuilder;
@@ -71,7 +73,7 @@ use crate::{
 };
 
 use draft::{Draft, Port};
-use message::{boolean, field, integer, repeated, root, text};
+use message::{boolean, field, repeated, root, text};
 use wire::Name;
 
 /// File name of a built graph in diagnostics.
@@ -159,7 +161,7 @@ impl GraphBuilder {
     pub fn executor(&self, name: &str, threads: i32) {
         let options = message::extension(
             "ThreadPoolExecutorOptions",
-            vec![field("num_threads", integer(threads.into()))],
+            vec![field("num_threads", ValueKind::integer(threads.into()))],
         );
         let executor = message::message(vec![
             field("name", text(name)),
@@ -171,7 +173,7 @@ impl GraphBuilder {
 
     /// Sets the number of packets in a queue at which its producer waits; -1 is no limit.
     pub fn max_queue_size(&self, packets: i32) {
-        self.set(field("max_queue_size", integer(packets.into())));
+        self.set(field("max_queue_size", ValueKind::integer(packets.into())));
     }
 
     /// Sets whether a deadlock caused by full queues is an error. By default the queues grow.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use graphmill_grammar::ast::ValueKind;
 use serde::Serialize;
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 use super::{
     GraphBuilder,
     draft::{Draft, Port, base},
-    message::{self, extension, field, integer, text},
+    message::{self, extension, field, text},
     options,
     wire::{Fits, Name, SideWire, Wire},
 };
@@ -209,13 +210,13 @@ impl<'g, P> NodeBuilder<'g, P> {
 
     /// Sets the number of calls that may run at once.
     pub fn max_in_flight(&self, calls: i32) -> &Self {
-        let value = integer(calls.into());
+        let value = ValueKind::integer(calls.into());
         self.edit(|node| node.settings.push(field("max_in_flight", value)))
     }
 
     /// Sets the layer of a source. It starts once the sources of all lower layers are closed.
     pub fn source_layer(&self, layer: i32) -> &Self {
-        let value = integer(layer.into());
+        let value = ValueKind::integer(layer.into());
         self.edit(|node| node.settings.push(field("source_layer", value)))
     }
 

@@ -24,21 +24,11 @@ impl ser::Error for Unwritable {
 }
 
 /// The field values that one Rust value becomes: none, one or several.
-pub(super) struct Values(Vec<ValueKind>);
-
-impl Values {
-    fn one(value: ValueKind) -> Self {
-        Self(vec![value])
-    }
-
-    fn none() -> Self {
-        Self(Vec::new())
-    }
-}
+type Values = Vec<ValueKind>;
 
 /// Converts options to the fields of their message.
 pub(super) fn fields<T: Serialize + ?Sized>(options: &T) -> Result<Vec<Field>, Unwritable> {
-    let mut values = options.serialize(Writer)?.0;
+    let mut values = options.serialize(Writer)?;
     match (values.pop(), values.is_empty()) {
         (None, _) => Ok(Vec::new()),
         (Some(ValueKind::Message(message)), true) => Ok(message.fields),
@@ -53,7 +43,7 @@ macro_rules! scalars {
     ($($method:ident($of:ty) => $make:expr;)*) => {$(
         fn $method(self, value: $of) -> Result<Values, Unwritable> {
             let make: fn($of) -> ValueKind = $make;
-            Ok(Values::one(make(value)))
+            Ok(vec![make(value)])
         }
     )*};
 }
@@ -71,14 +61,14 @@ impl Serializer for Writer {
 
     scalars! {
         serialize_bool(bool) => message::boolean;
-        serialize_i8(i8) => |value| message::integer(value.into());
-        serialize_i16(i16) => |value| message::integer(value.into());
-        serialize_i32(i32) => |value| message::integer(value.into());
-        serialize_i64(i64) => message::integer;
-        serialize_u8(u8) => |value| message::number(false, value.into());
-        serialize_u16(u16) => |value| message::number(false, value.into());
-        serialize_u32(u32) => |value| message::number(false, value.into());
-        serialize_u64(u64) => |value| message::number(false, value);
+        serialize_i8(i8) => |value| ValueKind::integer(value.into());
+        serialize_i16(i16) => |value| ValueKind::integer(value.into());
+        serialize_i32(i32) => |value| ValueKind::integer(value.into());
+        serialize_i64(i64) => ValueKind::integer;
+        serialize_u8(u8) => |value| message::unsigned(value.into());
+        serialize_u16(u16) => |value| message::unsigned(value.into());
+        serialize_u32(u32) => |value| message::unsigned(value.into());
+        serialize_u64(u64) => message::unsigned;
         serialize_f32(f32) => |value| message::float(value.into());
         serialize_f64(f64) => message::float;
         serialize_char(char) => |value| message::text(value.encode_utf8(&mut [0; 4]));
@@ -87,7 +77,7 @@ impl Serializer for Writer {
     }
 
     fn serialize_none(self) -> Result<Values, Unwritable> {
-        Ok(Values::none())
+        Ok(Values::new())
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<Values, Unwritable> {
@@ -95,11 +85,11 @@ impl Serializer for Writer {
     }
 
     fn serialize_unit(self) -> Result<Values, Unwritable> {
-        Ok(Values::none())
+        Ok(Values::new())
     }
 
     fn serialize_unit_struct(self, _: &'static str) -> Result<Values, Unwritable> {
-        Ok(Values::none())
+        Ok(Values::new())
     }
 
     fn serialize_unit_variant(
@@ -108,7 +98,7 @@ impl Serializer for Writer {
         _: u32,
         variant: &'static str,
     ) -> Result<Values, Unwritable> {
-        Ok(Values::one(message::word(variant)))
+        Ok(vec![ValueKind::word(variant)])
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
@@ -182,7 +172,7 @@ struct Sequence(Vec<ValueKind>);
 
 impl Sequence {
     fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
-        let mut values = value.serialize(Writer)?.0;
+        let mut values = value.serialize(Writer)?;
         match (values.pop(), values.is_empty()) {
             (Some(value), true) => {
                 self.0.push(value);
@@ -210,16 +200,16 @@ impl Body {
             return Err(Unwritable(format!("`{name}` is not a valid field name")));
         }
         self.fields
-            .extend(message::repeated(name, value.serialize(Writer)?.0));
+            .extend(message::repeated(name, value.serialize(Writer)?));
         Ok(())
     }
 
     fn done(self) -> Values {
         let content = message::message(self.fields);
-        Values::one(match self.within {
+        vec![match self.within {
             Some(variant) => message::message(vec![message::field(variant, content)]),
             None => content,
-        })
+        }]
     }
 }
 
@@ -234,7 +224,7 @@ macro_rules! sequences {
             }
 
             fn end(self) -> Result<Values, Unwritable> {
-                Ok(Values(self.0))
+                Ok(self.0)
             }
         }
     )*};
@@ -268,7 +258,7 @@ impl ser::SerializeMap for Body {
     type Error = Unwritable;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unwritable> {
-        let key = key.serialize(Writer)?.0.pop();
+        let key = key.serialize(Writer)?.pop();
         let Some(ValueKind::String(name)) = key else {
             return Err(Unwritable("map keys must be strings".to_owned()));
         };

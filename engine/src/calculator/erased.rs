@@ -52,19 +52,29 @@ pub(crate) fn factory<C: Calculator>(options: C::Options, io: C::Ports) -> Facto
     Box::new(move |cx: &mut OpenCx<'_>| {
         let calculator = C::open(&options, io.clone(), cx)?;
         let io = io.clone();
-        Ok(Instance::Sync(Box::new(CalculatorNode::<C> {
+        Ok(Instance::Sync(Box::new(BoundCalculator { calculator, io })))
+    })
+}
+
+/// Makes the factory of an async calculator.
+pub(crate) fn async_factory<C: AsyncCalculator>(options: C::Options, io: C::Ports) -> Factory {
+    Box::new(move |cx: &mut OpenCx<'_>| {
+        let calculator = C::open(&options, io.clone(), cx)?;
+        let io = io.clone();
+        Ok(Instance::Async(Box::new(BoundCalculator {
             calculator,
             io,
         })))
     })
 }
 
-struct CalculatorNode<C: Calculator> {
+/// A calculator with the handles of its ports.
+struct BoundCalculator<C, P> {
     calculator: C,
-    io: C::Ports,
+    io: P,
 }
 
-impl<C: Calculator> Node for CalculatorNode<C> {
+impl<C: Calculator> Node for BoundCalculator<C, C::Ports> {
     fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow> {
         self.calculator
             .process(self.io.clone(), cx)
@@ -84,24 +94,7 @@ impl<C: Calculator> Node for CalculatorNode<C> {
     }
 }
 
-/// Makes the factory of an async calculator.
-pub(crate) fn async_factory<C: AsyncCalculator>(options: C::Options, io: C::Ports) -> Factory {
-    Box::new(move |cx: &mut OpenCx<'_>| {
-        let calculator = C::open(&options, io.clone(), cx)?;
-        let io = io.clone();
-        Ok(Instance::Async(Box::new(AsyncBound::<C> {
-            calculator,
-            io,
-        })))
-    })
-}
-
-struct AsyncBound<C: AsyncCalculator> {
-    calculator: C,
-    io: C::Ports,
-}
-
-impl<C: AsyncCalculator> AsyncNode for AsyncBound<C> {
+impl<C: AsyncCalculator> AsyncNode for BoundCalculator<C, C::Ports> {
     fn process(
         mut self: Box<Self>,
         set: InputSet,

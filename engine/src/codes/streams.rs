@@ -1,111 +1,76 @@
 //! `GM03xx`: streams, ports and input policies.
 
-use graphmill_grammar::Code;
+use super::PASS_THROUGH;
 
-/// All codes of this theme, by number.
-pub const ALL: &[&Code] = &[
-    &NO_PRODUCER,
-    &TWO_PRODUCERS,
-    &UNUSED_STREAM,
-    &MISSING_PORT,
-    &UNEXPECTED_PORT,
-    &BAD_PORTS,
-    &UNKNOWN_POLICY,
-    &BAD_POLICY,
-    &UNUSED_INPUT,
-    &NO_GRAPH_OUTPUT,
-    &QUEUE_TOO_SMALL,
-    &LAYERS_JOINED,
-];
-
-/// A stream that nothing produces.
-pub static NO_PRODUCER: Code = Code {
-    number: 301,
-    title: "stream without a producer",
-    explanation: "A node reads a stream that no node writes and that is not an `input_stream` of the graph.",
-    wrong: r#"input_stream: "in"
+graphmill_grammar::codes! {
+    /// A stream that nothing produces.
+    NO_PRODUCER = 301, "stream without a producer" {
+        explanation: "A node reads a stream that no node writes and that is not an `input_stream` of the graph.",
+        wrong: r#"input_stream: "in"
 output_stream: "out"
 output_stream: "other"
 node { calculator: "PassThroughCalculator" input_stream: "inn" output_stream: "out" }
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "other" }"#,
-    right: r#"input_stream: "in"
-output_stream: "out"
-node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-};
+        right: PASS_THROUGH,
+    }
 
-/// A stream that is produced twice.
-pub static TWO_PRODUCERS: Code = Code {
-    number: 302,
-    title: "stream produced twice",
-    explanation: "A stream has exactly one producer: one output of one node, or the graph's input. Any number of nodes may read it.",
-    wrong: r#"input_stream: "in"
+    /// A stream that is produced twice.
+    TWO_PRODUCERS = 302, "stream produced twice" {
+        explanation: "A stream has exactly one producer: one output of one node, or the graph's input. Any number of nodes may read it.",
+        wrong: r#"input_stream: "in"
 output_stream: "out"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-    right: r#"input_stream: "in"
+        right: r#"input_stream: "in"
 output_stream: "out"
 output_stream: "out_2"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out_2" }"#,
-};
+    }
 
-/// A stream that nothing reads.
-pub static UNUSED_STREAM: Code = Code {
-    number: 303,
-    title: "stream that nothing reads",
-    explanation: "The packets of this stream are discarded. If that is intended, ignore the warning. Otherwise let a node read the stream, list it as an `output_stream` of the graph, or leave out the port if it is optional.",
-    wrong: r#"input_stream: "in"
+    /// A stream that nothing reads.
+    UNUSED_STREAM = 303, "stream that nothing reads" {
+        explanation: "The packets of this stream are discarded. If that is intended, ignore the warning. Otherwise let a node read the stream, list it as an `output_stream` of the graph, or leave out the port if it is optional.",
+        wrong: r#"input_stream: "in"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-    right: r#"input_stream: "in"
-output_stream: "out"
-node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-};
+        right: PASS_THROUGH,
+    }
 
-/// A port that a calculator needs is not connected.
-pub static MISSING_PORT: Code = Code {
-    number: 304,
-    title: "required port not connected",
-    explanation: "The calculator declares the port as required. `graphmill describe` lists the ports of a calculator.",
-    wrong: r#"output_stream: "out"
+    /// A port that a calculator needs is not connected.
+    MISSING_PORT = 304, "required port not connected" {
+        explanation: "The calculator declares the port as required. `graphmill describe` lists the ports of a calculator.",
+        wrong: r#"output_stream: "out"
 node { calculator: "MergeCalculator" output_stream: "out" }"#,
-    right: r#"input_stream: "in"
+        right: r#"input_stream: "in"
 output_stream: "out"
 node { calculator: "MergeCalculator" input_stream: "in" output_stream: "out" }"#,
-};
+    }
 
-/// A port that a calculator does not have.
-pub static UNEXPECTED_PORT: Code = Code {
-    number: 305,
-    title: "port that the calculator does not have",
-    explanation: "The calculator declares no port with this tag and index. `graphmill describe` lists the ports of a calculator.",
-    wrong: r#"input_stream: "in"
+    /// A port that a calculator does not have.
+    UNEXPECTED_PORT = 305, "port that the calculator does not have" {
+        explanation: "The calculator declares no port with this tag and index. `graphmill describe` lists the ports of a calculator.",
+        wrong: r#"input_stream: "in"
 output_stream: "out"
 node { calculator: "MergeCalculator" input_stream: "in" input_stream: "TICK:in" output_stream: "out" }"#,
-    right: r#"input_stream: "in"
+        right: r#"input_stream: "in"
 output_stream: "out"
 node { calculator: "MergeCalculator" input_stream: "in" output_stream: "out" }"#,
-};
+    }
 
-/// Ports or options that do not go together.
-pub static BAD_PORTS: Code = Code {
-    number: 306,
-    title: "ports or options that do not go together",
-    explanation: "Each port and each option may be right by itself, but the calculator cannot work with this combination.",
-    wrong: r#"input_stream: "in"
+    /// Ports or options that do not go together.
+    BAD_PORTS = 306, "ports or options that do not go together" {
+        explanation: "Each port and each option may be right by itself, but the calculator cannot work with this combination.",
+        wrong: r#"input_stream: "in"
 output_stream: "out"
 output_stream: "more"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" output_stream: "more" }"#,
-    right: r#"input_stream: "in"
-output_stream: "out"
-node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-};
+        right: PASS_THROUGH,
+    }
 
-/// An input policy that does not exist.
-pub static UNKNOWN_POLICY: Code = Code {
-    number: 307,
-    title: "unknown input policy",
-    explanation: "`input_stream_handler` names one of the engine's input policies, such as `DefaultInputStreamHandler`, `ImmediateInputStreamHandler` or `SyncSetInputStreamHandler`.",
-    wrong: r#"input_stream: "in"
+    /// An input policy that does not exist.
+    UNKNOWN_POLICY = 307, "unknown input policy" {
+        explanation: "`input_stream_handler` names one of the engine's input policies, such as `DefaultInputStreamHandler`, `ImmediateInputStreamHandler` or `SyncSetInputStreamHandler`.",
+        wrong: r#"input_stream: "in"
 output_stream: "out"
 node {
   calculator: "PassThroughCalculator"
@@ -113,7 +78,7 @@ node {
   output_stream: "out"
   input_stream_handler { input_stream_handler: "SyncInputStreamHandler" }
 }"#,
-    right: r#"input_stream: "in"
+        right: r#"input_stream: "in"
 output_stream: "out"
 node {
   calculator: "PassThroughCalculator"
@@ -121,14 +86,12 @@ node {
   output_stream: "out"
   input_stream_handler { input_stream_handler: "SyncSetInputStreamHandler" }
 }"#,
-};
+    }
 
-/// An input policy that does not fit the node.
-pub static BAD_POLICY: Code = Code {
-    number: 308,
-    title: "input policy that does not fit the node",
-    explanation: "The policy's options name inputs of the node by tag and index. Each input may be in one sync set only, and no set may be empty.",
-    wrong: r#"input_stream: "in"
+    /// An input policy that does not fit the node.
+    BAD_POLICY = 308, "input policy that does not fit the node" {
+        explanation: "The policy's options name inputs of the node by tag and index. Each input may be in one sync set only, and no set may be empty.",
+        wrong: r#"input_stream: "in"
 output_stream: "out"
 node {
   calculator: "PassThroughCalculator"
@@ -141,7 +104,7 @@ node {
     }
   }
 }"#,
-    right: r#"input_stream: "in"
+        right: r#"input_stream: "in"
 output_stream: "out"
 node {
   calculator: "PassThroughCalculator"
@@ -154,42 +117,32 @@ node {
     }
   }
 }"#,
-};
+    }
 
-/// A graph input that no node reads.
-pub static UNUSED_INPUT: Code = Code {
-    number: 309,
-    title: "graph input that no node reads",
-    explanation: "Packets can be sent to this stream, but nothing happens with them.",
-    wrong: r#"input_stream: "other"
+    /// A graph input that no node reads.
+    UNUSED_INPUT = 309, "graph input that no node reads" {
+        explanation: "Packets can be sent to this stream, but nothing happens with them.",
+        wrong: r#"input_stream: "other"
 input_stream: "in"
 output_stream: "out"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-    right: r#"input_stream: "in"
-output_stream: "out"
-node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-};
+        right: PASS_THROUGH,
+    }
 
-/// A graph output that nothing produces.
-pub static NO_GRAPH_OUTPUT: Code = Code {
-    number: 310,
-    title: "graph output without a producer",
-    explanation: "The graph lists an `output_stream` that no node writes, so nothing will ever come out of it.",
-    wrong: r#"input_stream: "in"
+    /// A graph output that nothing produces.
+    NO_GRAPH_OUTPUT = 310, "graph output without a producer" {
+        explanation: "The graph lists an `output_stream` that no node writes, so nothing will ever come out of it.",
+        wrong: r#"input_stream: "in"
 output_stream: "out"
 node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }
 output_stream: "outt""#,
-    right: r#"input_stream: "in"
-output_stream: "out"
-node { calculator: "PassThroughCalculator" input_stream: "in" output_stream: "out" }"#,
-};
+        right: PASS_THROUGH,
+    }
 
-/// A queue that is full before its policy acts.
-pub static QUEUE_TOO_SMALL: Code = Code {
-    number: 311,
-    title: "queue that is full before its policy acts",
-    explanation: "The policy `FixedSizeInputStreamHandler` cuts a queue when it holds `trigger_queue_size` packets. A queue never holds more than `max_queue_size`: when it is full, its producer waits, and the policy never acts. The graph stands still until its queues are made larger, or ends with an error if `report_deadlock` is set.",
-    wrong: r#"max_queue_size: 5
+    /// A queue that is full before its policy acts.
+    QUEUE_TOO_SMALL = 311, "queue that is full before its policy acts" {
+        explanation: "The policy `FixedSizeInputStreamHandler` cuts a queue when it holds `trigger_queue_size` packets. A queue never holds more than `max_queue_size`: when it is full, its producer waits, and the policy never acts. The graph stands still until its queues are made larger, or ends with an error if `report_deadlock` is set.",
+        wrong: r#"max_queue_size: 5
 input_stream: "in"
 output_stream: "out"
 node {
@@ -203,7 +156,7 @@ node {
     }
   }
 }"#,
-    right: r#"max_queue_size: 8
+        right: r#"max_queue_size: 8
 input_stream: "in"
 output_stream: "out"
 node {
@@ -217,14 +170,12 @@ node {
     }
   }
 }"#,
-};
+    }
 
-/// A join of sources that do not run at the same time.
-pub static LAYERS_JOINED: Code = Code {
-    number: 312,
-    title: "join of sources of different layers",
-    explanation: "Sources of a `source_layer` start when all sources of the lower layers have ended. A node that joins both cannot run before that, and every packet of the lower layer waits in its queue. If there are more of them than the queue holds, the sources of the lower layer wait for room and never end.",
-    wrong: r#"input_side_packet: "a"
+    /// A join of sources that do not run at the same time.
+    LAYERS_JOINED = 312, "join of sources of different layers" {
+        explanation: "Sources of a `source_layer` start when all sources of the lower layers have ended. A node that joins both cannot run before that, and every packet of the lower layer waits in its queue. If there are more of them than the queue holds, the sources of the lower layer wait for room and never end.",
+        wrong: r#"input_side_packet: "a"
 input_side_packet: "b"
 output_stream: "first"
 output_stream: "second"
@@ -246,7 +197,7 @@ node {
   output_stream: "first"
   output_stream: "second"
 }"#,
-    right: r#"input_side_packet: "a"
+        right: r#"input_side_packet: "a"
 input_side_packet: "b"
 output_stream: "first"
 output_stream: "second"
@@ -267,4 +218,5 @@ node {
   output_stream: "first"
   output_stream: "second"
 }"#,
-};
+    }
+}

@@ -39,14 +39,11 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             });
         }
     }
-    let immediate: Vec<bool> = draft
-        .streams
-        .iter()
-        .map(|stream| {
-            let mut consumers = stream.consumers.iter();
-            consumers
-                .any(|&(node, _)| matches!(drafted[usize::from(node)].policy, Policy::Immediate))
-        })
+    let is_immediate =
+        |&(node, _): &(u16, u16)| matches!(drafted[usize::from(node)].policy, Policy::Immediate);
+    let streams = draft.streams.iter();
+    let immediate: Vec<bool> = streams
+        .map(|stream| stream.consumers.iter().any(is_immediate))
         .collect();
     for (number, mut node) in drafted.into_iter().enumerate() {
         let first_output = outputs.len();
@@ -81,11 +78,7 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             place: node.place,
             sides,
             side_outputs,
-            layer: node
-                .config
-                .source_layer
-                .as_ref()
-                .map_or(0, |layer| layer.value),
+            layer: node.config.source_layer.map_or(0, |layer| layer.value),
             has_events: !node.contract.event_types.is_empty(),
             upstream,
             name: node.name.into(),
@@ -138,16 +131,8 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
         outputs,
         streams,
         sides,
-        executors: draft
-            .executors
-            .into_iter()
-            .map(|(_, executor)| executor)
-            .collect(),
-        report_deadlock: draft
-            .graph
-            .report_deadlock
-            .as_ref()
-            .is_some_and(|report| report.value),
+        executors: draft.executors.into_iter().map(|it| it.1).collect(),
+        report_deadlock: draft.graph.report_deadlock.is_some_and(|it| it.value),
         explain,
         unloaded,
         attached: OnceLock::new(),
@@ -158,19 +143,13 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
 
 /// Returns the limit of packets in each queue; `usize::MAX` for no limit.
 pub(super) fn queue_limit(draft: &Draft<'_>) -> usize {
-    let limit = draft
-        .graph
-        .max_queue_size
-        .as_ref()
-        .map_or(0, |limit| limit.value);
+    let limit = draft.graph.max_queue_size.map_or(0, |limit| limit.value);
     let hints = draft
         .nodes
         .iter()
-        .filter_map(|node| node.config.buffer_size_hint.as_ref());
-    let hint = hints
-        .map(|hint| usize::try_from(hint.value).unwrap_or(0))
-        .max()
-        .unwrap_or(0);
+        .filter_map(|node| node.config.buffer_size_hint);
+    let hints = hints.filter_map(|hint| usize::try_from(hint.value).ok());
+    let hint = hints.max().unwrap_or(0);
     match usize::try_from(limit) {
         Ok(0) => QUEUE_LIMIT.max(hint),
         Ok(limit) => limit.max(hint),
@@ -214,11 +193,7 @@ fn side_sources(
         if !sides::is_resource(node, input) {
             return SideSource::Packet(id);
         }
-        if let Some(loaded) = side
-            .resource
-            .as_ref()
-            .and_then(|resource| resource.loaded.clone())
-        {
+        if let Some(loaded) = side.resource.as_ref().and_then(|it| it.loaded.clone()) {
             return SideSource::Resource(loaded);
         }
         unloaded.get_or_insert_with(|| side.name.clone());

@@ -72,7 +72,7 @@ pub(super) fn declarations(
 ) -> HashMap<String, ExecutorDeclaration> {
     let mut declared = HashMap::new();
     let mut spans: HashMap<String, Span> = HashMap::new();
-    if let Some(threads) = draft.graph.num_threads.as_ref().filter(|n| n.value != 0) {
+    if let Some(threads) = draft.graph.num_threads.filter(|n| n.value != 0) {
         spans.insert(DEFAULT.to_owned(), threads.span);
         match threads.value {
             -1 => {}
@@ -108,9 +108,11 @@ pub(super) fn declarations(
         }
         let is_own = matches!(name, DEFAULT | Executors::CPU);
         let is_provided = !is_own && draft.environment.executors.get(name).is_some();
-        if let Some(executor) = self::declared(config, name, is_provided, found) {
-            declared.insert(name.to_owned(), executor);
-        }
+        let executor = self::declared(config, name, is_provided, found).unwrap_or_else(|wrong| {
+            found.extend(wrong);
+            Some(ExecutorDeclaration::Wrong)
+        });
+        declared.extend(executor.map(|executor| (name.to_owned(), executor)));
     }
     too_many_threads(&declared, found);
     declared
@@ -145,71 +147,62 @@ impl ExecutorDeclaration {
     }
 }
 
-/// Reads one declaration. Returns `None` if the default executor stays as it is.
+/// Reads one declaration and reports warnings. Returns `None` if the default executor stays as it
+/// is.
 fn declared(
     config: &ExecutorConfig,
     name: &str,
     is_provided: bool,
     found: &mut Vec<Diagnostic>,
-) -> Option<ExecutorDeclaration> {
+) -> Result<Option<ExecutorDeclaration>, Vec<Diagnostic>> {
     let kind = config.r#type.as_ref().map_or("", |kind| kind.as_str());
     let place = config.r#type.as_ref().map_or(config.head, |kind| kind.span);
     match (kind, is_provided) {
-        ("", true) => return Some(ExecutorDeclaration::Provided),
+        ("", true) => return Ok(Some(ExecutorDeclaration::Provided)),
         ("", false) if name == DEFAULT => {}
         ("", false) => {
             let message = format!("executor `{name}` has no `type`, and the program provides none");
-            found.push(
-                Diagnostic::error(&executors::UNKNOWN_EXECUTOR_TYPE, config.head, message)
-                    .hint(format!("declare a pool: `{}`", declaration(name))),
-            );
-            return Some(ExecutorDeclaration::Wrong);
+            let code = &executors::UNKNOWN_EXECUTOR_TYPE;
+            let advice = format!("declare a pool: `{}`", declaration(name));
+            return Err(vec![
+                Diagnostic::error(code, config.head, message).hint(advice),
+            ]);
         }
         (_, true) => {
             let message = format!("executor `{name}` has a `type`, but the program provides it");
-            found.push(
+            return Err(vec![
                 Diagnostic::error(&executors::DUPLICATE_EXECUTOR, place, message)
                     .hint("leave out the `type`, or give it another name"),
-            );
-            return Some(ExecutorDeclaration::Wrong);
+            ]);
         }
         (THREAD_POOL, false) => {}
         ("ApplicationThreadExecutor", false) if name == DEFAULT => {
-            return Some(ExecutorDeclaration::Inline);
+            return Ok(Some(ExecutorDeclaration::Inline));
         }
         (_, false) => {
-            let diagnostic = Diagnostic::error(
-                &executors::UNKNOWN_EXECUTOR_TYPE,
-                place,
-                format!("unknown executor type `{kind}`"),
-            );
-            found.push(diagnostic.fix(
-                format!("use `{THREAD_POOL}`"),
-                place,
-                format!("\"{THREAD_POOL}\""),
-            ));
-            return Some(ExecutorDeclaration::Wrong);
+            let message = format!("unknown executor type `{kind}`");
+            let (advice, known) = (format!("use `{THREAD_POOL}`"), format!("\"{THREAD_POOL}\""));
+            return Err(vec![
+                Diagnostic::error(&executors::UNKNOWN_EXECUTOR_TYPE, place, message)
+                    .fix(advice, place, known),
+            ]);
         }
     }
-    let Some(options) = options(config, found) else {
-        return Some(ExecutorDeclaration::Wrong);
-    };
+    let options = options(config, found)?;
     match options.num_threads {
         // An untyped default executor leaves the choice to the engine.
-        None | Some(0 | -1) if kind.is_empty() => None,
+        None | Some(0 | -1) if kind.is_empty() => Ok(None),
         None => {
             let message = format!("{} has no number of threads", noun(name));
-            found.push(
+            Err(vec![
                 Diagnostic::error(&executors::BAD_THREADS, place, message)
                     .hint("add `options { [mediapipe.ThreadPoolExecutorOptions.ext] { num_threads: 2 } }`"),
-            );
-            Some(ExecutorDeclaration::Wrong)
+            ])
         }
         Some(threads) if threads < 1 => {
-            found.push(bad_threads(threads, count(config).unwrap_or(place)));
-            Some(ExecutorDeclaration::Wrong)
+            Err(vec![bad_threads(threads, count(config).unwrap_or(place))])
         }
-        Some(threads) => Some(ExecutorDeclaration::Pool {
+        Some(threads) => Ok(Some(ExecutorDeclaration::Pool {
             place,
             count: count(config).unwrap_or(place),
             prefix: options.thread_name_prefix.unwrap_or_else(|| match name {
@@ -218,7 +211,7 @@ fn declared(
             }),
             threads: threads as usize,
             stack_size: usize::try_from(options.stack_size.unwrap_or(0)).unwrap_or(0),
-        }),
+        })),
     }
 }
 
@@ -238,13 +231,9 @@ fn bad_threads(threads: i32, place: Span) -> Diagnostic {
 fn options(
     config: &ExecutorConfig,
     found: &mut Vec<Diagnostic>,
-) -> Option<ThreadPoolExecutorOptions> {
-    let messages = config
-        .options
-        .as_ref()
-        .map_or(&[][..], |options| &options.messages);
+) -> Result<ThreadPoolExecutorOptions, Vec<Diagnostic>> {
     let mut read = ThreadPoolExecutorOptions::default();
-    for message in messages {
+    for message in config.options.iter().flat_map(|options| &options.messages) {
         if message.short_name() != "ThreadPoolExecutorOptions" {
             let text = format!(
                 "an executor takes no options of type `{}`",
@@ -257,16 +246,10 @@ fn options(
             ));
             continue;
         }
-        match read_options(Some(message)) {
-            Ok(options) => read = options,
-            Err(diagnostics) => {
-                found.extend(diagnostics);
-                return None;
-            }
-        }
+        read = read_options(Some(message))?;
         without_effect(message, found);
     }
-    Some(read)
+    Ok(read)
 }
 
 /// Reports options that have no effect on a thread pool.

@@ -3,7 +3,7 @@
 //! `docs/reference/graph-fields.md` lists all fields.
 
 use graphmill_grammar::{
-    Diagnostic, GraphConfig, PortSpec, Span, Spanned,
+    Diagnostic, GraphConfig, PortSpec, Span,
     codes::fields,
     graph::{OutputStreamHandlerConfig, PacketGeneratorConfig, ProfilerConfig},
 };
@@ -93,14 +93,7 @@ fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
         profiler(config, found);
     }
     if let Some(config) = &graph.runtime_info {
-        let fields = [
-            place(
-                "enable_graph_runtime_info",
-                config.enable_graph_runtime_info.as_ref(),
-            ),
-            place("capture_period_msec", config.capture_period_msec.as_ref()),
-        ];
-        for (field, span) in fields.into_iter().flatten() {
+        for (field, span) in config.places() {
             found.push(
                 no_effect(span, field)
                     .hint("`Handle::why` describes the current wait of a session at any time"),
@@ -112,60 +105,18 @@ fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
 /// Reports profiler settings without effect. Every session counts and times calls, as
 /// `enable_profiler` asks for. There are no trace files.
 fn profiler(config: &ProfilerConfig, found: &mut Vec<Diagnostic>) {
-    let fields = [
-        place(
-            "histogram_interval_size_usec",
-            config.histogram_interval_size_usec.as_ref(),
-        ),
-        place(
-            "num_histogram_intervals",
-            config.num_histogram_intervals.as_ref(),
-        ),
-        place(
-            "enable_stream_latency",
-            config.enable_stream_latency.as_ref(),
-        ),
-        place(
-            "use_packet_timestamp_for_added_packet",
-            config.use_packet_timestamp_for_added_packet.as_ref(),
-        ),
-        place("trace_log_capacity", config.trace_log_capacity.as_ref()),
-        place(
-            "trace_event_types_disabled",
-            config.trace_event_types_disabled.first(),
-        ),
-        place("trace_log_path", config.trace_log_path.as_ref()),
-        place("trace_log_count", config.trace_log_count.as_ref()),
-        place(
-            "trace_log_interval_usec",
-            config.trace_log_interval_usec.as_ref(),
-        ),
-        place(
-            "trace_log_margin_usec",
-            config.trace_log_margin_usec.as_ref(),
-        ),
-        place(
-            "trace_log_interval_count",
-            config.trace_log_interval_count.as_ref(),
-        ),
-        place("trace_log_disabled", config.trace_log_disabled.as_ref()),
-        place("trace_enabled", config.trace_enabled.as_ref()),
-        place(
-            "trace_log_instant_events",
-            config.trace_log_instant_events.as_ref(),
-        ),
-        place("calculator_filter", config.calculator_filter.as_ref()),
-    ];
-    for (field, span) in fields.into_iter().flatten() {
+    // The grammar reports the deprecated ones.
+    let is_accepted = |field: &str| {
+        matches!(
+            field,
+            "enable_profiler" | "enable_input_output_latency" | "trace_log_duration_events"
+        )
+    };
+    for (field, span) in config.places().filter(|(field, _)| !is_accepted(field)) {
         found.push(no_effect(span, field).hint(
             "every session counts and times the calls of its nodes in any case: see `Summary`",
         ));
     }
-}
-
-/// Returns the name and location of a field, if it is given.
-fn place<T>(field: &'static str, value: Option<&Spanned<T>>) -> Option<(&'static str, Span)> {
-    value.map(|value| (field, value.span))
 }
 
 fn node(node: &DraftNode, found: &mut Vec<Diagnostic>) {
@@ -173,11 +124,7 @@ fn node(node: &DraftNode, found: &mut Vec<Diagnostic>) {
     if let Some(handler) = &config.output_stream_handler {
         output_handler(handler, found);
     }
-    let merge = config
-        .options
-        .as_ref()
-        .and_then(|options| options.merge_fields.as_ref());
-    if let Some(merge) = merge {
+    if let Some(merge) = config.options.as_ref().and_then(|it| it.merge_fields) {
         found.push(no_effect(merge.span, "merge_fields"));
     }
     // Without a factory the contract is unknown, and so is whether the node is a source.

@@ -109,16 +109,10 @@ fn from_config(
         Some(name) => (name.value.as_str(), name.span),
         None => (NAMES[0], handler.span),
     };
-    let messages = handler
-        .options
-        .as_ref()
-        .map_or(&[][..], |options| &options.messages);
-    let options = messages
-        .iter()
-        .find(|message| message.short_name() == format!("{name}Options"));
-    if let Some(other) = messages
-        .iter()
-        .find(|message| message.short_name() != format!("{name}Options"))
+    let messages = || handler.options.iter().flat_map(|options| &options.messages);
+    let is_own = |message: &OptionsMessage| message.short_name() == format!("{name}Options");
+    let options = messages().find(|message| is_own(message));
+    if let Some(other) = messages().find(|message| !is_own(message))
         && NAMES.contains(&name)
     {
         let message = format!("`{name}` takes no options of type `{}`", other.type_name());

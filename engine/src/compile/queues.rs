@@ -67,11 +67,7 @@ type Layers = Option<(i32, i32)>;
 fn layers(draft: &Draft<'_>) -> Vec<Layers> {
     let mut layers: Vec<Layers> = Vec::with_capacity(draft.nodes.len());
     for node in &draft.nodes {
-        let own = node
-            .config
-            .source_layer
-            .as_ref()
-            .map_or(0, |layer| layer.value);
+        let own = node.config.source_layer.map_or(0, |layer| layer.value);
         let is_source = node.inputs.is_empty() && node.contract.event_types.is_empty();
         let inputs =
             (0..node.inputs.len()).filter_map(|input| input_layers(draft, node, input, &layers));

@@ -146,19 +146,14 @@ fn define_resources(draft: &mut Draft<'_>) {
                 .port(need.group, usize::from(need.side))
                 .clone();
             let id = draft.side_ids[&port.name] as usize;
-            let defined = draft.sides[id]
-                .resource
-                .get_or_insert(DraftResource {
-                    of: need.kind.of,
-                    defined: None,
-                    loaded: None,
-                })
-                .defined;
+            let resource = draft.sides[id].resource.get_or_insert(DraftResource {
+                of: need.kind.of,
+                defined: None,
+                loaded: None,
+            });
             let Some(key) = &need.key else { continue };
-            let Some(first) = defined else {
-                if let Some(resource) = &mut draft.sides[id].resource {
-                    resource.defined = Some((node as u16, at as u16));
-                }
+            let Some(first) = resource.defined else {
+                resource.defined = Some((node as u16, at as u16));
                 continue;
             };
             let (first_need, first_span) = definition(draft, first);

@@ -147,7 +147,7 @@ fn mark_back_edges(draft: &mut Draft<'_>) {
                 continue;
             }
             given[input] = Some(span);
-            node.back_edges[input] = info.back_edge.as_ref().is_some_and(|back| back.value);
+            node.back_edges[input] = info.back_edge.is_some_and(|back| back.value);
         }
     }
     draft.diagnostics.extend(found);

@@ -1,9 +1,8 @@
 //! Totals of a plan's ended sessions.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
+
+use crate::lock::lock;
 
 /// Sums over the ended sessions of a plan.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +38,7 @@ impl Ledger {
         nodes: impl ExactSizeIterator<Item = NodeTotals>,
         packets: impl ExactSizeIterator<Item = u64>,
     ) {
-        let mut totals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut totals = lock(&self.0);
         totals.sessions += 1;
         totals.nodes.resize(nodes.len(), NodeTotals::default());
         totals.packets.resize(packets.len(), 0);
@@ -54,9 +53,6 @@ impl Ledger {
     }
 
     pub(crate) fn read(&self) -> Totals {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.0).clone()
     }
 }

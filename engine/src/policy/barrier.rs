@@ -5,7 +5,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, Waiting};
+use super::{InputPolicy, Readiness};
 
 pub(super) struct Barrier;
 
@@ -16,10 +16,7 @@ impl InputPolicy for Barrier {
         }
         if let Some(stream) = queues.iter().position(InputQueue::is_empty) {
             // Timestamps have no meaning here, so nothing is settled.
-            return Readiness::Waiting(Waiting {
-                stream: stream as u16,
-                until: Timestamp::UNSET,
-            });
+            return Readiness::wait(stream, Timestamp::UNSET);
         }
         queues
             .iter()

@@ -9,7 +9,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, Waiting, default::fill};
+use super::{InputPolicy, Readiness, default::fill};
 
 pub(super) struct Batches {
     size: usize,
@@ -49,12 +49,9 @@ impl Batches {
 
 impl InputPolicy for Batches {
     fn readiness(&self, queues: &[InputQueue]) -> Readiness {
-        let slowest = queues
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, queue)| queue.bound());
-        let (laggard, settled) =
-            slowest.map_or((0, Timestamp::DONE), |(at, queue)| (at, queue.bound()));
+        let bounds = queues.iter().map(InputQueue::bound).enumerate();
+        let slowest = bounds.min_by_key(|(_, bound)| *bound);
+        let (laggard, settled) = slowest.unwrap_or((0, Timestamp::DONE));
         let first = queues.iter().filter_map(InputQueue::head).min();
         let done = settled >= Timestamp::ONE_OVER_POST_STREAM;
         match first {
@@ -62,19 +59,12 @@ impl InputPolicy for Batches {
             Some(first) if self.left > 0 || done || self.is_complete(queues, settled) => {
                 Readiness::Process(first)
             }
-            _ => Readiness::Waiting(Waiting {
-                stream: laggard as u16,
-                until: first.map_or(settled, |first| first.min(settled)),
-            }),
+            _ => Readiness::wait(laggard, first.map_or(settled, |first| first.min(settled))),
         }
     }
 
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
-        self.left = if self.left == 0 {
-            self.size - 1
-        } else {
-            self.left - 1
-        };
+        self.left = self.left.checked_sub(1).unwrap_or(self.size - 1);
         fill(at, queues, set);
     }
 }

@@ -25,22 +25,34 @@ impl InputPolicy for Packets {
     }
 }
 
-/// Delivers settled timestamps without packets as well.
-pub(super) struct WithBounds(SettledTime);
+/// Variants of the default policy: one that delivers settled timestamps without packets as well,
+/// and one that closes early.
+pub(super) struct OneSet {
+    settled: SettledTime,
+    /// Set if the node closes as soon as any input is done and empty. For loops, in which the
+    /// looped input cannot close before the node does.
+    closes_early: bool,
+}
 
-impl Default for WithBounds {
-    fn default() -> Self {
-        Self(SettledTime::new(true))
+impl OneSet {
+    pub(super) fn new(bounds: bool, closes_early: bool) -> Self {
+        Self {
+            settled: SettledTime::new(bounds),
+            closes_early,
+        }
     }
 }
 
-impl InputPolicy for WithBounds {
+impl InputPolicy for OneSet {
     fn readiness(&self, queues: &[InputQueue]) -> Readiness {
-        self.0.readiness(queues, 0..queues.len())
+        if self.closes_early && queues.iter().any(InputQueue::is_done) {
+            return Readiness::Close;
+        }
+        self.settled.readiness(queues, 0..queues.len())
     }
 
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
-        self.0.reached(at);
+        self.settled.reached(at);
         fill(at, queues, set);
     }
 }

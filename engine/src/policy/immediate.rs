@@ -45,14 +45,18 @@ impl Immediate {
     }
 }
 
+/// Returns `true` if no packet waits and none can arrive.
+fn is_over(queue: &InputQueue) -> bool {
+    queue.is_empty() && queue.bound() >= Timestamp::ONE_OVER_POST_STREAM
+}
+
 impl InputPolicy for Immediate {
     fn readiness(&self, queues: &[InputQueue]) -> Readiness {
         let (mut ready, mut newly_done) = (None, false);
         let mut waiting: Option<Waiting> = None;
         let mut all_done = true;
         for (input, state) in self.inputs.iter().enumerate() {
-            let done = queues[input].is_empty()
-                && queues[input].bound() >= Timestamp::ONE_OVER_POST_STREAM;
+            let done = is_over(&queues[input]);
             all_done &= done;
             newly_done |= done && !state.done_seen;
             match self.input_readiness(input, queues) {
@@ -82,8 +86,7 @@ impl InputPolicy for Immediate {
     fn fill(&mut self, at: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {
         for input in 0..self.inputs.len() {
             let ready = self.input_readiness(input, queues) == Readiness::Process(at);
-            let done = queues[input].is_empty()
-                && queues[input].bound() >= Timestamp::ONE_OVER_POST_STREAM;
+            let done = is_over(&queues[input]);
             self.inputs[input].done_seen |= done;
             if ready {
                 set.fill(input, &mut queues[input], at);

@@ -9,7 +9,6 @@
 mod barrier;
 mod batch;
 mod default;
-mod early_close;
 mod fixed_size;
 mod immediate;
 mod mux;
@@ -38,6 +37,12 @@ pub enum Readiness {
 }
 
 impl Readiness {
+    /// Makes the decision to wait for input `stream`. The outputs are settled up to `until`.
+    fn wait(stream: usize, until: Timestamp) -> Self {
+        let stream = stream as u16;
+        Self::Waiting(Waiting { stream, until })
+    }
+
     /// Returns the reason of the wait, if the node waits.
     pub(crate) fn waiting(self) -> Option<Waiting> {
         match self {
@@ -143,7 +148,7 @@ impl Policy {
     /// packets are delivered too.
     pub(crate) fn build(&self, inputs: usize, bounds: bool) -> Rule {
         let policy: Box<dyn InputPolicy> = match self {
-            Self::Default if bounds => Box::new(default::WithBounds::default()),
+            Self::Default if bounds => Box::new(default::OneSet::new(true, false)),
             Self::Default => return Rule::Packets,
             Self::Batch(size) => Box::new(batch::Batches::new(*size)),
             Self::SyncSet(sets) => Box::new(sync_set::SyncSets::new(sets, inputs, bounds)),
@@ -151,7 +156,7 @@ impl Policy {
             Self::FixedSize(sizes) => Box::new(fixed_size::Truncating::new(*sizes, bounds)),
             Self::Barrier => Box::new(barrier::Barrier),
             Self::Mux => Box::new(mux::Mux),
-            Self::EarlyClose => Box::new(early_close::EarlyClose::new(bounds)),
+            Self::EarlyClose => Box::new(default::OneSet::new(bounds, true)),
             Self::TimestampAlign(base) => {
                 Box::new(timestamp_align::TimestampAlign::new(usize::from(*base)))
             }

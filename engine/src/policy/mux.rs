@@ -10,7 +10,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, Waiting};
+use super::{InputPolicy, Readiness};
 
 pub(super) struct Mux;
 
@@ -24,23 +24,17 @@ impl InputPolicy for Mux {
         let Some((control, data)) = queues.split_last() else {
             return Readiness::Close;
         };
-        let waiting = |stream: usize, until| {
-            Readiness::Waiting(Waiting {
-                stream: stream as u16,
-                until,
-            })
-        };
         let Some(packet) = control.front() else {
             return match control.bound() {
                 Timestamp::DONE | Timestamp::ONE_OVER_POST_STREAM => Readiness::Close,
-                bound => waiting(data.len(), bound),
+                bound => Readiness::wait(data.len(), bound),
             };
         };
         let at = packet.time;
         let choice = selected(packet).filter(|&choice| choice < data.len());
         match choice {
             Some(choice) if data[choice].is_empty() && data[choice].bound() <= at => {
-                waiting(choice, at)
+                Readiness::wait(choice, at)
             }
             Some(_) | None => Readiness::Process(at),
         }

@@ -2,7 +2,7 @@
 
 use crate::{input::InputQueue, timestamp::Timestamp};
 
-use super::{Readiness, Waiting};
+use super::Readiness;
 
 /// Timestamp up to which calls without packets were made. `None` if only packets are delivered.
 #[derive(Copy, Clone, Debug)]
@@ -57,12 +57,6 @@ impl SettledTime {
                 (at > last).then_some(at)
             }
         };
-        ready.map_or(
-            Readiness::Waiting(Waiting {
-                stream: laggard as u16,
-                until: first,
-            }),
-            Readiness::Process,
-        )
+        ready.map_or(Readiness::wait(laggard, first), Readiness::Process)
     }
 }

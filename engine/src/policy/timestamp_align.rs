@@ -10,7 +10,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{InputPolicy, Readiness, Waiting};
+use super::{InputPolicy, Readiness};
 
 pub(super) struct TimestampAlign {
     base: usize,
@@ -28,10 +28,7 @@ impl TimestampAlign {
         match base.head() {
             Some(head) => Readiness::Process(head),
             None if base.bound() >= Timestamp::ONE_OVER_POST_STREAM => Readiness::Close,
-            None => Readiness::Waiting(Waiting {
-                stream: self.base as u16,
-                until: base.bound(),
-            }),
+            None => Readiness::wait(self.base, base.bound()),
         }
     }
 }
@@ -58,10 +55,7 @@ impl InputPolicy for TimestampAlign {
         } else if bound > packet {
             Readiness::Process(packet)
         } else {
-            Readiness::Waiting(Waiting {
-                stream: laggard as u16,
-                until: first,
-            })
+            Readiness::wait(laggard, first)
         }
     }
 

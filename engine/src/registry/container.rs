@@ -67,10 +67,10 @@ impl ContainerRegistration {
             },
             module: "",
             describe: || {
-                let declare = |contract: &mut Contract, _: &_| C::contract(contract);
+                let declare = |contract: &mut Contract, _: &C::Options| C::contract(contract);
                 Description {
                     policy: None,
-                    ..Description::new::<C::Options>(C::NAME, C::DOC, C::OPTION_NAMES, declare)
+                    ..Description::new(C::NAME, C::DOC, C::OPTION_NAMES, declare)
                 }
             },
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::contract::{Arity, Contract, Group, PortSpec, Run};
+use crate::contract::{Arity, Contract, Group, PortDeclaration, PortSpec, Run};
 
 /// Everything known about a calculator without a graph.
 #[derive(Clone, Debug, Serialize)]
@@ -46,30 +46,23 @@ pub struct PortDescription {
 
 impl Description {
     /// Makes the description from the contract that `declare` makes for default options.
-    pub(crate) fn new<O: JsonSchema + Default>(
+    pub(crate) fn new<O: JsonSchema + Default, P>(
         name: &'static str,
         doc: &'static str,
         option_names: &[&str],
-        declare: impl FnOnce(&mut Contract, &O),
+        declare: impl FnOnce(&mut Contract, &O) -> P,
     ) -> Self {
         let mut contract = Contract::describing();
         declare(&mut contract, &O::default());
-        let mut ports: Vec<PortDescription> = Vec::new();
-        for declared in &contract.declared {
-            ports.push(PortDescription {
-                kind: declared.group.field(),
-                tag: declared.tag.clone(),
-                ty: describe_type(&declared.spec, &contract),
-                optional: matches!(declared.arity, Arity::Optional | Arity::OptionalRepeated),
-                repeated: matches!(declared.arity, Arity::Repeated | Arity::OptionalRepeated),
-            });
-        }
+        let port = |declared: &PortDeclaration| PortDescription {
+            kind: declared.group.field(),
+            tag: declared.tag.clone(),
+            ty: describe_type(&declared.spec, &contract),
+            optional: matches!(declared.arity, Arity::Optional | Arity::OptionalRepeated),
+            repeated: matches!(declared.arity, Arity::Repeated | Arity::OptionalRepeated),
+        };
         let own = format!("{name}Options");
-        let option_names = option_names
-            .iter()
-            .map(|name| (*name).to_owned())
-            .chain([own])
-            .collect();
+        let option_names = option_names.iter().copied().chain([own.as_str()]);
         let runs = match contract.run {
             Some(Run::Offload(executor)) => format!("on the executor `{executor}`"),
             Some(Run::Inline) | None => "inline".to_owned(),
@@ -78,11 +71,11 @@ impl Description {
             name,
             module: "",
             doc,
-            ports,
+            ports: contract.declared.iter().map(port).collect(),
             policy: Some(format!("{:?}", contract.policy.clone().unwrap_or_default())),
             runs,
             bounds: contract.bounds,
-            option_names,
+            option_names: option_names.map(str::to_owned).collect(),
             options: schemars::schema_for!(O),
         }
     }

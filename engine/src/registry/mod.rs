@@ -68,12 +68,7 @@ impl Registration {
                 let io = C::contract(contract, &options);
                 Ok(factory::<C>(options, io))
             },
-            describe: |name| {
-                let declare = |contract: &mut Contract, options: &_| {
-                    C::contract(contract, options);
-                };
-                Description::new::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
-            },
+            describe: |name| Description::new(name, C::DOC, C::OPTION_NAMES, C::contract),
         }
     }
 
@@ -91,12 +86,7 @@ impl Registration {
                 let io = C::contract(contract, &options);
                 Ok(async_factory::<C>(options, io))
             },
-            describe: |name| {
-                let declare = |contract: &mut Contract, options: &_| {
-                    C::contract(contract, options);
-                };
-                Description::new::<C::Options>(name, C::DOC, C::OPTION_NAMES, declare)
-            },
+            describe: |name| Description::new(name, C::DOC, C::OPTION_NAMES, C::contract),
         }
     }
 
@@ -237,8 +227,7 @@ impl Registry {
     /// Returns the registry with one more calculator.
     #[must_use]
     pub fn with<C: Calculator>(mut self) -> Self {
-        self.calculators
-            .insert(C::NAME, Arc::new(Registration::new::<C>()));
+        self.add(Registration::new::<C>());
         self
     }
 
@@ -250,8 +239,7 @@ impl Registry {
     /// Returns the registry with one more async calculator.
     #[must_use]
     pub fn with_async<C: AsyncCalculator>(mut self) -> Self {
-        self.calculators
-            .insert(C::NAME, Arc::new(Registration::new_async::<C>()));
+        self.add(Registration::new_async::<C>());
         self
     }
 

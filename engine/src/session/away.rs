@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -20,6 +20,7 @@ use crate::{
     emits::{AsyncCall, Description, Emits},
     error::{Error, Result},
     lanes::Lane,
+    lock::lock,
 };
 
 use super::{
@@ -72,17 +73,9 @@ pub(super) struct PollNode {
     description: Mutex<Option<Description>>,
 }
 
-impl PollNode {
-    fn description(&self) -> MutexGuard<'_, Option<Description>> {
-        self.description
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl AsyncCall for PollNode {
     fn waits_for(&self, what: Description) {
-        *self.description() = Some(what);
+        *lock(&self.description) = Some(what);
     }
 }
 
@@ -118,9 +111,10 @@ pub(super) struct Away {
     /// Slots in use, in the order of their calls.
     order: VecDeque<u16>,
     /// Free instances, besides that of the node itself.
-    spare: Vec<Instance>,
-    /// Set once the node has stopped; the output of later calls is discarded.
-    stopped: bool,
+    pub(super) spare: Vec<Instance>,
+    /// Set once the node has stopped. It is closed when the calls in progress have ended; the
+    /// output of later calls is discarded.
+    pub(super) stopped: bool,
 }
 
 /// A slot for one call.
@@ -145,23 +139,6 @@ impl Away {
     /// Returns the number of calls in progress.
     pub(super) fn calls(&self) -> usize {
         self.order.len()
-    }
-
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stopped
-    }
-
-    /// Lets the calls in progress end, after which the node is closed.
-    pub(super) fn stop(&mut self) {
-        self.stopped = true;
-    }
-
-    pub(super) fn take_spare(&mut self) -> Option<Instance> {
-        self.spare.pop()
-    }
-
-    pub(super) fn add_spare(&mut self, instance: Instance) {
-        self.spare.push(instance);
     }
 
     /// Takes a free slot for a call that starts at `now`.
@@ -206,7 +183,7 @@ impl Away {
                 description: Mutex::new(None),
             })
         });
-        *poll.description() = None;
+        *lock(&poll.description) = None;
         Arc::clone(poll)
     }
 
@@ -234,9 +211,9 @@ impl Away {
         let CallWork::Future(_) = work else {
             return None;
         };
-        let description = poll.as_ref()?.description();
+        let description = lock(&poll.as_ref()?.description);
         let describe = description.as_ref()?;
-        catch(|| Ok::<_, Error>(describe())).ok()
+        catch(describe).ok()
     }
 
     /// Polls the call in a slot. `None` if it is not a future or is pending; an error if it

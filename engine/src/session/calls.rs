@@ -89,7 +89,7 @@ impl Running {
         };
         let state = &mut self.nodes[node];
         state.set_time(call, free);
-        match (state.instance(), plan.place) {
+        match (state.instance.as_ref(), plan.place) {
             (Some(Instance::Sync(_)), NodePlace::Inline) => self.call_here(frame, node, call, free),
             (Some(Instance::Async(_)), _) if call == Call::Close => {
                 self.call_here(frame, node, call, free);
@@ -125,7 +125,7 @@ impl Running {
         let state = &mut self.nodes[node];
         let flow = state.call(frame.site(node), &mut emits, call, &mut self.timer);
         if let Some(recorder) = &mut self.recorder
-            && let Some((began, took)) = self.timer.last()
+            && let Some((began, took)) = self.timer.last
         {
             recorder.called(node, call, began, took);
         }

@@ -38,15 +38,15 @@ impl Running {
     ) -> Result<()> {
         let plan = &frame.plan.streams[stream];
         let state = &mut self.streams[stream];
-        if state.is_watched() {
+        if state.watched {
             let is_watched = self.watchers.packet(stream as u32, packet);
             if let Some(recorder) = &mut self.recorder {
-                recorder.packet(stream, self.timer.read(), packet.time);
+                recorder.packet(stream, self.timer.read, packet.time);
             } else {
-                state.watch(is_watched);
+                state.watched = is_watched;
             }
         }
-        if !state.is_tapped() {
+        if !state.tapped {
             return Ok(());
         }
         let Self { taps, nodes, .. } = self;
@@ -59,10 +59,10 @@ impl Running {
     /// stream.
     pub(super) fn has_takers(&self, frame: Frame<'_>, stream: usize) -> bool {
         let mut consumers = frame.plan.streams[stream].consumers.iter();
-        self.streams[stream].is_tapped()
+        self.streams[stream].tapped
             || consumers.any(|&input| {
                 let node = frame.plan.inputs[input as usize].node;
-                self.nodes[usize::from(node)].status() != Status::Closed
+                self.nodes[usize::from(node)].status != Status::Closed
             })
     }
 
@@ -71,7 +71,7 @@ impl Running {
         let plan_input = &frame.plan.inputs[input];
         let plan = &frame.plan.nodes[usize::from(plan_input.node)];
         let node = &mut self.nodes[usize::from(plan_input.node)];
-        if node.status() == Status::Closed {
+        if node.status == Status::Closed {
             return Ok(());
         }
         let queue = &mut self.queues[input];
@@ -110,7 +110,7 @@ impl Running {
     /// Moves the bound of a stream forward at the request of its producer.
     pub(super) fn bound(&mut self, frame: Frame<'_>, stream: usize, at: Timestamp) -> Result<()> {
         let state = &self.streams[stream];
-        if state.is_closed() {
+        if state.closed {
             return Ok(());
         }
         state.check_bound(&frame.plan.streams[stream].name, at)?;
@@ -129,11 +129,11 @@ impl Running {
         if !state.raise(bound) {
             return Ok(());
         }
-        let tapped = state.is_tapped();
+        let tapped = state.tapped;
         for &input in &frame.plan.streams[stream].consumers {
             let number = frame.plan.inputs[input as usize].node;
             let node = &self.nodes[usize::from(number)];
-            if node.status() == Status::Closed
+            if node.status == Status::Closed
                 || !(node.intake.is_timed() || bound == Timestamp::DONE)
             {
                 continue;
@@ -177,7 +177,7 @@ impl Running {
         let inputs = &frame.plan.nodes[node].inputs;
         let state = &mut self.nodes[node];
         if state.intake.is_on_arrival()
-            && state.status() == Status::Open
+            && state.status == Status::Open
             && !state.is_away()
             && state
                 .intake

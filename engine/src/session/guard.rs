@@ -49,16 +49,8 @@ pub(super) fn guarded(
 }
 
 /// Turns a panic into an error.
-pub(super) fn catch<T, E: From<Error>>(call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(panicked(&*panic).into()))
-}
-
-/// Drops a value of a calculator, whose destructor may panic.
-pub(super) fn catch_drop<T>(value: T) -> Result<()> {
-    catch(move || {
-        drop(value);
-        Ok(())
-    })
+pub(super) fn catch<T>(call: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panicked(&*panic))
 }
 
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {

@@ -34,7 +34,7 @@ impl Running {
         let may_go_on = |node: usize| {
             let state = &self.nodes[node];
             let waits = state.is_held() || state.has_events();
-            (state.status() == Status::Open && waits) || self.is_blocked(frame, node)
+            (state.status == Status::Open && waits) || self.is_blocked(frame, node)
         };
         if (0..self.nodes.len()).any(may_go_on) {
             return Idle::Waiting;
@@ -48,8 +48,8 @@ impl Running {
     /// Reports a source that waits for a lower-layer source that never opens.
     fn never_starts(&mut self, frame: Frame<'_>) -> bool {
         let sources = || frame.plan.sources.iter().map(|&node| usize::from(node));
-        let waiting = sources().find(|&node| self.nodes[node].status() == Status::Open);
-        let lower = sources().find(|&node| self.nodes[node].status() == Status::Unopened);
+        let waiting = sources().find(|&node| self.nodes[node].status == Status::Open);
+        let lower = sources().find(|&node| self.nodes[node].status == Status::Unopened);
         let (Some(waiting), Some(lower)) = (waiting, lower) else {
             return false;
         };
@@ -68,7 +68,7 @@ impl Running {
         let mut inputs = frame.plan.inputs.iter().enumerate();
         let paused = inputs.find(|&(input, plan)| {
             let node = &self.nodes[usize::from(plan.node)];
-            node.status() == Status::Open && self.queues[input].holds_paused()
+            node.status == Status::Open && self.queues[input].holds_paused()
         });
         let Some((input, plan)) = paused else {
             return false;
@@ -92,7 +92,7 @@ impl Running {
     /// most. Among equals it is the first.
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
         let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
-        let open = sources.filter(|&node| self.nodes[node].status() != Status::Closed);
+        let open = sources.filter(|&node| self.nodes[node].status != Status::Closed);
         let layer = open
             .clone()
             .map(|node| frame.plan.nodes[node].layer)
@@ -100,12 +100,12 @@ impl Running {
         let due = open.filter(|&node| {
             let state = &self.nodes[node];
             frame.plan.nodes[node].layer == layer
-                && state.status() == Status::Open
+                && state.status == Status::Open
                 && state.has_room()
         });
         due.min_by_key(|&node| {
             let outputs = &frame.plan.outputs[frame.plan.nodes[node].outputs.clone()];
-            let bound = |&stream: &u32| self.streams[stream as usize].bound();
+            let bound = |&stream: &u32| self.streams[stream as usize].bound;
             outputs.iter().map(bound).min()
         })
     }
@@ -113,7 +113,7 @@ impl Running {
     /// Returns `true` if only full queues behind its outputs keep a node from running.
     fn is_blocked(&self, frame: Frame<'_>, node: usize) -> bool {
         let (plan, state) = (&frame.plan.nodes[node], &self.nodes[node]);
-        state.status() == Status::Open
+        state.status == Status::Open
             && !state.has_room()
             && state.would_run(plan, self.queues.node_queues(&plan.inputs))
     }
@@ -171,7 +171,7 @@ impl Running {
     fn is_waiting(&self, frame: Frame<'_>, node: usize) -> bool {
         let state = &self.nodes[node];
         let queues = self.queues.node_queues(&frame.plan.nodes[node].inputs);
-        match state.status() {
+        match state.status {
             Status::Unopened => true,
             Status::Open => matches!(state.intake.readiness(queues), Readiness::Waiting(_)),
             Status::Busy | Status::Closed => false,

@@ -32,7 +32,7 @@ impl Running {
                 }
             },
         };
-        let now = self.timer.read();
+        let now = self.timer.read;
         let slot = self.nodes[node].depart(&frame.plan.nodes[node], call, now);
         self.nodes.look_at(node as u16);
         self.in_flight.departed();
@@ -118,7 +118,7 @@ impl Running {
 
     /// Takes a node back from its executor.
     pub(super) fn returned(&mut self, frame: Frame<'_>, node: usize, returned: NodeReturn) {
-        let now = self.timer.read();
+        let now = self.timer.read;
         let (slot, took) = (returned.slot, returned.time);
         self.record_away(node, slot, Some(took));
         self.nodes[node].returned(returned, now);

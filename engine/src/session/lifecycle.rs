@@ -22,12 +22,11 @@ impl Running {
     /// Opens all nodes that can be opened. Nodes are in topological order, so one pass suffices.
     pub(super) fn open_nodes(&mut self, frame: Frame<'_>) {
         for node in 0..self.nodes.len() {
-            if self.nodes[node].status() != Status::Unopened || self.has_failed() {
+            if self.nodes[node].status != Status::Unopened || self.has_failed() {
                 continue;
             }
             let mut upstream = frame.plan.nodes[node].upstream.iter();
-            if upstream.any(|&before| self.nodes[usize::from(before)].status() == Status::Unopened)
-            {
+            if upstream.any(|&before| self.nodes[usize::from(before)].status == Status::Unopened) {
                 continue;
             }
             if let Some(sides) = self.side_values(frame, node)
@@ -124,7 +123,7 @@ impl Running {
     pub(super) fn stop_sources(&mut self, frame: Frame<'_>) {
         self.nodes.stop_sources();
         for source in 0..self.nodes.len() {
-            if self.nodes[source].status() == Status::Open && frame.plan.nodes[source].is_source() {
+            if self.nodes[source].status == Status::Open && frame.plan.nodes[source].is_source() {
                 self.call(frame, source, Call::Close);
             }
         }
@@ -135,7 +134,7 @@ impl Running {
     /// in progress are not awaited.
     pub(super) fn close_rest(&mut self, frame: Frame<'_>, error: Option<&Error>) -> Result<()> {
         for node in 0..self.nodes.len() {
-            if self.nodes[node].status() != Status::Open {
+            if self.nodes[node].status != Status::Open {
                 continue;
             }
             self.emits.start(Timestamp::ZERO);
@@ -165,5 +164,5 @@ fn make(frame: Frame<'_>, node: usize, sides: &[SideValue], emits: &mut Emits) -
         sides,
         out: emits,
     };
-    catch(|| (frame.plan.nodes[node].factory)(&mut cx))
+    catch(|| (frame.plan.nodes[node].factory)(&mut cx))?
 }

@@ -33,7 +33,7 @@ impl Running {
             .map(|(input, edge)| EdgeView {
                 queued: self.queues[input].len(),
                 bound: self.queues.bound(input),
-                packets: self.streams[edge.stream as usize].packets(),
+                packets: self.streams[edge.stream as usize].packets,
             });
         Some(View {
             nodes: nodes.collect(),
@@ -43,7 +43,7 @@ impl Running {
 
     fn activity(&self, plan: &Plan, node: &PlanNode, state: &NodeState) -> Activity {
         let queues = self.queues.node_queues(&node.inputs);
-        match state.status() {
+        match state.status {
             Status::Unopened => Activity::Waiting,
             Status::Closed => Activity::Closed,
             Status::Open | Status::Busy if state.is_away() => Activity::Running,
@@ -73,7 +73,7 @@ impl Running {
     fn waits_for_layer(&self, plan: &Plan, layer: i32) -> bool {
         let mut sources = plan.sources.iter().map(|&source| usize::from(source));
         sources.any(|source| {
-            plan.nodes[source].layer < layer && self.nodes[source].status() != Status::Closed
+            plan.nodes[source].layer < layer && self.nodes[source].status != Status::Closed
         })
     }
 }

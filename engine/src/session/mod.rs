@@ -220,25 +220,16 @@ impl Session {
         let recorder = self.running.recorder.take();
         // The nodes go first: their senders may still be used, and then report that the session has
         // ended.
-        if let Err(error) = guard::catch(|| {
-            self.running.clear();
-            Ok::<_, Error>(())
-        }) {
+        if let Err(error) = guard::catch(|| self.running.clear()) {
             tracing::error!(request = %self.shared.run.id, %error, "cannot drop a node");
         }
         if let (Some(report), Some(summary)) = (self.report.take(), summary)
-            && let Err(error) = guard::catch(|| {
-                report(&summary, outcome.as_ref().err());
-                Ok::<_, Error>(())
-            })
+            && let Err(error) = guard::catch(|| report(&summary, outcome.as_ref().err()))
         {
             tracing::error!(request = %self.shared.run.id, %error, "the report function of a session panicked");
         }
         if let Some(recorder) = recorder
-            && let Err(error) = guard::catch(|| {
-                recorder.end(outcome.as_ref().err());
-                Ok::<_, Error>(())
-            })
+            && let Err(error) = guard::catch(|| recorder.end(outcome.as_ref().err()))
         {
             tracing::error!(request = %self.shared.run.id, %error, "the timeline function of a session panicked");
         }

@@ -19,7 +19,7 @@ use crate::{
 
 use super::{
     away::Away,
-    guard::{Call, catch, catch_drop, guarded},
+    guard::{Call, catch, guarded},
     intake::Intake,
     message,
     summary::Counts,
@@ -38,9 +38,9 @@ pub(super) enum Status {
 }
 
 pub(super) struct NodeState {
-    status: Status,
+    pub(super) status: Status,
     /// The node itself; absent before it opens, after it closes, and during calls on an executor.
-    instance: Option<Instance>,
+    pub(super) instance: Option<Instance>,
     pub(super) intake: Intake,
     events: VecDeque<Event>,
     /// Number of holds. Briefly negative if a call on an executor makes and drops a hold, because
@@ -55,7 +55,7 @@ pub(super) struct NodeState {
     /// Start of the first call.
     first: Option<Instant>,
     /// End of the last call, or start of the poll that contained the end.
-    since: Option<Instant>,
+    pub(super) since: Option<Instant>,
 }
 
 impl NodeState {
@@ -75,19 +75,10 @@ impl NodeState {
         }
     }
 
-    #[inline]
-    pub(super) fn status(&self) -> Status {
-        self.status
-    }
-
     /// Returns `true` if the session may call the node once it is ready.
     #[inline]
     pub(super) fn is_callable(&self) -> bool {
-        self.status == Status::Open && !self.away.as_ref().is_some_and(|away| away.is_stopped())
-    }
-
-    pub(super) fn instance(&self) -> Option<&Instance> {
-        self.instance.as_ref()
+        self.status == Status::Open && !self.away.as_ref().is_some_and(|away| away.stopped)
     }
 
     /// Returns the number of calls, their duration, and the time of the first and last one.
@@ -97,10 +88,6 @@ impl NodeState {
             time: self.time,
             called: self.first.zip(self.since),
         }
-    }
-
-    pub(super) fn since(&self) -> Option<Instant> {
-        self.since
     }
 }
 
@@ -114,7 +101,8 @@ impl NodeState {
     /// Drops the node. Fails if a destructor panics.
     pub(super) fn close(&mut self) -> Result<()> {
         self.status = Status::Closed;
-        catch_drop((std::mem::take(&mut self.events), self.instance.take()))
+        let (events, instance) = (std::mem::take(&mut self.events), self.instance.take());
+        catch(move || drop((events, instance)))
     }
 
     /// Closes an open node at the end of the session. A node on an executor is not called.
@@ -133,7 +121,7 @@ impl NodeState {
                 Instance::Sync(node) => node.close(&mut cx),
                 Instance::Async(node) => node.close(&mut cx),
             }
-        })
+        })?
     }
 
     /// Adds the holds made by a call.
@@ -155,7 +143,7 @@ impl NodeState {
     /// make it continue.
     pub(super) fn waits_for(&self) -> Option<String> {
         let said = match &self.instance {
-            Some(Instance::Sync(node)) => catch(|| Ok::<_, Error>(node.waits_for())).ok(),
+            Some(Instance::Sync(node)) => catch(|| node.waits_for()).ok(),
             Some(Instance::Async(_)) | None => None,
         };
         said.unwrap_or_else(|| Some(ANY_EVENT.to_owned()))
@@ -245,7 +233,10 @@ impl NodeState {
         let flow = match &mut self.instance {
             Some(Instance::Sync(node)) => guarded(site, &mut **node, set, out, call),
             Some(Instance::Async(node)) => {
-                catch(|| node.close(&mut Cx { site, set, out })).map(|()| Flow::Stop)
+                let closed = catch(|| node.close(&mut Cx { site, set, out }));
+                closed
+                    .unwrap_or_else(|panic| Err(panic.into()))
+                    .map(|()| Flow::Stop)
             }
             None => Ok(Flow::Stop),
         };
@@ -260,10 +251,10 @@ impl NodeState {
         if let Some(time) = timer.after(self.runs) {
             self.time += time;
             if self.first.is_none() {
-                self.first = timer.read().checked_sub(time);
+                self.first = timer.read.checked_sub(time);
             }
         }
-        self.since = Some(timer.read());
+        self.since = Some(timer.read);
     }
 
     /// Empties the input set after a call and adds the holds that the call made.
@@ -284,7 +275,7 @@ impl NodeState {
     /// Takes a free instance for a call.
     pub(super) fn take_instance(&mut self) -> Option<Instance> {
         let away = self.away.get_or_insert_default();
-        self.instance.take().or_else(|| away.take_spare())
+        self.instance.take().or_else(|| away.spare.pop())
     }
 
     /// Takes a slot for a call that starts at `now`.
@@ -350,7 +341,7 @@ impl NodeState {
         let away = self.away.get_or_insert_default();
         match &self.instance {
             None => self.instance = Some(instance),
-            Some(_) => away.add_spare(instance),
+            Some(_) => away.spare.push(instance),
         }
         self.status = Status::Open;
         away.finish(slot, flow, emits);
@@ -365,7 +356,7 @@ impl NodeState {
     pub(super) fn stop(&mut self) -> bool {
         match &mut self.away {
             Some(away) if away.calls() > 0 => {
-                away.stop();
+                away.stopped = true;
                 false
             }
             _ => true,
@@ -378,6 +369,6 @@ impl NodeState {
             && self
                 .away
                 .as_ref()
-                .is_some_and(|away| away.is_stopped() && away.calls() == 0)
+                .is_some_and(|away| away.stopped && away.calls() == 0)
     }
 }

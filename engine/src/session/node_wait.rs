@@ -55,7 +55,7 @@ impl WaitGraph<'_> {
     /// Finds the wait of a node.
     pub(super) fn find(self, node: usize, asked: WaitQuery) -> WaitsFor {
         let state = &self.running.nodes[node];
-        match state.status() {
+        match state.status {
             Status::Unopened => self.unopened(node),
             Status::Open | Status::Busy if state.is_away() => {
                 WaitsFor::root(match self.plan.nodes[node].place {
@@ -107,7 +107,7 @@ impl WaitGraph<'_> {
         }
         let mut before = self.plan.nodes[node].upstream.iter();
         let unopened = before
-            .find(|&&before| self.running.nodes[usize::from(before)].status() == Status::Unopened);
+            .find(|&&before| self.running.nodes[usize::from(before)].status == Status::Unopened);
         match unopened {
             Some(&before) => {
                 let of = self.name(usize::from(before));
@@ -154,7 +154,7 @@ impl WaitGraph<'_> {
             .map(|&source| usize::from(source))
             .find(|&source| {
                 self.plan.nodes[source].layer < layer
-                    && self.running.nodes[source].status() != Status::Closed
+                    && self.running.nodes[source].status != Status::Closed
             });
         match lower {
             Some(lower) => WaitsFor::by(
@@ -193,7 +193,7 @@ impl WaitGraph<'_> {
         {
             return WaitsFor::root(Reason::Nothing {
                 stream: self.stream(stream as u32),
-                bound: self.running.streams[stream].bound(),
+                bound: self.running.streams[stream].bound,
                 dealt: waiting.until,
             });
         }

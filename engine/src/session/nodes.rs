@@ -93,15 +93,14 @@ impl Nodes {
     /// Returns `true` if an event can still lead to a call of a node other than `node`.
     pub(super) fn is_held_elsewhere(&self, node: usize) -> bool {
         let mut others = self.states.iter().enumerate();
-        others.any(|(other, state)| {
-            other != node && state.status() == Status::Open && state.is_held()
-        })
+        others
+            .any(|(other, state)| other != node && state.status == Status::Open && state.is_held())
     }
 
     /// Returns `true` if an event can still lead to a call of a node.
     pub(super) fn any_held(&self) -> bool {
         let mut open = self.states.iter();
-        open.any(|state| state.status() == Status::Open && state.is_held())
+        open.any(|state| state.status == Status::Open && state.is_held())
     }
 
     pub(super) fn clear(&mut self) {

@@ -98,7 +98,7 @@ impl Running {
     }
 
     pub(super) fn observe(&mut self, stream: u32, bounds: bool, observer: Observer) {
-        self.streams[stream as usize].tap();
+        self.streams[stream as usize].tapped = true;
         self.taps.observe(stream, bounds, observer);
     }
 
@@ -112,10 +112,10 @@ impl Running {
     }
 
     pub(super) fn record(&mut self, recorder: Recorder) {
-        self.timer.measure_all();
-        self.streams
-            .iter_mut()
-            .for_each(|stream| stream.watch(true));
+        self.timer.all = true;
+        for stream in &mut self.streams {
+            stream.watched = true;
+        }
         self.recorder = Some(Box::new(recorder));
     }
 
@@ -169,7 +169,7 @@ impl Running {
             state.outputs.to_vec()
         };
         for (index, stream) in taken.into_iter().enumerate() {
-            self.streams[stream as usize].tap();
+            self.streams[stream as usize].tapped = true;
             self.taps.add_output(stream, index);
         }
         self.open_nodes(frame);
@@ -199,7 +199,7 @@ impl Running {
         match message {
             Message::Packet { input, packet } => {
                 let stream = stream(input);
-                if self.streams[stream].is_closed() && !self.has_takers(frame, stream) {
+                if self.streams[stream].closed && !self.has_takers(frame, stream) {
                     return frame.plan.streams[stream].check_type(&packet);
                 }
                 return self.put(frame, stream, packet);
@@ -278,13 +278,13 @@ impl Running {
 
     /// Returns the number of packets of a graph input for which its consumers have room.
     fn room(&self, frame: Frame<'_>, stream: u32) -> usize {
-        if self.streams[stream as usize].is_tapped() && self.taps.unread(stream).is_some() {
+        if self.streams[stream as usize].tapped && self.taps.unread(stream).is_some() {
             return 0;
         }
         let consumers = frame.plan.streams[stream as usize].consumers.iter();
         let open = consumers.filter(|&&input| {
             let node = frame.plan.inputs[input as usize].node;
-            self.nodes[usize::from(node)].status() != Status::Closed
+            self.nodes[usize::from(node)].status != Status::Closed
         });
         let rooms = open.map(|&input| self.queues.room(input as usize));
         rooms.min().unwrap_or(usize::MAX)
@@ -355,7 +355,7 @@ impl Running {
                 busy: counts.time,
             }
         });
-        let packets = self.streams.iter().map(StreamState::packets);
+        let packets = self.streams.iter().map(|stream| stream.packets);
         plan.ledger.add(nodes, packets);
     }
 

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU32, Ordering::Relaxed},
     },
     task::Waker,
@@ -16,6 +16,7 @@ use crate::{
     error::{Error, Result},
     events::{Held, Hold, SessionEnded, Wake},
     input::Event,
+    lock::lock,
     packet::Packet,
     plan::{GraphPort, Plan},
     run::RunCx,
@@ -121,7 +122,7 @@ impl SessionState {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, MailboxState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Puts a message into the inbox. Dropping the result wakes the session.

@@ -11,13 +11,14 @@ use crate::{
 /// The producer's side of a stream.
 pub(super) struct StreamState {
     /// Smallest timestamp that may still be emitted.
-    bound: Timestamp,
-    closed: bool,
+    pub(super) bound: Timestamp,
+    pub(super) closed: bool,
     /// Set if an output or observer takes its packets.
-    tapped: bool,
+    pub(super) tapped: bool,
     /// Set if a watcher or a timeline watches its packets.
-    watched: bool,
-    packets: u64,
+    pub(super) watched: bool,
+    /// Number of packets that it has carried.
+    pub(super) packets: u64,
 }
 
 /// Returns the first timestamp, from 0, that is free on all of the streams `of`.
@@ -40,42 +41,10 @@ impl StreamState {
         }
     }
 
-    #[inline]
-    pub(super) fn bound(&self) -> Timestamp {
-        self.bound
-    }
-
-    #[inline]
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    #[inline]
-    pub(super) fn is_tapped(&self) -> bool {
-        self.tapped
-    }
-
-    pub(super) fn tap(&mut self) {
-        self.tapped = true;
-    }
-
     /// Returns `true` if its packets must be shown outside the graph.
     #[inline]
     pub(super) fn is_seen(&self) -> bool {
         self.tapped | self.watched
-    }
-
-    pub(super) fn is_watched(&self) -> bool {
-        self.watched
-    }
-
-    pub(super) fn watch(&mut self, watched: bool) {
-        self.watched = watched;
-    }
-
-    /// Returns the number of packets that it has carried.
-    pub(super) fn packets(&self) -> u64 {
-        self.packets
     }
 
     /// Checks a packet and moves the bound past it. Returns the earlier bound.

@@ -174,7 +174,7 @@ impl Taps {
             let TapTo::Output(output) = &mut tap.to else {
                 continue;
             };
-            let closed = streams[tap.stream as usize].is_closed();
+            let closed = streams[tap.stream as usize].closed;
             exchange.hand_over(output.index, &mut output.local, closed, wakers);
             output.unread = exchange.unread(output.index).unwrap_or(0);
         }

@@ -11,15 +11,16 @@ const SAMPLED: u64 = 16;
 
 /// The clock as the session last read it.
 pub(super) struct Timer {
-    read: Instant,
+    /// Last reading of the clock, which is at most one poll old.
+    pub(super) read: Instant,
     /// Set if no call was made since.
     fresh: bool,
     /// Time of the first poll.
     started: Option<Instant>,
     /// Start and duration of the last measured call.
-    last: Option<(Instant, Duration)>,
+    pub(super) last: Option<(Instant, Duration)>,
     /// Set if every call is measured.
-    all: bool,
+    pub(super) all: bool,
 }
 
 impl Timer {
@@ -31,11 +32,6 @@ impl Timer {
             last: None,
             all: false,
         }
-    }
-
-    /// Measures every call from now on.
-    pub(super) fn measure_all(&mut self) {
-        self.all = true;
     }
 
     /// Returns the number of calls that the call after `runs` others counts for; 0 if it is not
@@ -66,16 +62,6 @@ impl Timer {
     pub(super) fn elapsed(&self) -> Duration {
         self.started
             .map_or(Duration::ZERO, |started| started.elapsed())
-    }
-
-    /// Returns the last reading of the clock, which is at most one poll old.
-    pub(super) fn read(&self) -> Instant {
-        self.read
-    }
-
-    /// Returns the start and duration of the last measured call.
-    pub(super) fn last(&self) -> Option<(Instant, Duration)> {
-        self.last
     }
 
     /// Prepares for a call of a node that has been called `runs` times.

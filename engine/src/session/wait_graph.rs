@@ -23,9 +23,9 @@ impl Running {
         };
         let open = plan.graph_inputs.iter().filter_map(|port| {
             let stream = &self.streams[port.stream as usize];
-            (!stream.is_closed()).then(|| OpenInput {
+            (!stream.closed).then(|| OpenInput {
                 stream: port.name.to_string(),
-                bound: stream.bound(),
+                bound: stream.bound,
             })
         });
         Why {
@@ -48,7 +48,7 @@ impl WaitGraph<'_> {
     /// Returns the waits of all nodes that are not closed.
     fn nodes(self) -> Vec<Wait> {
         let open = (0..self.plan.nodes.len())
-            .filter(|&node| self.running.nodes[node].status() != Status::Closed);
+            .filter(|&node| self.running.nodes[node].status != Status::Closed);
         open.map(|node| self.wait(node, self.find(node, WaitQuery::Itself).reason))
             .collect()
     }
@@ -91,7 +91,7 @@ impl WaitGraph<'_> {
     /// Returns `true` if a node has something to do but cannot do it.
     fn is_held_up(self, node: usize) -> bool {
         let (plan, state) = (&self.plan.nodes[node], &self.running.nodes[node]);
-        match state.status() {
+        match state.status {
             Status::Unopened => true,
             Status::Open if !state.has_room() => self.would_run(node),
             Status::Open => plan.is_source() || self.first(node).is_some(),
@@ -101,7 +101,7 @@ impl WaitGraph<'_> {
 
     fn is_away(self, node: usize) -> bool {
         let state = &self.running.nodes[node];
-        state.is_away() || (state.status() == Status::Open && state.is_held())
+        state.is_away() || (state.status == Status::Open && state.is_held())
     }
 
     fn chain(self, start: usize, mut asked: WaitQuery) -> Vec<Wait> {
@@ -154,7 +154,7 @@ impl WaitGraph<'_> {
 
     fn wait(self, node: usize, reason: Reason) -> Wait {
         let state = &self.running.nodes[node];
-        let since: Option<Duration> = state.since().map(|since| since.elapsed());
+        let since: Option<Duration> = state.since.map(|since| since.elapsed());
         let queues = self
             .running
             .queues

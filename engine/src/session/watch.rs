@@ -38,7 +38,7 @@ pub(super) struct Watchers(Vec<Watcher>);
 impl Watchers {
     pub(super) fn add(&mut self, watcher: Watcher, streams: &mut [StreamState]) {
         for &stream in &watcher.streams {
-            streams[stream as usize].watch(true);
+            streams[stream as usize].watched = true;
         }
         self.0.push(watcher);
     }

@@ -3,12 +3,12 @@
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     task::{Poll, Waker},
     time::{Duration, Instant},
 };
 
-use crate::run::Clock;
+use crate::{lock::lock, run::Clock};
 
 /// A clock that moves only when `advance` is called. Clones share the time.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Default for VirtualClock {
 impl VirtualClock {
     /// Moves the clock and wakes the sleeps that have ended.
     pub fn advance(&self, by: Duration) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.now += by;
         let now = state.now;
         let due: Vec<_> = state
@@ -44,21 +44,17 @@ impl VirtualClock {
             waker.wake();
         }
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, ClockState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> Instant {
-        self.lock().now
+        lock(&self.0).now
     }
 
     fn sleep_until(&self, at: Instant) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let clock = self.clone();
         Box::pin(poll_fn(move |cx| {
-            let mut state = clock.lock();
+            let mut state = lock(&clock.0);
             if state.now >= at {
                 return Poll::Ready(());
             }

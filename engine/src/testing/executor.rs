@@ -1,11 +1,11 @@
 //! An executor for tests, which runs jobs on request.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Mutex};
 
-use crate::executor::{Executor, Job};
+use crate::{
+    executor::{Executor, Job},
+    lock::lock,
+};
 
 /// Queues jobs until [`ManualExecutor::run_one`] runs them on the calling thread.
 #[derive(Default)]
@@ -14,25 +14,18 @@ pub struct ManualExecutor(Mutex<VecDeque<Job>>);
 impl ManualExecutor {
     /// Runs the oldest job. Returns `false` if there is none.
     pub fn run_one(&self) -> bool {
-        let job = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front();
+        let job = lock(&self.0).pop_front();
         job.map(|job| job()).is_some()
     }
 
     /// Returns the number of queued jobs.
     pub fn waiting(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        lock(&self.0).len()
     }
 }
 
 impl Executor for ManualExecutor {
     fn spawn(&self, job: Job) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push_back(job);
+        lock(&self.0).push_back(job);
     }
 }

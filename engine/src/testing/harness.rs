@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -19,6 +19,7 @@ use crate::{
     calculator::{AsyncCalculator, Calculator},
     error::Result,
     executors::Executors,
+    lock::lock,
     packet::{Packet, Payload},
     plan::Plan,
     registry::Registry,
@@ -161,7 +162,7 @@ impl Harness {
             for stream in &self.plan.streams {
                 let (name, seen) = (stream.name.to_string(), Arc::clone(&self.seen));
                 let observer = move |time: Timestamp, packet: Option<&Packet>| {
-                    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut seen = lock(&seen);
                     let seen = seen.entry(name.clone()).or_default();
                     match packet {
                         Some(packet) => seen.packets.push(packet.clone()),
@@ -303,7 +304,7 @@ impl Harness {
 
     /// Returns the number of packets seen on a stream since the last look.
     pub fn count(&self, stream: &str) -> usize {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = lock(&self.seen);
         seen.get(stream).map_or(0, |seen| seen.packets.len())
     }
 
@@ -320,7 +321,7 @@ impl Harness {
             self.plan.stream(stream).is_some(),
             "the graph has no stream `{stream}`"
         );
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         look(seen.entry(stream.to_owned()).or_default())
     }
 

@@ -19,7 +19,8 @@
 
 use std::fmt;
 
-/// Declares the codes of a theme, and the list `ALL` of them by number.
+/// Declares the codes of a theme, in the order of their numbers, and the list `ALL` of them.
+#[macro_export]
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $title:literal { $($rest:tt)* })*) => {
         /// All codes of this theme, by number.

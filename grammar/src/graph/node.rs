@@ -73,9 +73,7 @@ impl Node {
 
     /// Returns the location for diagnostics about the node: its calculator, or its start.
     pub fn place(&self) -> Span {
-        self.calculator
-            .as_ref()
-            .map_or(self.head, |calculator| calculator.span)
+        self.calculator.as_ref().map_or(self.head, |it| it.span)
     }
 
     fn check(&mut self, cx: &mut Lowering) {
@@ -84,12 +82,8 @@ impl Node {
         numbering::number(&mut self.input_side_packet, cx);
         numbering::number(&mut self.output_side_packet, cx);
         options::report_duplicates(&self.node_options, cx);
-        if self
-            .calculator
-            .as_ref()
-            .is_none_or(|calculator| calculator.is_empty())
-            && !self.refused.may_be("calculator")
-        {
+        let is_missing = self.calculator.as_ref().is_none_or(|it| it.is_empty());
+        if is_missing && !self.refused.may_be("calculator") {
             let place = self.place();
             cx.report(
                 Diagnostic::error(&fields::MISSING_FIELD, place, "node without a `calculator`")

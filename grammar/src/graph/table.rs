@@ -76,6 +76,9 @@ pub(crate) trait FieldSlot {
 
     /// Appends the values as fields of that name.
     fn put(&self, name: &str, fields: &mut Vec<Field>);
+
+    /// Returns the location of the first value.
+    fn first_place(&self) -> Option<Span>;
 }
 
 fn taken<'a, T: Read + 'a>(all: bool, mut values: impl Iterator<Item = &'a T>) -> ReadOutcome {
@@ -108,6 +111,10 @@ impl<T: Read> FieldSlot for Option<T> {
     fn put(&self, name: &str, fields: &mut Vec<Field>) {
         put(self, name, fields);
     }
+
+    fn first_place(&self) -> Option<Span> {
+        self.as_ref().map(T::place)
+    }
 }
 
 impl<T: Read> FieldSlot for Vec<T> {
@@ -127,6 +134,10 @@ impl<T: Read> FieldSlot for Vec<T> {
 
     fn put(&self, name: &str, fields: &mut Vec<Field>) {
         put(self, name, fields);
+    }
+
+    fn first_place(&self) -> Option<Span> {
+        self.first().map(T::place)
     }
 }
 
@@ -314,6 +325,13 @@ macro_rules! message {
                 let mut message = $crate::ast::Message::empty();
                 $( $crate::graph::table::FieldSlot::put(&self.$field, $field_name, &mut message.fields); )*
                 message
+            }
+
+            /// Iterates over the names of the fields that are set, in the order of the schema, each
+            /// with the location of its first value.
+            pub fn places(&self) -> impl Iterator<Item = (&'static str, $crate::span::Span)> {
+                let fields = [$( ($field_name, $crate::graph::table::FieldSlot::first_place(&self.$field)) ),*];
+                fields.into_iter().filter_map(|(name, place)| Some((name, place?)))
             }
         }
 

@@ -27,13 +27,7 @@ pub(crate) fn resolve(draft: &mut Draft<'_>) {
     let in_doubt = draft.streams_in_doubt || draft.sides_in_doubt;
     let mut found = Vec::new();
     for node in &mut draft.nodes {
-        let ports = [
-            &node.config.input_stream,
-            &node.config.output_stream,
-            &node.config.input_side_packet,
-            &node.config.output_side_packet,
-        ];
-        node.contract = Contract::new(ports.map(|ports| tag_map(ports)));
+        node.contract = Contract::new(ports_of(&node.config).map(tag_map));
         if node.is_wrong {
             continue;
         }
@@ -76,16 +70,20 @@ fn too_large(draft: &Draft<'_>) -> Option<Diagnostic> {
         return Some(refuse(span, "graph inputs", graph.input_stream.len()));
     }
     draft.nodes.iter().find_map(|node| {
-        let config = &node.config;
-        let ports = [
-            &config.input_stream,
-            &config.output_stream,
-            &config.input_side_packet,
-            &config.output_side_packet,
-        ];
-        let many = ports.into_iter().find(|ports| ports.len() > MOST)?;
+        let mut ports = ports_of(&node.config).into_iter();
+        let many = ports.find(|ports| ports.len() > MOST)?;
         Some(refuse(many[MOST].span, "ports of a kind", many.len()))
     })
+}
+
+/// Returns the ports of a node, indexed by [`Group`](crate::contract::Group).
+fn ports_of(config: &Node) -> [&[Port]; 4] {
+    [
+        &config.input_stream,
+        &config.output_stream,
+        &config.input_side_packet,
+        &config.output_side_packet,
+    ]
 }
 
 fn tag_map(ports: &[Port]) -> TagMap {

@@ -139,19 +139,14 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn package(&self) -> &'a str {
-        self.graph
-            .package
-            .as_ref()
-            .map_or("", |package| package.as_str())
+        self.graph.package.as_deref().map_or("", String::as_str)
     }
 }
 
 impl DraftNode {
     pub(super) fn calculator(&self) -> &str {
-        self.config
-            .calculator
-            .as_ref()
-            .map_or("", |name| name.as_str())
+        let name = self.config.calculator.as_deref();
+        name.map_or("", String::as_str)
     }
 
     pub(super) fn port(&self, group: Group, index: usize) -> &TagEntry {

@@ -11,20 +11,13 @@ use crate::{
 
 use super::DraftNode;
 
-const GROUPS: [Group; 4] = [
-    Group::Inputs,
-    Group::Outputs,
-    Group::InputSides,
-    Group::OutputSides,
-];
-
 /// Maximum number of ports in a hint.
 const MAX_LISTED: usize = 12;
 
 /// Compares the connected ports with the declared ones. With `in_doubt`, streams of the graph may
 /// be missing only because of a mistake that has been reported.
 pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnostic>) {
-    for group in GROUPS {
+    for group in Group::ALL {
         let map = node.contract.tag_map(group);
         let mut unknown: Vec<usize> = (0..map.len())
             .filter(|&index| node.contract.spec(group, index).is_none())

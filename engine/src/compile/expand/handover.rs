@@ -58,47 +58,17 @@ pub(super) fn refuse_fields(
     has_primary: bool,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let always = [
-        (
-            "source_layer",
-            outer.source_layer.as_ref().map(|layer| layer.span),
-        ),
-        (
-            "buffer_size_hint",
-            outer.buffer_size_hint.as_ref().map(|hint| hint.span),
-        ),
-        (
-            "output_stream_handler",
-            outer
-                .output_stream_handler
-                .as_ref()
-                .map(|handler| handler.head),
-        ),
-    ];
-    let without_primary = [
-        (
-            "input_stream_info",
-            outer.input_stream_info.first().map(|info| info.head),
-        ),
-        (
-            "input_stream_handler",
-            outer
-                .input_stream_handler
-                .as_ref()
-                .map(|handler| handler.head),
-        ),
-        (
-            "executor",
-            outer.executor.as_ref().map(|executor| executor.span),
-        ),
-        (
-            "max_in_flight",
-            outer.max_in_flight.as_ref().map(|limit| limit.span),
-        ),
-    ];
-    let without_primary = without_primary.into_iter().filter(|_| !has_primary);
-    for (field, span) in always.into_iter().chain(without_primary) {
-        diagnostics.extend(span.map(|span| only_calculators(field, span, subgraph)));
+    for (field, span) in outer.places() {
+        let is_refused = match field {
+            "source_layer" | "buffer_size_hint" | "output_stream_handler" => true,
+            "input_stream_info" | "input_stream_handler" | "executor" | "max_in_flight" => {
+                !has_primary
+            }
+            _ => false,
+        };
+        if is_refused {
+            diagnostics.push(only_calculators(field, span, subgraph));
+        }
     }
 }
 
@@ -116,47 +86,16 @@ pub(super) fn warn_of_settings(
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let settings = [
-        (
-            "num_threads",
-            graph.num_threads.as_ref().map(|threads| threads.span),
-        ),
-        (
-            "max_queue_size",
-            graph.max_queue_size.as_ref().map(|size| size.span),
-        ),
-        (
-            "report_deadlock",
-            graph.report_deadlock.as_ref().map(|report| report.span),
-        ),
-        (
-            "input_stream_handler",
-            graph
-                .input_stream_handler
-                .as_ref()
-                .map(|handler| handler.head),
-        ),
-        (
-            "output_stream_handler",
-            graph
-                .output_stream_handler
-                .as_ref()
-                .map(|handler| handler.head),
-        ),
-        (
-            "executor",
-            graph.executor.first().map(|executor| executor.head),
-        ),
-        (
-            "profiler_config",
-            graph.profiler_config.as_ref().map(|config| config.head),
-        ),
-        (
-            "runtime_info",
-            graph.runtime_info.as_ref().map(|config| config.head),
-        ),
+        "num_threads",
+        "max_queue_size",
+        "report_deadlock",
+        "input_stream_handler",
+        "output_stream_handler",
+        "executor",
+        "profiler_config",
+        "runtime_info",
     ];
-    for (field, span) in settings {
-        let Some(span) = span else { continue };
+    for (field, span) in graph.places().filter(|(field, _)| settings.contains(field)) {
         let message =
             format!("`{field}` of the graph `{subgraph}` has no effect where the graph is a node");
         diagnostics.push(

@@ -122,21 +122,19 @@ impl GraphOptions {
                 let whole = Value::new(ValueKind::Message(options.body), span);
                 path::set(target, &to.steps, vec![whole], to.span)
             }
-            SourceValues::Values(values) if to.steps.is_empty() => match values.as_slice() {
-                [
-                    Value {
-                        value: ValueKind::Message(message),
-                        ..
-                    },
-                ] => {
+            SourceValues::Values(values) if to.steps.is_empty() => {
+                if let [one] = values.as_slice()
+                    && let ValueKind::Message(message) = &one.value
+                {
                     path::merge(target, message);
                     Ok(())
+                } else {
+                    Err(format!(
+                        "`{}` is not a message, but the options of a node are",
+                        value.source.value
+                    ))
                 }
-                _ => Err(format!(
-                    "`{}` is not a message, but the options of a node are",
-                    value.source.value
-                )),
-            },
+            }
             SourceValues::Values(values) => path::set(target, &to.steps, values, to.span),
         }
         .map_err(|why| Box::new(no_way(&to, why)))

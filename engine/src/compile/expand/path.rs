@@ -85,11 +85,7 @@ pub(super) fn values<'m>(
 /// Returns all values of a field; those of lists one by one.
 fn all_of<'m>(message: &'m Message, name: &str) -> Vec<&'m Value> {
     let mut found = Vec::new();
-    for field in message
-        .fields
-        .iter()
-        .filter(|field| field.name.as_plain() == Some(name))
-    {
+    for field in message.fields_named(name) {
         match &field.value.value {
             ValueKind::List(values) => found.extend(values),
             _ => found.push(&field.value),
@@ -147,27 +143,14 @@ pub(super) fn set(
 
 /// Returns the contents of a field after it has been set to `values`. They replace what it had, but
 /// a message is merged into a message.
-fn joined(mut present: Vec<Value>, mut values: Vec<Value>) -> Vec<Value> {
-    match (present.as_mut_slice(), values.as_mut_slice()) {
-        (
-            [
-                Value {
-                    value: ValueKind::Message(base),
-                    ..
-                },
-            ],
-            [
-                Value {
-                    value: ValueKind::Message(over),
-                    ..
-                },
-            ],
-        ) => {
-            merge(base, over);
-            present
-        }
-        _ => values,
+fn joined(mut present: Vec<Value>, values: Vec<Value>) -> Vec<Value> {
+    if let ([base], [over]) = (present.as_mut_slice(), values.as_slice())
+        && let (ValueKind::Message(base), ValueKind::Message(over)) = (&mut base.value, &over.value)
+    {
+        merge(base, over);
+        return present;
     }
+    values
 }
 
 /// Sets every field of `over` in `base`. Fields of `over` win; inner messages are merged in the
@@ -199,14 +182,7 @@ pub(super) fn merge(base: &mut Message, over: &Message) {
 }
 
 fn field(name: &str, value: Value, span: Span) -> Field {
-    Field {
-        span,
-        name: Name {
-            span,
-            kind: NameKind::Plain(name.to_owned()),
-        },
-        colon: None,
-        value,
-        separator: None,
-    }
+    let mut field = Field::new(NameKind::Plain(name.to_owned()), value);
+    (field.span, field.name.span) = (span, span);
+    field
 }
