@@ -1,4 +1,7 @@
 //! Minimum benefit of a draft: the tokens of steps without drafts in the same time.
+//!
+//! Drafts of a fixed length take up to 1.5 times as long, and a fixed price up to 1.9 times
+//! (`bench/results/2026-11-24-speculation.md`).
 
 use crate::schedule::cost::{CostModel, StepSize};
 

@@ -1,5 +1,8 @@
 //! Products of the experts of a mixture, computed by the kernels in place of ggml, through
 //! `matmul.cpp`.
+//!
+//! Products are fused with the operations behind them, because prompts of a mixture are then read
+//! 1.18 times as fast with AVX512-VNNI, and 1.09 times with AVX2 (decision record 53).
 
 use std::cell::RefCell;
 use std::slice;
