@@ -6,7 +6,7 @@ use std::{
 };
 
 use graphmill_engine::shortened;
-use graphmill_grammar::suggest;
+use graphmill_grammar::{diag::Severity, suggest};
 
 use super::{
     ModelFlags, Source,
@@ -154,8 +154,8 @@ fn one_in(
     }
     if config.is_some() || triton::is_model(folder) {
         let loaded = triton::load(folder, name, config);
-        notes.extend(loaded.warnings());
-        let errors = loaded.errors();
+        notes.extend(loaded.lines(Severity::Warning));
+        let errors = loaded.lines(Severity::Error);
         if !errors.is_empty() {
             return Err(errors.join("; "));
         }

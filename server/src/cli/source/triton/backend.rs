@@ -65,13 +65,10 @@ impl Reader<'_> {
             let near = suggest::nearest(name, names.clone());
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-            self.wrong(
-                place(tree, field),
-                format!(
-                    "models of `{name}` are not supported, only models of {}{hint}",
-                    names.join(", ")
-                ),
-            );
+            let names = names.join(", ");
+            let message =
+                format!("models of `{name}` are not supported, only models of {names}{hint}");
+            self.wrong(place(tree, field), message);
         }
         known.map(|(_, backend)| *backend)
     }

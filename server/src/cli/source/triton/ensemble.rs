@@ -67,10 +67,8 @@ impl Reader<'_> {
             let (model, version) = self.step(&ensemble.folder, step, at.head())?;
             let most = model.config.max_batch_size;
             if most > 0 && most < config.max_batch_size {
-                let why = format!(
-                    "`max_batch_size` is above the limit {most} of `{}`",
-                    step.model_name
-                );
+                let name = &step.model_name;
+                let why = format!("`max_batch_size` is above the limit {most} of `{name}`");
                 self.wrong(ensemble.place("max_batch_size"), why);
             }
             self.compare(&model, version);
@@ -98,23 +96,16 @@ impl Reader<'_> {
                 if let Some(tensor) = self.find("input", step, model, pair, at.head()) {
                     let taken = TensorType::new(&model.config, tensor);
                     let name = format!("`{}` takes `{}`", step.model_name, pair.key);
-                    self.fit(
-                        carried.get(&*pair.value),
-                        &taken,
-                        &pair.value,
-                        &name,
-                        at.head(),
-                    );
+                    let given = carried.get(&*pair.value);
+                    self.fit(given, &taken, &pair.value, &name, at.head());
                 }
             }
             let fed: HashSet<&str> = step.input_map.iter().map(|it| &*it.key).collect();
             let mut inputs = model.config.input.iter();
             if let Some(unfed) = inputs.find(|it| !fed.contains(&*it.name)) {
-                let name = &step.model_name;
-                self.wrong(
-                    at.head(),
-                    format!("`input_map` of `{name}` has no `{}`", unfed.name),
-                );
+                let (name, unfed) = (&step.model_name, &unfed.name);
+                let why = format!("`input_map` of `{name}` has no `{unfed}`");
+                self.wrong(at.head(), why);
             }
         }
         for (tensor, at) in config.output.iter().zip(messages(&ensemble.tree, "output")) {
@@ -129,22 +120,16 @@ impl Reader<'_> {
             let pairs = pairs.map(|it| (it.key.clone(), streams.name(&it.value)));
             pairs.collect()
         };
-        let nodes = steps
-            .iter()
-            .zip(&models)
-            .map(|((step, _), it)| PlacedModel {
-                model: &it.0.config,
-                file: whole(&it.0.file(it.1)),
-                inputs: wired(&step.input_map),
-                outputs: wired(&step.output_map),
-            });
+        let nodes = steps.iter().zip(&models);
+        let nodes = nodes.map(|((step, _), (model, version))| PlacedModel {
+            model: &model.config,
+            file: whole(&model.file(*version)),
+            inputs: wired(&step.input_map),
+            outputs: wired(&step.output_map),
+        });
         let nodes: Vec<PlacedModel<'_>> = nodes.collect();
-        Some(graph::text(
-            &ensemble.folder.join(FILE),
-            config,
-            streams,
-            &nodes,
-        ))
+        let file = ensemble.folder.join(FILE);
+        Some(graph::text(&file, config, streams, &nodes))
     }
 
     /// Finds the tensor of a step's model that a map entry names.
@@ -179,14 +164,10 @@ impl Reader<'_> {
     ) {
         match given {
             None => self.wrong(at, format!("no input and no step produces `{name}`")),
-            Some(given) if !given.fits(taken) => self.wrong(
-                at,
-                format!(
-                    "{what} {}, but `{name}` is {}",
-                    taken.shown(),
-                    given.shown()
-                ),
-            ),
+            Some(given) if !given.fits(taken) => {
+                let (taken, given) = (taken.shown(), given.shown());
+                self.wrong(at, format!("{what} {taken}, but `{name}` is {given}"));
+            }
             Some(_) => {}
         }
     }

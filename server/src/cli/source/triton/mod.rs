@@ -99,25 +99,15 @@ pub(in crate::cli) struct TritonModel {
 }
 
 impl TritonModel {
-    /// Returns the errors as lines, each with its place.
-    pub(in crate::cli) fn errors(&self) -> Vec<String> {
-        self.lines(diag::Severity::Error)
-    }
-
-    /// Returns the warnings as lines, each with its place.
-    pub(in crate::cli) fn warnings(&self) -> Vec<String> {
-        self.lines(diag::Severity::Warning)
-    }
-
-    fn lines(&self, severity: diag::Severity) -> Vec<String> {
+    /// Returns the errors or the warnings as lines, each with its place.
+    pub(in crate::cli) fn lines(&self, severity: diag::Severity) -> Vec<String> {
         let wanted = self.diagnostics.iter().filter(|it| it.severity == severity);
-        wanted
-            .map(|it| {
-                let place = self.sources.locate(it.primary.span);
-                let place = place.map_or(String::new(), |place| format!("{place}: "));
-                format!("{place}{}", it.message)
-            })
-            .collect()
+        let line = |it: &Diagnostic| {
+            let place = self.sources.locate(it.primary.span);
+            let place = place.map_or(String::new(), |place| format!("{place}: "));
+            format!("{place}{}", it.message)
+        };
+        wanted.map(line).collect()
     }
 }
 
@@ -200,13 +190,13 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn wrong(&mut self, place: Span, message: impl Into<String>) {
-        self.diagnostics
-            .push(Diagnostic::error(&TRITON, place, message));
+        let error = Diagnostic::error(&TRITON, place, message);
+        self.diagnostics.push(error);
     }
 
     fn warn(&mut self, place: Span, message: impl Into<String>) {
-        self.diagnostics
-            .push(Diagnostic::warning(&TRITON, place, message));
+        let warning = Diagnostic::warning(&TRITON, place, message);
+        self.diagnostics.push(warning);
     }
 
     /// Reads a `config.pbtxt`, or the `given` configuration; `None` if it has errors. A model
@@ -223,19 +213,14 @@ impl Reader<'_> {
             }
             Some(config) => json::text(config),
             None if source(folder) == folder => Ok(String::new()),
-            None => read_at_most(&file, MAX_BYTES as u64)
-                .map_err(|error| error.to_string())
-                .and_then(|bytes| {
-                    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
-                }),
+            None => match read_at_most(&file, MAX_BYTES as u64).map(String::from_utf8) {
+                Ok(text) => text.map_err(|_| "it is not UTF-8 text".to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
         };
-        let text = match text {
-            Ok(text) => text,
-            Err(why) => {
-                self.wrong(Span::NONE, format!("cannot read `{shown}`: {why}"));
-                return None;
-            }
-        };
+        let text = text
+            .map_err(|why| self.wrong(Span::NONE, format!("cannot read `{shown}`: {why}")))
+            .ok()?;
         let id = self.sources.add(shown, text);
         let (tree, diagnostics) = parse(self.sources, id);
         let is_readable = !has_errors(&diagnostics);
@@ -257,21 +242,13 @@ impl Reader<'_> {
         let known = WITHOUT_EFFECT.iter().chain(REFUSED);
         let known: Vec<&str> = known.map(|(field, _)| *field).collect();
         tree.fields.retain(|field| {
-            !field
-                .name
-                .as_plain()
-                .is_some_and(|name| known.contains(&name))
+            let name = field.name.as_plain();
+            name.is_none_or(|name| !known.contains(&name))
         });
-        let config: ModelConfig = match from_message(&tree, MESSAGE, tree.head()) {
-            Ok(config) => config,
-            Err(diagnostics) => {
-                self.diagnostics.extend(diagnostics);
-                return None;
-            }
-        };
-        if !is_readable {
-            return None;
-        }
+        let config: ModelConfig = from_message(&tree, MESSAGE, tree.head())
+            .map_err(|diagnostics| self.diagnostics.extend(diagnostics))
+            .ok()
+            .filter(|_| is_readable)?;
         if !["", name].contains(&config.name.as_str()) {
             let message = format!("`name` is `{}`, but the folder is `{name}`", config.name);
             self.wrong(place(&tree, "name"), message);
@@ -285,11 +262,8 @@ impl Reader<'_> {
                 return None;
             }
         }
-        let named = Path::new(&config.default_model_filename).components();
-        if named
-            .into_iter()
-            .any(|it| !matches!(it, Component::Normal(_)))
-        {
+        let mut named = Path::new(&config.default_model_filename).components();
+        if !named.all(|it| matches!(it, Component::Normal(_))) {
             self.wrong(
                 place(&tree, "default_model_filename"),
                 "`default_model_filename` must be a path inside the folder of a version",
@@ -325,10 +299,9 @@ impl Reader<'_> {
         let file = PathBuf::from(format!("graph of {}", source(folder).display()));
         if model.backend == Backend::Ensemble {
             let text = self.ensemble(&model)?;
-            let entry = GraphEntry::new(name.to_owned(), folder.to_owned(), file);
             return Some(vec![GraphEntry {
                 text: Some(text.into()),
-                ..entry
+                ..GraphEntry::new(name.to_owned(), folder.to_owned(), file)
             }]);
         }
         self.check_versions(&model);
@@ -380,9 +353,8 @@ impl Reader<'_> {
             (parameter.key.as_str(), value.as_str())
         });
         let flags = ModelFlags::default();
-        let text =
-            super::kind(file, &flags).and_then(|kind| super::graph::text(file, kind, &flags));
-        let text = text
+        let text = super::kind(file, &flags)
+            .and_then(|kind| super::graph::text(file, kind, &flags))
             .map_err(|why| self.wrong(model.tree.head(), why))
             .ok()?;
         Some(graph::with_options(&text, options))

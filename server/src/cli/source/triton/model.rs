@@ -164,23 +164,8 @@ impl DataType {
 
     /// Returns the datatype; `None` for `TYPE_INVALID`.
     pub(super) fn datatype(self) -> Option<Datatype> {
-        Some(match self {
-            Self::TypeInvalid => return None,
-            Self::TypeBool => Datatype::Bool,
-            Self::TypeUint8 => Datatype::Uint8,
-            Self::TypeUint16 => Datatype::Uint16,
-            Self::TypeUint32 => Datatype::Uint32,
-            Self::TypeUint64 => Datatype::Uint64,
-            Self::TypeInt8 => Datatype::Int8,
-            Self::TypeInt16 => Datatype::Int16,
-            Self::TypeInt32 => Datatype::Int32,
-            Self::TypeInt64 => Datatype::Int64,
-            Self::TypeFp16 => Datatype::Fp16,
-            Self::TypeFp32 => Datatype::Fp32,
-            Self::TypeFp64 => Datatype::Fp64,
-            Self::TypeString => Datatype::Bytes,
-            Self::TypeBf16 => Datatype::Bf16,
-        })
+        let mut all = Datatype::ALL.into_iter();
+        all.find(|datatype| Self::from_datatype(*datatype) == self)
     }
 }
 

@@ -14,19 +14,19 @@ pub(super) fn with(folder: &Path, file: &str) -> impl Iterator<Item = u64> {
 impl Model {
     /// Returns the versions that exist and that the version policy serves, in ascending order.
     pub(super) fn served(&self) -> Vec<u64> {
-        let there: Vec<u64> = with(&self.folder, self.file_name()).collect();
+        let mut there: Vec<u64> = with(&self.folder, self.file_name()).collect();
         match &self.config.version_policy {
             VersionPolicy { all: Some(_), .. } => there,
             VersionPolicy {
                 specific: Some(specific),
                 ..
             } => {
-                let is_listed = |it: &u64| specific.versions.contains(it);
-                there.into_iter().filter(is_listed).collect()
+                there.retain(|it| specific.versions.contains(it));
+                there
             }
             VersionPolicy { latest, .. } => {
                 let count = latest.as_ref().map_or(1, |latest| latest.num_versions);
-                there[there.len().saturating_sub(count)..].to_vec()
+                there.split_off(there.len().saturating_sub(count))
             }
         }
     }
