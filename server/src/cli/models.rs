@@ -64,8 +64,7 @@ pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
 
 /// Shows the progress of a download during `work`.
 pub(super) fn shown_while<T>(work: impl FnOnce() -> T) -> T {
-    let part = || Some((hub::progress::line()?, hub::progress::stage()?.1));
-    progress::shown_while(part, work)
+    progress::shown_while(hub::progress::line, work)
 }
 
 pub(super) fn list(arguments: &List) -> Result<ExitCode, String> {
