@@ -54,17 +54,14 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     arguments.retain(|argument| !argument.to_string_lossy().starts_with("--ts_config"));
     let file = Path::new(&file);
     let (flags, warnings) = flags_of(file)?;
-    let warnings = warnings.into_iter().map(|why| of_file(file, &why));
+    let warnings = warnings.iter().map(|why| of_file(file, why));
     let mut expanded = PropertiesExpansion {
         file: file.display().to_string(),
         warnings: warnings.collect(),
-        ..PropertiesExpansion::default()
+        keys: Vec::new(),
     };
     let is_given = |flag: &str| {
-        let names = given
-            .iter()
-            .filter_map(|it| it.to_str()?.strip_prefix("--"));
-        let mut names = names.map(|name| name.split('=').next().unwrap_or(name));
+        let mut names = mistakes::flag_names(&given);
         names.any(|name| name == flag || (name, flag) == ("model_store", REPOSITORY))
     };
     for (flag, value) in flags {
@@ -128,10 +125,8 @@ fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
     });
     read.map_err(|error| format!("`{shown}` is not a properties file: {error}"))?;
     // TorchServe's own variables count if the file allows it.
-    if properties
-        .get("enable_envvars_config")
-        .is_some_and(|it| it == "true")
-    {
+    let allowed = properties.get("enable_envvars_config");
+    if allowed.is_some_and(|it| it == "true") {
         for key in names(KEYS) {
             if let Ok(value) = env::var(format!("TS_{}", key.to_ascii_uppercase())) {
                 properties.insert(key.to_owned(), value);
@@ -176,10 +171,10 @@ fn flags(
         }
     }
     // An address that REST already has needs no listener of its own.
-    let of_metrics = flags.get(METRICS).and_then(|it| it.rsplit(':').next());
-    if ["rest_port", "management_port"]
-        .iter()
-        .any(|port| of_metrics.is_some() && flags.get(port).map(String::as_str) == of_metrics)
+    if let Some(of_metrics) = flags.get(METRICS).and_then(|it| it.rsplit(':').next())
+        && ["rest_port", "management_port"]
+            .iter()
+            .any(|port| flags.get(port).is_some_and(|it| it == of_metrics))
     {
         flags.remove(METRICS);
     }
