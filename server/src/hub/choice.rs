@@ -57,20 +57,16 @@ pub(super) fn choose<'a>(
         .iter()
         .filter(|file| is_gguf(file))
         .partition(|file| is_projector(file));
+    let repository = &name.repository;
     if models.len() > MAX_MODELS {
         return Err(format!(
-            "`{}` lists more than {MAX_MODELS} GGUF files",
-            name.repository
+            "`{repository}` lists more than {MAX_MODELS} GGUF files"
         ));
     }
     let is_first = |file: &&&RepositoryFile| is_first_part(Path::new(&file.path));
     let firsts: Vec<&RepositoryFile> = models.iter().filter(is_first).copied().collect();
-    let usable: Vec<&RepositoryFile> = firsts
-        .iter()
-        .filter(|file| !base(&file.path).contains("imatrix"))
-        .copied()
-        .collect();
-    let repository = &name.repository;
+    let mut usable = firsts.clone();
+    usable.retain(|file| !base(&file.path).contains("imatrix"));
     let found = match &name.wanted {
         Some(wanted) => named(&firsts, wanted).or_else(|| find_type(&firsts, wanted)),
         None => find_type(&usable, USUAL).or(match usable.as_slice() {
@@ -103,10 +99,8 @@ pub(super) fn choose<'a>(
     for part in model_parts(Path::new(&first.path)) {
         let found = models.iter().find(|file| Path::new(&file.path) == part);
         model.push(*found.ok_or_else(|| {
-            format!(
-                "`{repository}` lacks the part `{}` of the model",
-                part.display()
-            )
+            let part = part.display();
+            format!("`{repository}` lacks the part `{part}` of the model")
         })?);
     }
     let projector = PROJECTOR_TYPES
