@@ -26,14 +26,10 @@ impl Order {
             Line::Close { stream } => (stream, Timestamp::MAX, None),
             Line::Side { .. } => return,
         };
-        let Some(sent) = self.0.get_mut(stream) else {
-            let sent = StreamProgress {
-                bound: next,
-                late: None,
-            };
-            self.0.insert(stream.clone(), sent);
-            return;
-        };
+        let sent = self.0.entry(stream.clone()).or_insert(StreamProgress {
+            bound: Some(at),
+            late: None,
+        });
         if sent.bound.is_none_or(|bound| at < bound) {
             sent.late.get_or_insert(number);
         }

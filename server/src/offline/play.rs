@@ -141,25 +141,18 @@ impl Play {
         patience: Patience<'_>,
     ) -> (End, Handle) {
         let (session, progress) = (tokio::spawn(self.session), &self.progress);
-        let attended = attend(
-            session,
-            &self.handle,
-            lines,
-            progress,
-            interrupted,
-            patience,
-        );
-        (attended.await, self.handle)
+        let handle = self.handle;
+        let attended = attend(session, &handle, lines, progress, interrupted, patience);
+        (attended.await, handle)
     }
 }
 
 impl From<(Session, Handle)> for Play {
     fn from((session, handle): (Session, Handle)) -> Self {
-        let progress = Arc::default();
         Self {
             session,
             handle,
-            progress,
+            progress: Arc::default(),
         }
     }
 }
@@ -255,12 +248,10 @@ async fn ask(handle: &Handle) -> Option<Why> {
 }
 
 async fn in_words(handle: &Handle) -> String {
-    let why = ask(handle)
-        .await
-        .map(|why| why.to_string().trim_end().to_owned());
-    why.unwrap_or_else(|| {
-        "a call of a node does not return, so the session cannot answer".to_owned()
-    })
+    match ask(handle).await {
+        Some(why) => why.to_string().trim_end().to_owned(),
+        None => "a call of a node does not return, so the session cannot answer".to_owned(),
+    }
 }
 
 /// Returns the end for a line that could not be sent: the end of the session if it has ended, else
