@@ -29,22 +29,17 @@ pub(super) struct Arguments {
 fn is_folder(folder: &Path) -> String {
     const MOST: usize = 5;
     let files = below::in_folder(folder, ".pbtxt");
-    let mut named: Vec<String> = files
-        .iter()
-        .take(MOST)
-        .map(|it| format!("`{}`", it.display()))
-        .collect();
+    let first = files.iter().take(MOST);
+    let mut named: Vec<String> = first.map(|it| format!("`{}`", it.display())).collect();
     if files.len() > MOST {
         named.push(format!("{} more", files.len() - MOST));
     }
-    let which = match named.join(", ") {
-        none if none.is_empty() => "it has no `*.pbtxt`".to_owned(),
-        named => format!("name one of {named}"),
+    let which = match named.as_slice() {
+        [] => "it has no `*.pbtxt`".to_owned(),
+        named => format!("name one of {}", named.join(", ")),
     };
-    format!(
-        "`{}` is a folder, expected a graph file: {which}",
-        folder.display()
-    )
+    let folder = folder.display();
+    format!("`{folder}` is a folder, expected a graph file: {which}")
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {

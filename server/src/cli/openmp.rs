@@ -33,6 +33,8 @@ pub(super) fn limit() {
     let Ok(program) = env::current_exe() else {
         return; // without its own path the program goes on with OpenMP's defaults
     };
+    let is_alone = backend::threads_have_own_cpus();
+    let spin = if is_alone { SPIN_ALONE } else { SPIN };
     let mut arguments = env::args_os();
     let mut again = Command::new(program);
     if let Some(name) = arguments.next() {
@@ -41,16 +43,8 @@ pub(super) fn limit() {
     // Returns only if the system refuses. Then the defaults stay.
     let _refusal = again
         .args(arguments)
-        .env("GOMP_SPINCOUNT", turns(longest()).to_string())
+        .env("GOMP_SPINCOUNT", turns(spin).to_string())
         .exec();
-}
-
-fn longest() -> Duration {
-    if backend::threads_have_own_cpus() {
-        SPIN_ALONE
-    } else {
-        SPIN
-    }
 }
 
 /// Returns the turns of a spinning loop that take this time. One turn differs tenfold between

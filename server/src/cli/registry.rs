@@ -24,9 +24,8 @@ impl Further {
     pub(super) fn named(&self) -> Result<NamedSubgraphs, String> {
         let mut named = NamedSubgraphs::default();
         for path in &self.subgraphs {
-            named
-                .add(path)
-                .map_err(|why| format!("--subgraphs: {why}"))?;
+            let added = named.add(path);
+            added.map_err(|why| format!("--subgraphs: {why}"))?;
         }
         Ok(named)
     }

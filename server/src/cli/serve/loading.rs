@@ -86,10 +86,8 @@ impl Loading {
             .folder()
             .ok_or("--rollback has no folder: name it with --state_dir")?;
         let keeper = Keeper::new(&folder, file).map_err(|error| {
-            format!(
-                "cannot store a configuration in `{}` (--state_dir): {error}",
-                folder.display()
-            )
+            let folder = folder.display();
+            format!("cannot store a configuration in `{folder}` (--state_dir): {error}")
         })?;
         if !self.rollback {
             return Ok(None);

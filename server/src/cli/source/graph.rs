@@ -95,10 +95,9 @@ pub(super) fn text_with(
     options.extend(projector.map(|projector| ("mmproj", quoted(projector))));
     options.extend(flags.options(kind)?);
     let with = |template: &str, options: &[(&str, String)]| {
-        let lines: Vec<String> = options
-            .iter()
-            .map(|(field, value)| format!("      {field}: {value}"))
-            .collect();
+        let options = options.iter();
+        let lines = options.map(|(field, value)| format!("      {field}: {value}"));
+        let lines: Vec<String> = lines.collect();
         template.replacen("OPTIONS", &lines.join("\n"), 1)
     };
     let sampling = match flags.sampling(kind)? {
