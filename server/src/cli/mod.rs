@@ -146,7 +146,7 @@ enum Verb {
 
 /// Output format of a command.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// Text for people to read.
     Text,
     /// JSON with all details, for programs.

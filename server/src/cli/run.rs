@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let Some(plan) = compiled.plan else {
         return Ok(ExitCode::FAILURE);
     };
-    let mut input = Input::open(arguments.input.as_deref(), &plan)?;
+    let mut input = InputLines::open(arguments.input.as_deref(), &plan)?;
     let mut sides = given_sides(&arguments.side, &plan)?;
     let mut first = None;
     while let Some(line) = input.next() {
@@ -173,14 +173,14 @@ fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> Result<ExitC
 }
 
 /// Reader of the input's lines for a plan.
-struct Input {
+struct InputLines {
     name: String,
     lines: Box<dyn Iterator<Item = io::Result<String>> + Send>,
     number: usize,
     reader: Reader,
 }
 
-impl Input {
+impl InputLines {
     fn open(path: Option<&Path>, plan: &Arc<Plan>) -> Result<Self, String> {
         let (name, lines): (_, Box<dyn Iterator<Item = _> + Send>) = match path {
             None => (String::new(), Box::new(std::iter::empty())),

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::{below, registry, report, runtime};
 use crate::offline::{
-    test_file::{Outcome, TestFile},
+    test_file::{CaseOutcome, TestFile},
     update,
 };
 
@@ -73,12 +73,12 @@ async fn test(path: &Path, arguments: &Arguments, tally: &mut Tally) -> Result<(
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let file = TestFile::parse(&text)?;
     let bench = file.bench(path, &arguments.further.named()?)?;
-    let document = arguments.update.then(|| update::Document::parse(&text));
+    let document = arguments.update.then(|| update::TestDocument::parse(&text));
     let mut document = document.transpose()?;
     let only = arguments.only.as_deref().unwrap_or_default();
     let cases = file.cases.iter().enumerate();
     for (at, case) in cases.filter(|(_, case)| case.name.contains(only)) {
-        let Outcome { failure, outputs } = bench.run(case).await;
+        let CaseOutcome { failure, outputs } = bench.run(case).await;
         let title = format!("{}: {}", path.display(), case.name);
         let mut update = || document.as_mut().is_some_and(|it| it.set(at, &outputs));
         match failure {

@@ -37,7 +37,7 @@ pub(super) fn given(name: &str) -> Option<String> {
 }
 
 /// The paths of a file and its download.
-pub(super) struct Place {
+pub(super) struct DownloadPaths {
     /// Path of the complete file.
     pub(super) end: PathBuf,
     /// Path of the part that was downloaded, until the file is complete.
@@ -88,13 +88,19 @@ impl Cache {
     }
 
     /// Returns the paths for a file of a commit.
-    pub(super) fn place(&self, repository: &str, commit: &str, path: &str, sum: &Sum) -> Place {
+    pub(super) fn place(
+        &self,
+        repository: &str,
+        commit: &str,
+        path: &str,
+        sum: &Sum,
+    ) -> DownloadPaths {
         let folder = self.folder(repository);
         let (Sum::Sha256(digits) | Sum::GitBlob(digits)) = sum;
         let up = "../".repeat(path.split('/').count() + 1);
         let locks = self.0.join(".locks");
         let locks = locks.join(folder.file_name().unwrap_or_default());
-        Place {
+        DownloadPaths {
             end: folder.join("blobs").join(digits),
             partial: folder.join("blobs").join(format!("{digits}.incomplete")),
             lock: locks.join(format!("{digits}.lock")),
@@ -235,11 +241,11 @@ impl Cache {
 }
 
 /// Returns the paths for a file that is downloaded into a folder of its own.
-pub(super) fn place_in(folder: &Path, path: &str) -> Place {
+pub(super) fn place_in(folder: &Path, path: &str) -> DownloadPaths {
     // Path that Hugging Face's own programs use, too.
     let beside = folder.join(".cache/huggingface/download");
     let name = path.replace('/', "--");
-    Place {
+    DownloadPaths {
         end: folder.join(path),
         partial: beside.join(format!("{name}.incomplete")),
         lock: beside.join(format!("{name}.lock")),

@@ -29,7 +29,7 @@ pub(super) enum Sum {
 
 /// The files of a model.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChosenFiles<'a> {
     /// All parts of the model, in order.
     pub(super) model: Vec<&'a RepositoryFile>,
     pub(super) projector: Option<&'a RepositoryFile>,
@@ -52,7 +52,7 @@ const LISTED: usize = 30;
 pub(super) fn choose<'a>(
     files: &'a [RepositoryFile],
     name: &ModelName,
-) -> Result<Choice<'a>, String> {
+) -> Result<ChosenFiles<'a>, String> {
     let (projectors, models): (Vec<_>, Vec<_>) = files
         .iter()
         .filter(|file| is_gguf(file))
@@ -107,7 +107,7 @@ pub(super) fn choose<'a>(
         .iter()
         .find_map(|kind| find_type(&projectors, kind))
         .or(projectors.first().copied());
-    Ok(Choice { model, projector })
+    Ok(ChosenFiles { model, projector })
 }
 
 /// Finds a projector by its path or its name.

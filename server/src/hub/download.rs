@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::{
     bytes,
-    cache::Place,
+    cache::DownloadPaths,
     choice::{RepositoryFile, Sum},
     client::{Client, Failure},
     hex, progress,
@@ -37,7 +37,7 @@ pub(super) struct PendingFile<'a> {
     pub(super) commit: &'a str,
     pub(super) file: &'a RepositoryFile,
     pub(super) sum: &'a Sum,
-    pub(super) place: Place,
+    pub(super) place: DownloadPaths,
     /// Total size in bytes of the files before it.
     pub(super) before: u64,
 }

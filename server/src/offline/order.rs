@@ -9,7 +9,7 @@ use super::line::Line;
 /// The order of sent lines, and the first line of each graph input that is too late. Most nodes
 /// refuse such a packet when they process it.
 #[derive(Default)]
-pub(super) struct Order(HashMap<String, StreamProgress>);
+pub(super) struct LineOrder(HashMap<String, StreamProgress>);
 
 struct StreamProgress {
     /// Lowest timestamp that the next packet may have; `None` after the end.
@@ -17,7 +17,7 @@ struct StreamProgress {
     late: Option<usize>,
 }
 
-impl Order {
+impl LineOrder {
     /// Records a line before it is sent.
     pub(super) fn note(&mut self, number: usize, line: &Line) {
         let (stream, at, next) = match line {

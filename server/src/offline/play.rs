@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::{line::Line, order::Order};
+use super::{line::Line, order::LineOrder};
 
 /// The end of a session.
 pub(crate) enum End {
@@ -176,7 +176,7 @@ async fn attend(
     patience: Patience<'_>,
 ) -> End {
     let sending = AtomicBool::new(false);
-    let order = Mutex::new(Order::default());
+    let order = Mutex::new(LineOrder::default());
     let order = || order.lock().unwrap_or_else(PoisonError::into_inner);
     let feed = async {
         while let Some(line) = lines.recv().await {
@@ -234,7 +234,7 @@ async fn attend(
 }
 
 /// Returns the end of a session that failed after these lines.
-fn failed(error: Error, order: &Order) -> End {
+fn failed(error: Error, order: &LineOrder) -> End {
     match order.at_fault(&error) {
         Some(number) => End::Refused(number, error),
         None => End::Failed(error),

@@ -98,7 +98,7 @@ fn default_timeout() -> f64 {
 }
 
 /// The result of a test case.
-pub(crate) struct Outcome {
+pub(crate) struct CaseOutcome {
     /// Differences from the expectation, as lines; `None` if the case passed.
     pub(crate) failure: Option<String>,
     /// Actual packets of the streams that the case names, or of the graph's outputs if it names
@@ -214,16 +214,16 @@ impl Bench {
     }
 
     /// Runs a case in a new session.
-    pub(crate) async fn run(&self, case: &Case) -> Outcome {
+    pub(crate) async fn run(&self, case: &Case) -> CaseOutcome {
         let open = |plan: &_, sides, tokens| Play::new(plan, sides, tokens, "offline");
         self.run_in(case, open).await
     }
 
     /// Runs a case in a session that `open` opens.
-    pub(crate) async fn run_in(&self, case: &Case, open: impl Open) -> Outcome {
+    pub(crate) async fn run_in(&self, case: &Case, open: impl Open) -> CaseOutcome {
         let mut outputs = BTreeMap::new();
         let failure = self.judge(case, open, &mut outputs).await.err();
-        Outcome { failure, outputs }
+        CaseOutcome { failure, outputs }
     }
 
     async fn judge(

@@ -20,7 +20,7 @@ use super::{
     client::{Client, USUAL_URL},
     report, runtime,
     server::ClientKey,
-    source::{self, ModelFlags, Source},
+    source::{self, ModelFlags, ServeSource},
 };
 use crate::{
     app::Server,
@@ -129,8 +129,8 @@ fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
 }
 
 fn configuration(arguments: &Arguments) -> Result<Config, String> {
-    let source = Source::given(Path::new(&arguments.whom))?;
-    let is_model = matches!(source, Source::Model(_) | Source::Named(_));
+    let source = ServeSource::given(Path::new(&arguments.whom))?;
+    let is_model = matches!(source, ServeSource::Model(_) | ServeSource::Named(_));
     if let (false, Some(flag)) = (is_model, arguments.model.any()?) {
         let whom = &arguments.whom;
         return Err(format!(
@@ -138,16 +138,16 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
         ));
     }
     match source {
-        Source::Model(model) => source::one_model(&model, None, &arguments.model),
-        Source::Named(order) => source::one_named(&order, None, &arguments.model),
-        Source::Graph { file, base } => source::one_graph(&file, &base, None),
-        Source::Repository(root) => {
+        ServeSource::Model(model) => source::one_model(&model, None, &arguments.model),
+        ServeSource::Named(order) => source::one_named(&order, None, &arguments.model),
+        ServeSource::Graph { file, base } => source::one_graph(&file, &base, None),
+        ServeSource::Repository(root) => {
             let found = source::all_in(&root)?;
             found.left_out.iter().for_each(|why| report::note(why));
             Ok(found.config)
         }
-        Source::Models(root) => Ok(source::models_in_folder(&root)),
-        Source::Configuration(file) => {
+        ServeSource::Models(root) => Ok(source::models_in_folder(&root)),
+        ServeSource::Configuration(file) => {
             let loaded = config::load(&file);
             report::show(&loaded.sources, &loaded.diagnostics);
             let whom = &arguments.whom;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     app::state::Options,
-    cli::{heading, source::Source, user_folder, variable},
+    cli::{heading, source::ServeSource, user_folder, variable},
     config::Config,
     servable::{Keeper, LastGood, ReloadPolicy},
 };
@@ -70,8 +70,8 @@ impl Loading {
 
     /// Returns the stored configuration if `--rollback` is given. The folder of `--state_dir` must
     /// be writable in any case.
-    pub(super) fn rolled_back(&self, source: &Source) -> Result<Option<Config>, String> {
-        let Source::Configuration(file) = source else {
+    pub(super) fn rolled_back(&self, source: &ServeSource) -> Result<Option<Config>, String> {
+        let ServeSource::Configuration(file) = source else {
             let why = "--rollback needs a config.json: nothing else is stored";
             return if self.rollback {
                 Err(why.to_owned())

@@ -28,7 +28,7 @@ use super::{
     ending, heading,
     listening::Listening,
     report, runtime,
-    source::{ModelFlags, SamplingFlags, Source},
+    source::{ModelFlags, SamplingFlags, ServeSource},
     telemetry::Telemetry,
 };
 use crate::{
@@ -239,7 +239,7 @@ pub(super) fn run(
     let Some(config) = config else {
         return Ok(ExitCode::FAILURE);
     };
-    let may_be_empty = arguments.wait_for_models || matches!(source, Source::Models(_));
+    let may_be_empty = arguments.wait_for_models || matches!(source, ServeSource::Models(_));
     if config.graphs.is_empty() && !may_be_empty {
         return Err(format!(
             "there is nothing to serve: {} lists no graph (--wait_for_models runs anyway)",

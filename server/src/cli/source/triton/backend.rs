@@ -4,7 +4,7 @@ use std::path::Path;
 
 use graphmill_grammar::{ast, suggest};
 
-use super::{Reader, model::ModelConfig, place::place, versions};
+use super::{TritonReader, model::ModelConfig, place::place, versions};
 
 /// Backends by the values of `platform` and `backend`.
 const BACKENDS: &[(&str, Backend)] = &[
@@ -33,7 +33,7 @@ impl Backend {
     }
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Determines the backend from its name, or else from the files of the versions.
     pub(super) fn backend(
         &mut self,

@@ -5,21 +5,21 @@ use graphmill_engine::shortened;
 use graphmill_grammar::{Span, ast};
 
 use super::{
-    Backend, FILE, Model, Reader,
-    model::{Kind, Parameter, TensorConfig},
+    Backend, FILE, ModelFolder, TritonReader,
+    model::{BackendParameter, InstanceKind, TensorConfig},
     place::{messages, place},
 };
 
 /// Maximum number of priority levels. A larger number is reported elsewhere.
 const LEVELS: u32 = 1 << 10;
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Refuses values that have another meaning here, or none.
-    pub(super) fn check(&mut self, model: &Model) {
+    pub(super) fn check(&mut self, model: &ModelFolder) {
         let (config, is_onnx) = (&model.config, model.backend == Backend::Onnx);
         let at_groups = model.place("instance_group");
         for group in &config.instance_group {
-            if is_onnx && (group.kind == Kind::KindGpu || !group.gpus.is_empty()) {
+            if is_onnx && (group.kind == InstanceKind::KindGpu || !group.gpus.is_empty()) {
                 let named = match group.name.as_str() {
                     "" => String::new(),
                     name => format!(" of `{name}`"),
@@ -56,13 +56,13 @@ impl Reader<'_> {
 
     /// Refuses parameters whose names are not option names. A configuration in a request must not
     /// name files.
-    pub(super) fn check_names(&mut self, model: &Model, is_given: bool) {
+    pub(super) fn check_names(&mut self, model: &ModelFolder, is_given: bool) {
         if model.backend != Backend::Llama {
             return;
         }
         let at = model.place("parameters");
         let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
-        for Parameter { key, value } in &model.config.parameters {
+        for BackendParameter { key, value } in &model.config.parameters {
             let shown = shortened(key, 100);
             if key.is_empty() || !key.chars().all(is_part) {
                 self.wrong(at, format!("`parameters`: unknown option `{shown}`"));
@@ -104,7 +104,7 @@ impl Reader<'_> {
     }
 
     /// Refuses batching options that the batching node would refuse.
-    fn check_batching(&mut self, model: &Model) {
+    fn check_batching(&mut self, model: &ModelFolder) {
         let (config, rules) = (&model.config, &model.config.dynamic_batching);
         if config.max_batch_size == 0 || model.backend != Backend::Onnx {
             return;

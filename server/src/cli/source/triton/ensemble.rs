@@ -10,9 +10,9 @@ use graphmill_calculators::tensor::{Datatype, shown};
 use graphmill_grammar::{Span, ast};
 
 use super::{
-    Backend, FILE, Model, Reader, graph,
+    Backend, FILE, ModelFolder, TritonReader, graph,
     graph::PlacedModel,
-    model::{EnsembleScheduling, ModelConfig, Pair, Step, TensorConfig},
+    model::{EnsembleScheduling, EnsembleStep, ModelConfig, Pair, TensorConfig},
     place::{messages, place},
     whole,
 };
@@ -49,9 +49,9 @@ impl TensorType {
     }
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Writes the graph of an ensemble; `None` if there are errors.
-    pub(super) fn ensemble(&mut self, ensemble: &Model) -> Option<String> {
+    pub(super) fn ensemble(&mut self, ensemble: &ModelFolder) -> Option<String> {
         let config = &ensemble.config;
         let EnsembleScheduling { step: steps } = &config.ensemble_scheduling;
         if steps.is_empty() {
@@ -61,7 +61,7 @@ impl Reader<'_> {
         }
         let scheduling = messages(&ensemble.tree, "ensemble_scheduling");
         let places = scheduling.flat_map(|it| messages(it, "step"));
-        let steps: Vec<(&Step, &ast::Message)> = steps.iter().zip(places).collect();
+        let steps: Vec<(&EnsembleStep, &ast::Message)> = steps.iter().zip(places).collect();
         let mut models = Vec::new();
         for (step, at) in &steps {
             let (model, version) = self.step(&ensemble.folder, step, at.head())?;
@@ -136,8 +136,8 @@ impl Reader<'_> {
     fn find<'a>(
         &mut self,
         side: &str,
-        step: &Step,
-        model: &'a Model,
+        step: &EnsembleStep,
+        model: &'a ModelFolder,
         pair: &Pair,
         at: Span,
     ) -> Option<&'a TensorConfig> {
@@ -173,7 +173,12 @@ impl Reader<'_> {
     }
 
     /// Reads the model of a step, in the version that it names or else the newest.
-    fn step(&mut self, ensemble: &Path, step: &Step, at: Span) -> Option<(Rc<Model>, u64)> {
+    fn step(
+        &mut self,
+        ensemble: &Path,
+        step: &EnsembleStep,
+        at: Span,
+    ) -> Option<(Rc<ModelFolder>, u64)> {
         let (name, version) = (&step.model_name, step.model_version);
         let folder = ensemble.parent().unwrap_or(Path::new("")).join(name);
         if config::wrong_name(name).is_some() || !super::is_model(&folder) {

@@ -8,7 +8,7 @@ use std::{
 use super::{
     super::{
         graph::quoted,
-        tensors::{Port, Streams, TensorStreams, formatted, head, onnx_node},
+        tensors::{Streams, TensorPort, TensorStreams, formatted, head, onnx_node},
     },
     model::{LevelPolicy, ModelConfig, QueuePolicy, TensorConfig},
 };
@@ -28,7 +28,7 @@ pub(super) fn text(
     mut streams: Streams,
     placed: &[PlacedModel<'_>],
 ) -> String {
-    let port = |tensor: &TensorConfig| Port {
+    let port = |tensor: &TensorConfig| TensorPort {
         name: tensor.name.clone(),
         datatype: tensor.data_type.datatype(),
         shape: config.shape(tensor),

@@ -124,7 +124,7 @@ pub(in crate::cli) fn is_model(folder: &Path) -> bool {
 /// `config` is a JSON configuration that replaces the file.
 pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> TritonModel {
     let mut loaded = TritonModel::default();
-    let mut reader = Reader {
+    let mut reader = TritonReader {
         sources: &mut loaded.sources,
         diagnostics: &mut loaded.diagnostics,
         models: BTreeMap::new(),
@@ -147,7 +147,7 @@ pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> T
 }
 
 /// A configuration that was read, with its folder and its versions.
-struct Model {
+struct ModelFolder {
     folder: PathBuf,
     config: ModelConfig,
     backend: Backend,
@@ -156,7 +156,7 @@ struct Model {
     tree: ast::Message,
 }
 
-impl Model {
+impl ModelFolder {
     /// Returns the place of a field, or the start of the file if it is missing.
     fn place(&self, field: &str) -> Span {
         place(&self.tree, field)
@@ -177,18 +177,18 @@ impl Model {
 /// The inputs and outputs of an ONNX model, or the reason why they are not known.
 type Signature = Result<Rc<[Vec<FileTensor>; 2]>, String>;
 
-struct Reader<'a> {
+struct TritonReader<'a> {
     sources: &'a mut SourceMap,
     diagnostics: &'a mut Vec<Diagnostic>,
     /// Models of an ensemble that were read, by name.
-    models: BTreeMap<String, Option<Rc<Model>>>,
+    models: BTreeMap<String, Option<Rc<ModelFolder>>>,
     /// Tensors of files that were read.
     signatures: BTreeMap<PathBuf, Signature>,
     /// Files that were compared with a configuration.
     compared: BTreeSet<PathBuf>,
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     fn wrong(&mut self, place: Span, message: impl Into<String>) {
         let error = Diagnostic::error(&TRITON, place, message);
         self.diagnostics.push(error);
@@ -201,7 +201,7 @@ impl Reader<'_> {
 
     /// Reads a `config.pbtxt`, or the `given` configuration; `None` if it has errors. A model
     /// without a file has an empty configuration.
-    fn read(&mut self, folder: &Path, name: &str, given: Option<&str>) -> Option<Model> {
+    fn read(&mut self, folder: &Path, name: &str, given: Option<&str>) -> Option<ModelFolder> {
         let file = folder.join(FILE);
         let shown = match given {
             Some(_) => "parameters.config".to_owned(),
@@ -271,7 +271,7 @@ impl Reader<'_> {
             return None;
         }
         let backend = self.backend(folder, &config, &tree)?;
-        let mut model = Model {
+        let mut model = ModelFolder {
             folder: folder.to_owned(),
             config,
             backend,
@@ -319,7 +319,7 @@ impl Reader<'_> {
     }
 
     /// Writes the graph of one version of a model; `None` if there are errors.
-    fn version(&mut self, model: &Model, version: u64) -> Option<String> {
+    fn version(&mut self, model: &ModelFolder, version: u64) -> Option<String> {
         let file = whole(&model.file(version));
         if model.backend == Backend::Llama {
             return self.language_model(model, &file);
@@ -347,7 +347,7 @@ impl Reader<'_> {
     }
 
     /// Writes the graph of a language model. `parameters` are options of its node.
-    fn language_model(&mut self, model: &Model, file: &Path) -> Option<String> {
+    fn language_model(&mut self, model: &ModelFolder, file: &Path) -> Option<String> {
         let options = model.config.parameters.iter().map(|parameter| {
             let value = &parameter.value.string_value;
             (parameter.key.as_str(), value.as_str())

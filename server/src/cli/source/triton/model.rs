@@ -25,7 +25,7 @@ pub(super) struct ModelConfig {
     pub(super) default_model_filename: String,
     pub(super) dynamic_batching: DynamicBatching,
     pub(super) ensemble_scheduling: EnsembleScheduling,
-    pub(super) parameters: Vec<Parameter>,
+    pub(super) parameters: Vec<BackendParameter>,
     pub(super) response_cache: ResponseCache,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct TensorConfig {
     pub(super) data_type: DataType,
     /// The shape without the batch dimension, -1 for any length.
     pub(super) dims: Vec<i64>,
-    pub(super) format: Format,
+    pub(super) format: DimsFormat,
     /// File of the class names of an output, one per line, in the folder of `config.pbtxt`.
     pub(super) label_filename: String,
     /// Lines of that file.
@@ -111,14 +111,14 @@ pub(super) struct TensorConfig {
     clippy::enum_variant_names,
     reason = "they are named as in `config.pbtxt`"
 )]
-pub(super) enum Format {
+pub(super) enum DimsFormat {
     #[default]
     FormatNone,
     FormatNhwc,
     FormatNchw,
 }
 
-impl Format {
+impl DimsFormat {
     /// Returns the order of an image's dimensions; `None` for other tensors.
     pub(super) const fn order(self) -> Option<&'static str> {
         match self {
@@ -175,7 +175,7 @@ impl DataType {
 pub(super) struct InstanceGroup {
     pub(super) name: String,
     pub(super) count: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: InstanceKind,
     pub(super) gpus: Vec<u32>,
 }
 
@@ -186,7 +186,7 @@ pub(super) struct InstanceGroup {
     clippy::enum_variant_names,
     reason = "they are named as in `config.pbtxt`"
 )]
-pub(super) enum Kind {
+pub(super) enum InstanceKind {
     #[default]
     KindAuto,
     KindGpu,
@@ -239,13 +239,13 @@ pub(super) struct LevelPolicy {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EnsembleScheduling {
-    pub(super) step: Vec<Step>,
+    pub(super) step: Vec<EnsembleStep>,
 }
 
 /// One model of an ensemble.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Step {
+pub(super) struct EnsembleStep {
     pub(super) model_name: String,
     pub(super) model_version: i64,
     /// Maps inputs of the model to tensors of the ensemble.
@@ -265,7 +265,7 @@ pub(super) struct Pair {
 /// A parameter of the backend.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Parameter {
+pub(super) struct BackendParameter {
     pub(super) key: String,
     pub(super) value: ParameterValue,
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Model, Reader, model::VersionPolicy};
+use super::{ModelFolder, TritonReader, model::VersionPolicy};
 use crate::config;
 
 /// Lists the versions of a folder that contain a file of this name, in ascending order.
@@ -11,7 +11,7 @@ pub(super) fn with(folder: &Path, file: &str) -> impl Iterator<Item = u64> {
     folders.filter(move |it| folder.join(it.to_string()).join(file).exists())
 }
 
-impl Model {
+impl ModelFolder {
     /// Returns the versions that exist and that the version policy serves, in ascending order.
     pub(super) fn served(&self) -> Vec<u64> {
         let mut there: Vec<u64> = with(&self.folder, self.file_name()).collect();
@@ -32,9 +32,9 @@ impl Model {
     }
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Reports versions that the policy names but that do not exist.
-    pub(super) fn check_versions(&mut self, model: &Model) {
+    pub(super) fn check_versions(&mut self, model: &ModelFolder) {
         let policy = &model.config.version_policy;
         let specific = policy.specific.as_ref().filter(|_| policy.all.is_none());
         let wanted = specific.map_or(&[][..], |it| &it.versions);
