@@ -30,7 +30,7 @@ pub(crate) enum End {
     Failed(Error),
     /// The session does not continue. The text says since when and why.
     Stuck(String),
-    /// The user interrupted it.
+    /// The user interrupted the session.
     Interrupted,
     /// A line could not be read, with the reason.
     BadLine(String),

@@ -54,7 +54,7 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     arguments.retain(|argument| !argument.to_string_lossy().starts_with("--ts_config"));
     let file = Path::new(&file);
     let (flags, warnings) = flags_of(file)?;
-    let warnings = warnings.iter().map(|why| of_file(file, why));
+    let warnings = warnings.iter().map(|why| in_file(file, why));
     let mut expanded = PropertiesExpansion {
         file: file.display().to_string(),
         warnings: warnings.collect(),
@@ -93,13 +93,13 @@ pub(in crate::cli) fn check(file: &Path) -> Result<Vec<String>, String> {
         let source = serve.sources.resolve(given);
         source
             .and_then(|source| serve.sources.configuration(&source, &ModelFlags::default()))
-            .map_err(|why| of_file(file, &why))?;
+            .map_err(|why| in_file(file, &why))?;
     }
     Ok(flags_of(file)?.1)
 }
 
-/// Adds the file to the fault of its contents.
-fn of_file(file: &Path, why: &str) -> String {
+/// Names the file in a message about its contents.
+fn in_file(file: &Path, why: &str) -> String {
     format!("`{}`: {why}", file.display())
 }
 
@@ -107,7 +107,7 @@ fn of_file(file: &Path, why: &str) -> String {
 fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>), String> {
     let properties = read(file)?;
     let mut warnings = Vec::new();
-    let flags = flags(&properties, &mut warnings).map_err(|why| of_file(file, &why))?;
+    let flags = flags(&properties, &mut warnings).map_err(|why| in_file(file, &why))?;
     Ok((flags, warnings))
 }
 
@@ -210,7 +210,7 @@ fn warn_of_models(text: &str, warnings: &mut Vec<String>) {
     warnings.dedup();
 }
 
-/// The host and the port of an address such as `http://0.0.0.0:8080`.
+/// Returns the host and the port of an address such as `http://0.0.0.0:8080`.
 fn address(text: &str) -> Result<(String, u16), String> {
     let wrong = || format!("expected an address such as `http://127.0.0.1:8080`, not `{text}`");
     let uri: Uri = text.parse().map_err(|_| wrong())?;

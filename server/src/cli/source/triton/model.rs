@@ -97,9 +97,9 @@ pub(super) struct TensorConfig {
     /// The shape without the batch dimension, -1 for any length.
     pub(super) dims: Vec<i64>,
     pub(super) format: DimsFormat,
-    /// File of the class names of an output, one per line, in the folder of `config.pbtxt`.
+    /// File with the class names of an output, one per line, in the folder of `config.pbtxt`.
     pub(super) label_filename: String,
-    /// Lines of that file.
+    /// Class names of an output, from that file.
     #[serde(skip)]
     pub(super) labels: Vec<String>,
 }
