@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     skip_models: bool,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 /// Prints the explanation of one code.
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }
-    let named = arguments.further.named()?;
+    let named = arguments.subgraphs.named()?;
     let environment = Environment::new(Registry::global());
     let environment = if arguments.skip_models {
         environment.without_loading()

@@ -3,7 +3,6 @@
 
 mod access;
 mod archive;
-mod below;
 mod calculators;
 mod chat;
 mod check;
@@ -28,6 +27,7 @@ mod registry;
 mod replay;
 mod report;
 mod run;
+mod search;
 mod serve;
 mod server;
 mod service;

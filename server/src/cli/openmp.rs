@@ -26,8 +26,8 @@ const SAMPLES: u32 = 5;
 /// Restarts the program in the same process with a limit, because OpenMP reads its environment when
 /// the program is loaded. Does nothing if the environment already has a setting.
 pub(super) fn limit() {
-    let says_how = ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"];
-    if says_how.iter().any(|name| env::var_os(name).is_some()) {
+    let settings = ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"];
+    if settings.iter().any(|name| env::var_os(name).is_some()) {
         return;
     }
     let Ok(program) = env::current_exe() else {

@@ -56,14 +56,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     ending::prepare_run()?;
     let base = arguments.graph.parent().unwrap_or(Path::new(""));
     let environment = Environment::new(Registry::global());
-    let subgraphs = arguments.further.named()?;
+    let subgraphs = arguments.subgraphs.named()?;
     let compiled = compile(&arguments.graph, base, &environment, &subgraphs)?;
     report::show(&compiled.sources, &compiled.diagnostics);
     let Some(plan) = compiled.plan else {

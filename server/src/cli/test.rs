@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 
-use super::{below, registry, report, runtime};
+use super::{registry, report, runtime, search};
 use crate::offline::{
     test_file::{CaseOutcome, TestFile},
     update,
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     update: bool,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 /// Numbers of cases by result.
@@ -42,7 +42,7 @@ struct Tally {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
-    let files = below::files(&arguments.files, ENDING)?;
+    let files = search::files(&arguments.files, ENDING)?;
     let runtime = runtime()?;
     let mut tally = Tally::default();
     for file in &files {
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 async fn test(path: &Path, arguments: &Arguments, tally: &mut Tally) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let file = TestFile::parse(&text)?;
-    let bench = file.bench(path, &arguments.further.named()?)?;
+    let bench = file.bench(path, &arguments.subgraphs.named()?)?;
     let document = arguments.update.then(|| update::TestDocument::parse(&text));
     let mut document = document.transpose()?;
     let only = arguments.only.as_deref().unwrap_or_default();

@@ -98,7 +98,7 @@ impl PendingFile<'_> {
         let (mut attempts, mut breaks) = (0, 0);
         while partial.length < self.file.size {
             let before = partial.length;
-            let why = match self.go_on(client, &mut partial).await {
+            let why = match self.request_rest(client, &mut partial).await {
                 Ok(()) => continue,
                 Err(Failure::Lasting(why)) => return Err(why),
                 Err(Failure::Passing(why)) => why,
@@ -139,7 +139,7 @@ impl PendingFile<'_> {
     }
 
     /// Requests the missing part, and stores the received bytes.
-    async fn go_on(&self, client: &Client, partial: &mut Partial) -> Result<(), Failure> {
+    async fn request_rest(&self, client: &Client, partial: &mut Partial) -> Result<(), Failure> {
         let path = &self.file.path;
         let unwritable = |error: io::Error| Failure::Lasting(self.unwritable(&error));
         let clear = |partial: &mut Partial| {
@@ -264,7 +264,7 @@ impl Partial {
         let mut partial = Self {
             file,
             length: 0,
-            sum: begun(wanted.sum, wanted.file.size),
+            sum: start_sum(wanted.sum, wanted.file.size),
         };
         let mut reader = File::open(path)?;
         let mut buffer = vec![0; 1 << 20];
@@ -288,7 +288,7 @@ impl Partial {
 
     fn clear(&mut self, sum: &Sum, size: u64) -> io::Result<()> {
         self.file.set_len(0)?;
-        self.sum = begun(sum, size);
+        self.sum = start_sum(sum, size);
         self.length = 0;
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Partial {
 }
 
 /// Returns the initial state of a checksum.
-fn begun(sum: &Sum, size: u64) -> Context {
+fn start_sum(sum: &Sum, size: u64) -> Context {
     match sum {
         Sum::Sha256(_) => Context::new(&SHA256),
         Sum::GitBlob(_) => {

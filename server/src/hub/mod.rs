@@ -56,12 +56,12 @@ async fn fetch_files(order: &Order) -> Result<FetchedModel, String> {
     let is_set = |value: String| ["1", "true", "yes", "on"].contains(&&*value.to_lowercase());
     if given("HF_HUB_OFFLINE").is_some_and(is_set) {
         let why = format!("`{name}` is not in the cache, and HF_HUB_OFFLINE forbids downloads");
-        return here(order, &cache).unwrap_or(Err(why));
+        return find_cached(order, &cache).unwrap_or(Err(why));
     }
     let client = Client::new(given("HF_ENDPOINT"), token(&cache))?;
     match client.list(&name.repository).await {
         Ok(listing) => fetch_listed(order, &client, &cache, &listing).await,
-        Err(Failure::Passing(why)) => match here(order, &cache) {
+        Err(Failure::Passing(why)) => match find_cached(order, &cache) {
             Some(Ok(fetched)) => {
                 tracing::warn!("{why}: using `{name}` from the cache");
                 Ok(fetched)
@@ -86,7 +86,7 @@ fn token(cache: &Cache) -> Option<String> {
 }
 
 /// Finds a model in the cache, without a request to the hub.
-fn here(order: &Order, cache: &Cache) -> Option<Result<FetchedModel, String>> {
+fn find_cached(order: &Order, cache: &Cache) -> Option<Result<FetchedModel, String>> {
     let places = match &order.folder {
         None => cache.snapshots(&order.name.repository),
         Some(folder) => vec![(folder.clone(), repository_files(folder))],

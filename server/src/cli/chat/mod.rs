@@ -28,7 +28,7 @@ use crate::{
     config::{self, Config},
     observe::log::{self, Format, Level},
 };
-use conversation::{Conversation, Heard, Said};
+use conversation::{AnswerEnd, Conversation, Said};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
@@ -191,9 +191,9 @@ fn ask(
         Said::Reasoning(_) => true,
     };
     match runtime.block_on(conversation.ask(client, question, print))? {
-        Heard::Stopped => Ok(ExitCode::from(INTERRUPTED)),
+        AnswerEnd::Stopped => Ok(ExitCode::from(INTERRUPTED)),
         // If the reader is gone, the line break is not missed either.
-        Heard::All | Heard::Unread => {
+        AnswerEnd::All | AnswerEnd::Unread => {
             let _ = writeln!(io::stdout());
             Ok(ExitCode::SUCCESS)
         }

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::{
     Client,
-    conversation::{Conversation, Heard, Said},
+    conversation::{AnswerEnd, Conversation, Said},
     image,
 };
 
@@ -99,14 +99,13 @@ pub(super) fn talk(
             TerminalLine::Help => note(HELP),
             TerminalLine::Reset => {
                 conversation.reset();
-                note("forgotten");
+                note("started a new conversation");
             }
             TerminalLine::System(text) => {
                 conversation.instruct(text);
-                note(if text.is_empty() {
-                    "no system message"
-                } else {
-                    "told"
+                note(match text {
+                    "" => "removed the system message",
+                    _ => "set the system message",
                 });
             }
             TerminalLine::Image(file) => match image::part(Path::new(file)) {
@@ -118,12 +117,12 @@ pub(super) fn talk(
             },
             TerminalLine::Unknown(name) => note(&format!("unknown command /{name}:\n{HELP}")),
             TerminalLine::Question(question) => {
-                let heard = runtime.block_on(conversation.ask(client, question, print));
+                let end = runtime.block_on(conversation.ask(client, question, print));
                 // If this fails, the terminal is gone. Reading the next line reports it.
                 let _ = writeln!(io::stdout(), "{PLAIN}");
-                match heard {
-                    Ok(Heard::Stopped) => interrupted = true,
-                    Ok(Heard::All | Heard::Unread) => {}
+                match end {
+                    Ok(AnswerEnd::Stopped) => interrupted = true,
+                    Ok(AnswerEnd::All | AnswerEnd::Unread) => {}
                     Err(message) => note(&format!("error: {message}")),
                 }
             }

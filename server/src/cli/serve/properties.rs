@@ -36,7 +36,7 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     if arguments.get(1).is_none_or(|verb| verb != "serve") {
         return Ok(PropertiesExpansion::default());
     }
-    let mut file = set("ts_config");
+    let mut file = value_of("ts_config");
     let given = arguments.clone();
     for (at, argument) in given.iter().enumerate().skip(2) {
         let text = argument.to_string_lossy();
@@ -65,7 +65,7 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
         names.any(|name| name == flag || (name, flag) == ("model_store", REPOSITORY))
     };
     for (flag, value) in flags {
-        if !is_given(flag) && set(flag).is_none() {
+        if !is_given(flag) && value_of(flag).is_none() {
             arguments.push(format!("--{flag}={value}").into());
             expanded.keys.extend(key_of(flag).map(|key| (flag, key)));
         }
@@ -112,7 +112,7 @@ fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>)
 }
 
 /// Returns the value of the environment variable of a flag.
-fn set(flag: &str) -> Option<OsString> {
+fn value_of(flag: &str) -> Option<OsString> {
     variable(&format!("GRAPHMILL_{}", flag.to_ascii_uppercase()))
 }
 

@@ -33,13 +33,14 @@ impl Editing {
     /// Lists or edits as the flags demand; `None` if none is given.
     pub(super) fn run(&self, named: &Sources) -> Option<Result<(), String>> {
         let name = named.model_name.as_deref().unwrap_or_default();
+        let file = named.config_to_edit();
         if self.list_models {
             let root = named.model_repository_path.as_deref();
             Some(list(root.unwrap_or(Path::new("."))))
         } else if self.add_to_config {
-            Some(add(&named.edited(), name, named.folder().as_deref()))
+            Some(add(&file, name, named.folder().as_deref()))
         } else if self.remove_from_config {
-            Some(edit::remove(&named.edited(), name))
+            Some(edit::remove(&file, name))
         } else {
             None
         }

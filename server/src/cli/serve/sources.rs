@@ -80,7 +80,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Returns the configuration file to edit. Older command lines name it after `--add_to_config`.
-    pub(super) fn edited(&self) -> PathBuf {
+    pub(super) fn config_to_edit(&self) -> PathBuf {
         let behind = self.model.as_ref().filter(|path| is_json(path));
         let named = self.config_path.as_ref().or(behind).cloned();
         named.unwrap_or_else(|| PathBuf::from("config.json"))
@@ -148,12 +148,12 @@ impl Sources {
                 ))
             }
         }?;
-        self.order(&mut source)?;
+        self.set_download(&mut source)?;
         Ok(source)
     }
 
     /// Applies the flags for downloads, and refuses them for anything else.
-    fn order(&self, source: &mut ServeSource) -> Result<(), String> {
+    fn set_download(&self, source: &mut ServeSource) -> Result<(), String> {
         let given = [
             ("gguf_filename", self.gguf_filename.is_some()),
             ("overwrite_models", self.overwrite_models),

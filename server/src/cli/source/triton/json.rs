@@ -19,7 +19,7 @@ enum FieldForm {
 }
 
 impl FieldForm {
-    fn of(field: &str) -> Option<Self> {
+    fn for_field(field: &str) -> Option<Self> {
         match field {
             "data_type" | "format" | "kind" | "timeout_action" => Some(Self::Word),
             "default_timeout_microseconds"
@@ -54,7 +54,7 @@ pub(super) fn text(config: &str) -> Result<String, String> {
 fn write_message(text: &mut String, fields: &Map<String, Value>) -> Result<(), String> {
     for (name, value) in fields {
         let name = snake_case(name)?;
-        let form = FieldForm::of(&name);
+        let form = FieldForm::for_field(&name);
         match value {
             Value::Null => {}
             Value::Object(entries) if form == Some(FieldForm::Map) => {
