@@ -6,7 +6,7 @@ use graphmill_grammar::{Span, ast};
 
 use super::{
     Backend, FILE, ModelFolder, TritonReader,
-    model::{BackendParameter, InstanceKind, TensorConfig},
+    model::{InstanceKind, MapEntry, TensorConfig},
     place::{messages, place},
 };
 
@@ -62,7 +62,7 @@ impl TritonReader<'_> {
         }
         let at = model.place("parameters");
         let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
-        for BackendParameter { key, value } in &model.config.parameters {
+        for MapEntry { key, value } in &model.config.parameters {
             let shown = shortened(key, 100);
             if key.is_empty() || !key.chars().all(is_part) {
                 self.wrong(at, format!("`parameters`: unknown option `{shown}`"));

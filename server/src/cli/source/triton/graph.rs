@@ -10,7 +10,7 @@ use super::{
         graph::quoted,
         tensors::{Streams, TensorPort, TensorStreams, formatted, head, onnx_node},
     },
-    model::{LevelPolicy, ModelConfig, QueuePolicy, TensorConfig},
+    model::{MapEntry, ModelConfig, QueuePolicy, TensorConfig},
 };
 
 /// A model in a graph, with the streams of its inputs and outputs.
@@ -106,7 +106,7 @@ fn batching(model: &ModelConfig) -> String {
         let _ = writeln!(text, "preferred_batch_size: {size}");
     }
     text.push_str(&policy(&rules.default_queue_policy));
-    for LevelPolicy { key, value } in &rules.priority_queue_policy {
+    for MapEntry { key, value } in &rules.priority_queue_policy {
         let value = policy(value);
         let _ = writeln!(
             text,

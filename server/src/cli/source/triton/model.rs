@@ -25,7 +25,8 @@ pub(super) struct ModelConfig {
     pub(super) default_model_filename: String,
     pub(super) dynamic_batching: DynamicBatching,
     pub(super) ensemble_scheduling: EnsembleScheduling,
-    pub(super) parameters: Vec<BackendParameter>,
+    /// Parameters of the backend.
+    pub(super) parameters: Vec<MapEntry<String, ParameterValue>>,
     pub(super) response_cache: ResponseCache,
 }
 
@@ -205,7 +206,8 @@ pub(super) struct DynamicBatching {
     pub(super) priority_levels: u32,
     pub(super) default_priority_level: u32,
     pub(super) default_queue_policy: QueuePolicy,
-    pub(super) priority_queue_policy: Vec<LevelPolicy>,
+    /// Limits for waiting requests, by priority level.
+    pub(super) priority_queue_policy: Vec<MapEntry<u32, QueuePolicy>>,
 }
 
 /// Limits for waiting requests: how many, for how long, and the action after that.
@@ -227,14 +229,6 @@ pub(super) enum TimeoutAction {
     Delay,
 }
 
-/// Limits for waiting requests of one priority level.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct LevelPolicy {
-    pub(super) key: u32,
-    pub(super) value: QueuePolicy,
-}
-
 /// Models whose outputs are inputs of others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -254,21 +248,16 @@ pub(super) struct EnsembleStep {
     pub(super) output_map: Vec<Pair>,
 }
 
-/// An entry of a map of strings.
+/// An entry of a map field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Pair {
-    pub(super) key: String,
-    pub(super) value: String,
+pub(super) struct MapEntry<K, V> {
+    pub(super) key: K,
+    pub(super) value: V,
 }
 
-/// A parameter of the backend.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct BackendParameter {
-    pub(super) key: String,
-    pub(super) value: ParameterValue,
-}
+/// An entry of a map of strings.
+pub(super) type Pair = MapEntry<String, String>;
 
 /// The value of a parameter.
 #[derive(Debug, Default, Deserialize)]
