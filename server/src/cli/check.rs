@@ -150,12 +150,8 @@ fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
 /// Lists a folder sorted by name, without hidden files. One that cannot be read is empty.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths = source::entries(folder).unwrap_or_default();
-    paths.retain(|it| {
-        !it.file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .starts_with('.')
-    });
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_owned();
+    paths.retain(|path| !name(path).to_string_lossy().starts_with('.'));
     paths
 }
 
