@@ -180,7 +180,7 @@ fn check_source(source: &ServeSource, bench: &Bench) -> Vec<FileReport> {
         ServeSource::Graph { file, base } => vec![graph(file, base, bench)],
         ServeSource::Model(file) => vec![model(file, bench)],
         ServeSource::Models(root) | ServeSource::Repository(root) => folder(root, bench),
-        // Models of Hugging Face are not checked, as they may not be on this machine.
+        // Models on Hugging Face are not checked, as they may not be on this machine.
         ServeSource::Named(_) => Vec::new(),
     }
 }

@@ -60,7 +60,7 @@ struct Cli {
 
 const EXAMPLES: &str = "Examples:
   graphmill serve model.gguf                serve a model at http://127.0.0.1:8000
-  graphmill serve org/repo:Q4_K_M           download a model of Hugging Face, and serve it
+  graphmill serve org/repo:Q4_K_M           download a model from Hugging Face, and serve it
   graphmill chat model.gguf                 talk to a model without a server
   graphmill check graphs/                   check all graphs of a folder
   graphmill top                             watch the server on this machine
@@ -100,7 +100,7 @@ enum Verb {
     Serve(serve::Arguments),
     /// Chat with a model in the terminal, or through a pipe.
     Chat(chat::Arguments),
-    /// Download a model of Hugging Face.
+    /// Download a model from Hugging Face.
     Pull(models::Pull),
     /// List the downloaded models: files and sizes.
     List(models::List),

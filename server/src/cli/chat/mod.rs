@@ -33,7 +33,7 @@ use conversation::{AnswerEnd, Conversation, Said};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Model (a file, or `org/repo` of Hugging Face), graph or config.json to serve for this
+    /// Model (a file, or `org/repo` on Hugging Face), graph or config.json to serve for this
     /// conversation alone, or URL of a running server.
     #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
     whom: String,

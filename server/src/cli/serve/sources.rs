@@ -24,7 +24,7 @@ use crate::{
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
     /// Model (`.gguf`, `.onnx`), graph (`.pbtxt`), config.json, archive (`.gmar`), folder with one of
-    /// them, or model of Hugging Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
+    /// them, or model on Hugging Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
     /// config.json that lists the graphs.
@@ -33,7 +33,7 @@ pub(super) struct Sources {
     /// Same as MODEL, as a flag.
     #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], alias = "model", value_name = "PATH")]
     model_path: Option<PathBuf>,
-    /// Model of Hugging Face, downloaded into `--model_repository_path` if that is given.
+    /// Model on Hugging Face, downloaded into `--model_repository_path` if that is given.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     source_model: Option<PathBuf>,
     /// File of the repository to download, if the model's name has none.
@@ -163,7 +163,7 @@ impl Sources {
             return match given.iter().find(|(_, given)| *given) {
                 None => Ok(()),
                 Some((flag, _)) => Err(format!(
-                    "`--{flag}` is for a model of Hugging Face, such as org/repo, but {} is a local path",
+                    "`--{flag}` is for a model on Hugging Face, such as org/repo, but {} is a local path",
                     shown(source)
                 )),
             };

@@ -52,7 +52,7 @@ pub(super) enum ServeSource {
     Graph { file: PathBuf, base: PathBuf },
     /// A model file, on a built-in graph.
     Model(PathBuf),
-    /// A model of Hugging Face, on a built-in graph.
+    /// A model on Hugging Face, on a built-in graph.
     Named(Order),
     /// The graphs and models in the folders of this one.
     Repository(PathBuf),
@@ -115,7 +115,7 @@ impl ServeSource {
         let parent = path.parent().filter(|parent| parent.is_dir());
         match (&source, parent) {
             (Self::Named(order), Some(parent)) => Err(format!(
-                "`{}` has no `{}`; for the model of Hugging Face, write `hf.co/{}`",
+                "`{}` has no `{}`; for the model on Hugging Face, write `hf.co/{}`",
                 parent.display(),
                 path.file_name().unwrap_or_default().display(),
                 order.name
