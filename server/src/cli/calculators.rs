@@ -7,7 +7,7 @@ use graphmill_calculators::GROUPS;
 use graphmill_engine::Registry;
 use serde_json::{Value, json};
 
-use super::{Format, report};
+use super::{ReportFormat, report};
 use crate::catalog;
 
 #[derive(Debug, Args)]
@@ -16,8 +16,8 @@ pub(super) struct Arguments {
     /// Text to search for in names and descriptions, in any case.
     text: Option<String>,
     /// Output format: `text` prints one line each, `json` prints all details.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
@@ -35,14 +35,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
         ));
     }
     let text = match arguments.format {
-        Format::Json => {
+        ReportFormat::Json => {
             let subgraphs: Vec<Value> = subgraphs.into_iter().map(catalog::subgraph_json).collect();
             format!(
                 "{:#}\n",
                 json!({ "calculators": calculators, "subgraphs": subgraphs })
             )
         }
-        Format::Text => {
+        ReportFormat::Text => {
             let known = GROUPS.iter().map(|(_, group)| *group);
             let mut groups: Vec<(&str, Vec<(&str, &str)>)> =
                 known.map(|group| (group, Vec::new())).collect();

@@ -12,9 +12,9 @@ use graphmill_grammar::{Diagnostic, SourceMap, diag::has_errors, render};
 use serde_json::{Value, json};
 
 use super::{
-    Format, archive, registry, report,
+    ReportFormat, archive, registry, report,
     serve::properties,
-    source::{self, ModelFlags, Source, has_ending, triton},
+    source::{self, ModelFlags, ServeSource, has_ending, triton},
 };
 use crate::{
     config::{self, GraphEntry, diagnostics, subgraphs::NamedSubgraphs},
@@ -32,13 +32,13 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "format"])]
     explain: Option<String>,
     /// Output format: text on standard error, or one JSON object on standard output.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
     /// Skips the check that models, adapters and templates exist, for machines without them.
     #[arg(long)]
     skip_models: bool,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 /// Prints the explanation of one code.
@@ -94,7 +94,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }
-    let named = arguments.further.named()?;
+    let named = arguments.subgraphs.named()?;
     let environment = Environment::new(Registry::global());
     let environment = if arguments.skip_models {
         environment.without_loading()
@@ -112,8 +112,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     }
     let ok = all.iter().all(FileReport::is_right);
     match arguments.format {
-        Format::Text => all.iter().for_each(show),
-        Format::Json => {
+        ReportFormat::Text => all.iter().for_each(show),
+        ReportFormat::Json => {
             let files: Vec<Value> = all.iter().map(as_json).collect();
             report::print(&format!("{:#}\n", json!({ "ok": ok, "files": files })))?;
         }
@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 /// Checks the graphs that `serve` would serve from a folder. If there are none, checks its
 /// subfolders and other graph files.
 fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
-    let why = match Source::from_path(path) {
+    let why = match ServeSource::from_path(path) {
         Ok(found) => return check_source(&found, bench),
         Err(why) => why,
     };
@@ -150,12 +150,8 @@ fn folder(path: &Path, bench: &Bench) -> Vec<FileReport> {
 /// Lists a folder sorted by name, without hidden files. One that cannot be read is empty.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths = source::entries(folder).unwrap_or_default();
-    paths.retain(|it| {
-        !it.file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .starts_with('.')
-    });
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_owned();
+    paths.retain(|path| !name(path).to_string_lossy().starts_with('.'));
     paths
 }
 
@@ -169,7 +165,7 @@ fn file(path: &Path, bench: &Bench) -> Vec<FileReport> {
     } else if path.file_name().is_some_and(|name| name == triton::FILE) {
         triton_model(path, bench)
     } else if has_ending(path, &[archive::ENDING, "mar"]) {
-        match Source::from_path(path) {
+        match ServeSource::from_path(path) {
             Ok(source) => check_source(&source, bench),
             Err(why) => vec![FileReport::failed(path, why)],
         }
@@ -178,14 +174,14 @@ fn file(path: &Path, bench: &Bench) -> Vec<FileReport> {
     }
 }
 
-fn check_source(source: &Source, bench: &Bench) -> Vec<FileReport> {
+fn check_source(source: &ServeSource, bench: &Bench) -> Vec<FileReport> {
     match source {
-        Source::Configuration(file) => config_and_graphs(file, bench),
-        Source::Graph { file, base } => vec![graph(file, base, bench)],
-        Source::Model(file) => vec![model(file, bench)],
-        Source::Models(root) | Source::Repository(root) => folder(root, bench),
-        // Models of Hugging Face are not checked, as they may not be on this machine.
-        Source::Named(_) => Vec::new(),
+        ServeSource::Configuration(file) => config_and_graphs(file, bench),
+        ServeSource::Graph { file, base } => vec![graph(file, base, bench)],
+        ServeSource::Model(file) => vec![model(file, bench)],
+        ServeSource::Models(root) | ServeSource::Repository(root) => folder(root, bench),
+        // Models on Hugging Face are not checked, as they may not be on this machine.
+        ServeSource::Named(_) => Vec::new(),
     }
 }
 

@@ -129,7 +129,7 @@ impl Client {
         if status.is_success() {
             return Ok(answer);
         }
-        let body = serde_json::from_str(&whole(answer).await?);
+        let body = serde_json::from_str::<Value>(&whole(answer).await?);
         let said = body.ok().and_then(|body| message(&body));
         Err(said.unwrap_or_else(|| format!("the server answered {status}")))
     }

@@ -24,13 +24,13 @@ pub(super) struct Arguments {
     #[arg(value_name = "OTHER")]
     other: PathBuf,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let one = Recording::read(&arguments.one)?;
     let other = Recording::read(&arguments.other)?;
-    let named = arguments.further.named()?;
+    let named = arguments.subgraphs.named()?;
     // The plan only names the nodes. If the graph does not compile here, only streams are named.
     let environment = Environment::new(Registry::global()).without_loading();
     let (file, text) = (Path::new("recorded.pbtxt"), other.head.text.clone());

@@ -29,7 +29,7 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 const STOP: [i32; 2] = [SIGINT, SIGTERM];
 
 /// Signals that tools send as notifications. Their default action would end the process.
-const NEWS: [i32; 3] = [SIGHUP, SIGUSR1, SIGUSR2];
+const NOTIFICATIONS: [i32; 3] = [SIGHUP, SIGUSR1, SIGUSR2];
 
 /// Offset that shells add to the number of the signal that ended a process.
 const BY_SIGNAL: i32 = 128;
@@ -45,9 +45,9 @@ const INTERRUPTED: Duration = Duration::from_secs(1);
 pub(super) fn prepare() -> io::Result<()> {
     for signal in STOP {
         flag::register_conditional_shutdown(signal, 0, &STARTING)?;
-        second_ends(signal)?;
+        exit_at_second(signal)?;
     }
-    for signal in NEWS {
+    for signal in NOTIFICATIONS {
         // Any registration replaces the system's default action.
         static RECEIVED: AtomicBool = AtomicBool::new(false);
         flag::register(signal, &RECEIVED)?;
@@ -75,7 +75,7 @@ pub(super) fn prepare_run() -> Result<(), String> {
 /// time.
 pub(super) fn interruptible() -> io::Result<()> {
     STARTING.store(false, Ordering::SeqCst);
-    second_ends(SIGINT)?;
+    exit_at_second(SIGINT)?;
     watch_over(&[SIGINT], INTERRUPTED, BY_SIGNAL + SIGINT)
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn interrupted() {
     }
 }
 
-fn second_ends(signal: i32) -> io::Result<()> {
+fn exit_at_second(signal: i32) -> io::Result<()> {
     // The order matters: the first registration sees that a signal is the first one.
     flag::register_conditional_shutdown(signal, BY_SIGNAL + signal, &TOLD)?;
     flag::register(signal, &TOLD)?;

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use graphmill_engine::{Environment, Registry};
 
-use super::{below, registry, report};
+use super::{registry, report, search};
 use crate::{explain::Format, servable::compile};
 
 #[derive(Debug, Args)]
@@ -22,29 +22,24 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 /// Explains that a folder cannot be shown, and names its graph files.
 fn is_folder(folder: &Path) -> String {
     const MOST: usize = 5;
-    let files = below::in_folder(folder, ".pbtxt");
-    let mut named: Vec<String> = files
-        .iter()
-        .take(MOST)
-        .map(|it| format!("`{}`", it.display()))
-        .collect();
+    let files = search::in_folder(folder, ".pbtxt");
+    let first = files.iter().take(MOST);
+    let mut named: Vec<String> = first.map(|it| format!("`{}`", it.display())).collect();
     if files.len() > MOST {
         named.push(format!("{} more", files.len() - MOST));
     }
-    let which = match named.join(", ") {
-        none if none.is_empty() => "it has no `*.pbtxt`".to_owned(),
-        named => format!("name one of {named}"),
+    let which = match named.as_slice() {
+        [] => "it has no `*.pbtxt`".to_owned(),
+        named => format!("name one of {}", named.join(", ")),
     };
-    format!(
-        "`{}` is a folder, expected a graph file: {which}",
-        folder.display()
-    )
+    let folder = folder.display();
+    format!("`{folder}` is a folder, expected a graph file: {which}")
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
@@ -52,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
         return Err(is_folder(&arguments.file));
     }
     let base = arguments.file.parent().unwrap_or(Path::new(""));
-    let named = arguments.further.named()?;
+    let named = arguments.subgraphs.named()?;
     let environment = Environment::new(Registry::global()).without_loading();
     let compiled = compile(&arguments.file, base, &environment, &named)?;
     report::show(&compiled.sources, &compiled.diagnostics);

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use graphmill_grammar::{SourceMap, fmt};
 
-use super::{below, report};
+use super::{report, search};
 
 /// File extension of graph files.
 const ENDING: &str = ".pbtxt";
@@ -33,7 +33,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
         return standard_input(arguments.check).map(report::passed);
     }
     let mut right = true;
-    for file in below::files(&arguments.files, ENDING)? {
+    for file in search::files(&arguments.files, ENDING)? {
         right &= rewritten(&file, arguments.check).unwrap_or_else(|why| {
             report::error(&why);
             false

@@ -1,6 +1,7 @@
 //! Flags for addresses, allowed hosts and origins, connection limits and timeouts.
 
 use std::{
+    collections::HashMap,
     io::ErrorKind,
     net::{SocketAddr, ToSocketAddrs as _},
     path::PathBuf,
@@ -132,16 +133,15 @@ impl Listening {
             options.management = resolve(hosts, port, "--management_bind_address")?;
         }
         if let Some(address) = &self.metrics_address {
-            let found = address.to_socket_addrs();
-            let found = found.map_err(|error| {
-                let why = match error.kind() {
-                    ErrorKind::InvalidInput => {
-                        "expected an address and a port, such as 127.0.0.1:8002".to_owned()
-                    }
-                    _ => error.to_string(),
-                };
-                format!("`--metrics_address {address}`: {why}")
-            });
+            let found = address
+                .to_socket_addrs()
+                .map_err(|error| match error.kind() {
+                    ErrorKind::InvalidInput => format!(
+                        "`--metrics_address {address}`: expected an address and a port, such as \
+                     127.0.0.1:8002"
+                    ),
+                    _ => format!("`--metrics_address {address}`: {error}"),
+                });
             options.metrics = found?.collect();
         }
         let ports = [
@@ -151,16 +151,14 @@ impl Listening {
             ("--management_port", &options.management),
             ("--metrics_address", &options.metrics),
         ];
-        for (index, (flag, addresses)) in ports.iter().enumerate() {
-            let mut earlier = ports[..index].iter();
-            let is_shared =
-                |address: &&SocketAddr| addresses.contains(address) && address.port() != 0;
-            let shared =
-                earlier.find_map(|(other, taken)| Some((other, taken.iter().find(is_shared)?)));
-            if let Some((other, address)) = shared {
-                return Err(format!(
-                    "`{other}` and `{flag}` both listen at {address}: each needs its own port"
-                ));
+        let mut taken = HashMap::new();
+        for (flag, addresses) in ports {
+            for address in addresses.iter().filter(|it| it.port() != 0) {
+                if let Some(other) = taken.insert(address, flag).filter(|other| *other != flag) {
+                    return Err(format!(
+                        "`{other}` and `{flag}` both listen at {address}: each needs its own port"
+                    ));
+                }
             }
         }
         let bound = self.rest_bind_address.iter();
@@ -187,19 +185,22 @@ impl Listening {
     }
 }
 
-/// Describes the addresses of a server and their purposes.
-pub(super) fn told(server: &Server, scheme: &str) -> String {
-    let listeners = [
+/// Returns the addresses of a server and their purposes.
+fn listeners(server: &Server) -> [(&[SocketAddr], &'static str); 5] {
+    let management = server.management_addresses();
+    [
         (server.addresses(), "REST"),
         (server.grpc_addresses(), "gRPC"),
         (server.grpc_management_addresses(), "gRPC of operators"),
-        (
-            server.management_addresses(),
-            "health, metrics, status and config",
-        ),
+        (management, "health, metrics, status and config"),
         (server.metrics_addresses(), "metrics"),
-    ];
-    let listeners = listeners.iter().filter(|(at, _)| !at.is_empty());
+    ]
+}
+
+/// Describes the addresses of a server and their purposes.
+pub(super) fn told(server: &Server, scheme: &str) -> String {
+    let listeners = listeners(server).into_iter();
+    let listeners = listeners.filter(|(at, _)| !at.is_empty());
     let told = listeners.map(|(addresses, what)| {
         let urls = addresses.iter().map(|it| format!("{scheme}://{it}"));
         format!("{} for {what}", urls.collect::<Vec<_>>().join(" and "))
@@ -210,8 +211,9 @@ pub(super) fn told(server: &Server, scheme: &str) -> String {
 }
 
 /// Warns of addresses that other machines can reach.
-pub(super) fn warn_of_strangers(addresses: &[SocketAddr]) {
-    for address in addresses.iter().filter(|it| !it.ip().is_loopback()) {
+pub(super) fn warn_of_strangers(server: &Server) {
+    let addresses = listeners(server).into_iter().flat_map(|(at, _)| at);
+    for address in addresses.filter(|it| !it.ip().is_loopback()) {
         tracing::warn!(
             "EVERYBODY WHO CAN CONNECT TO http://{address} CAN USE THIS SERVER: it has no keys. Restrict access with keys \
              (--api_key_file) or a firewall, or listen at 127.0.0.1 (--rest_bind_address)"

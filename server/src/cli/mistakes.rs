@@ -12,20 +12,12 @@ use super::serve::properties::PropertiesExpansion;
 use crate::observe::log;
 
 /// Messages of Rust's parsers, and their replacements.
+#[rustfmt::skip]
 const WORDS: [(&str, &str); 7] = [
     ("invalid digit found in string", "expected a whole number"),
-    (
-        "cannot parse integer from empty string",
-        "expected a whole number",
-    ),
-    (
-        "number too large to fit in target type",
-        "the number is too large",
-    ),
-    (
-        "number too small to fit in target type",
-        "the number is too small",
-    ),
+    ("cannot parse integer from empty string", "expected a whole number"),
+    ("number too large to fit in target type", "the number is too large"),
+    ("number too small to fit in target type", "the number is too small"),
     ("invalid float literal", "expected a number"),
     ("cannot parse float from empty string", "expected a number"),
     ("invalid port value", "expected a port"),
@@ -42,11 +34,9 @@ pub(super) fn leave(
     if !error.use_stderr() {
         error.exit();
     }
-    let rendered = error.render();
-    let text = if std::io::stderr().is_terminal() {
-        rendered.ansi().to_string()
-    } else {
-        rendered.to_string()
+    let text = match error.render() {
+        text if std::io::stderr().is_terminal() => text.ansi().to_string(),
+        text => text.to_string(),
     };
     let origin = flag(error).and_then(|flag| origin(&flag, command, arguments, expanded));
     let mut lines: Vec<String> = text.trim_end().lines().map(plain).collect();
@@ -82,6 +72,13 @@ fn flag(error: &Error) -> Option<String> {
     Some(name.to_owned())
 }
 
+/// Returns the names of the flags in a command line.
+pub(super) fn flag_names(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+    let flags = arguments.iter();
+    let flags = flags.filter_map(|it| it.to_str()?.strip_prefix("--"));
+    flags.map(|flag| flag.split_once('=').map_or(flag, |(name, _)| name))
+}
+
 /// Returns the variable or the file key that gave a flag its value.
 fn origin(
     flag: &str,
@@ -92,17 +89,12 @@ fn origin(
     if let Some((_, key)) = expanded.keys.iter().find(|(known, _)| *known == flag) {
         return Some(format!("`{key}` in `{}`", expanded.file));
     }
-    let given = arguments
-        .iter()
-        .filter_map(|it| it.to_str()?.strip_prefix("--"));
-    let mut names = given.map(|it| it.split('=').next().unwrap_or(it));
-    if names.any(|name| name == flag) {
+    if flag_names(arguments).any(|name| name == flag) {
         return None;
     }
     let verb = command.find_subcommand(arguments.get(1)?)?;
-    let argument = verb
-        .get_arguments()
-        .find(|it| it.get_long() == Some(flag))?;
+    let mut flags = verb.get_arguments();
+    let argument = flags.find(|it| it.get_long() == Some(flag))?;
     let variable = argument.get_env()?.to_str()?;
     Some(format!("the variable `{variable}`"))
 }

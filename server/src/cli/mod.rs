@@ -3,7 +3,6 @@
 
 mod access;
 mod archive;
-mod below;
 mod calculators;
 mod chat;
 mod check;
@@ -28,10 +27,12 @@ mod registry;
 mod replay;
 mod report;
 mod run;
+mod search;
 mod serve;
 mod server;
 mod service;
 mod source;
+mod spelling;
 mod tap;
 mod telemetry;
 mod test;
@@ -59,7 +60,7 @@ struct Cli {
 
 const EXAMPLES: &str = "Examples:
   graphmill serve model.gguf                serve a model at http://127.0.0.1:8000
-  graphmill serve org/repo:Q4_K_M           download a model of Hugging Face, and serve it
+  graphmill serve org/repo:Q4_K_M           download a model from Hugging Face, and serve it
   graphmill chat model.gguf                 talk to a model without a server
   graphmill check graphs/                   check all graphs of a folder
   graphmill top                             watch the server on this machine
@@ -99,7 +100,7 @@ enum Verb {
     Serve(serve::Arguments),
     /// Chat with a model in the terminal, or through a pipe.
     Chat(chat::Arguments),
-    /// Download a model of Hugging Face.
+    /// Download a model from Hugging Face.
     Pull(models::Pull),
     /// List the downloaded models: files and sizes.
     List(models::List),
@@ -145,7 +146,7 @@ enum Verb {
 
 /// Output format of a command.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// Text for people to read.
     Text,
     /// JSON with all details, for programs.
@@ -187,7 +188,7 @@ pub fn main() -> ExitCode {
 
 /// Parses the command line and runs its command.
 fn run_command() -> Result<ExitCode, String> {
-    let mut arguments = normalized(env::args_os());
+    let mut arguments = spelling::normalized(env::args_os());
     server::add_default(&mut arguments);
     let expanded = serve::properties::expand(&mut arguments)?;
     let parsed = |bare| {
@@ -303,64 +304,9 @@ fn template(command: &Command) -> String {
     )
 }
 
-/// Flags of llama-server with several letters after one dash, and the flags here.
-const SINGLE_DASH: [(&str, &str); 19] = [
-    ("-hf", "--hf_repo"),
-    ("-hfr", "--hf_repo"),
-    ("-hff", "--hf_file"),
-    ("-m", "--model"),
-    ("-a", "--alias"),
-    ("-mm", "--mmproj"),
-    ("-md", "--model_draft"),
-    ("-c", "--ctx_size"),
-    ("-np", "--parallel"),
-    ("-b", "--max_num_batched_tokens"),
-    ("-ub", "--ubatch_size"),
-    ("-t", "--threads"),
-    ("-tb", "--threads_batch"),
-    ("-ngl", "--n_gpu_layers"),
-    ("-fa", "--flash_attn"),
-    ("-ctk", "--cache_type_k"),
-    ("-ctv", "--cache_type_v"),
-    ("-n", "--predict"),
-    ("-cb", "--cont_batching"),
-];
-
-/// Rewrites flags with underscores, and adds the command that a command line of OpenVINO Model
-/// Server leaves out.
-fn normalized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut normalized: Vec<OsString> = Vec::new();
-    let mut flags_ended = false;
-    for argument in arguments {
-        flags_ended |= argument == "--";
-        let single = SINGLE_DASH.iter().find(|(flag, _)| argument == *flag);
-        let argument = match single.filter(|_| !flags_ended) {
-            Some((_, flag)) => OsString::from(flag),
-            None => argument,
-        };
-        let flag = if flags_ended {
-            None
-        } else {
-            argument
-                .to_str()
-                .and_then(|argument| argument.strip_prefix("--"))
-        };
-        let Some(flag) = flag else {
-            normalized.push(argument);
-            continue;
-        };
-        let (name, value) = flag.find('=').map_or((flag, ""), |at| flag.split_at(at));
-        if normalized.len() == 1 && !matches!(name, "help" | "version") {
-            normalized.push("serve".into());
-        }
-        normalized.push(format!("--{}{value}", name.replace('-', "_")).into());
-    }
-    normalized
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{spelling::normalized, *};
 
     fn parsed(arguments: &str) -> Result<Cli, clap::Error> {
         Cli::try_parse_from(normalized(arguments.split(' ').map(OsString::from)))

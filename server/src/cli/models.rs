@@ -4,7 +4,7 @@ use std::{fmt::Write as _, iter, path::PathBuf, process::ExitCode};
 
 use clap::Args;
 
-use super::{Format, progress, report};
+use super::{ReportFormat, progress, report};
 use crate::{
     hub::{self, Cache, CachedFile, FetchedModel, ModelName, Order, bytes},
     observe::log::{self, Level, shown},
@@ -32,8 +32,8 @@ const VARIABLES: &str = "Variables: HF_TOKEN (for gated and private models), HF_
 #[command(rename_all = "snake_case")]
 pub(super) struct List {
     /// Output format: `text` for people, `json` for programs.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
 }
 
 #[derive(Debug, Args)]
@@ -64,15 +64,14 @@ pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
 
 /// Shows the progress of a download during `work`.
 pub(super) fn shown_while<T>(work: impl FnOnce() -> T) -> T {
-    let part = || Some((hub::progress::line()?, hub::progress::stage()?.1));
-    progress::shown_while(part, work)
+    progress::shown_while(hub::progress::line, work)
 }
 
 pub(super) fn list(arguments: &List) -> Result<ExitCode, String> {
     let files = Cache::from_environment()?.list()?;
     report::print(&match arguments.format {
-        Format::Text => table(&files),
-        Format::Json => format!("{}\n", serde_json::json!(files)),
+        ReportFormat::Text => table(&files),
+        ReportFormat::Json => format!("{}\n", serde_json::json!(files)),
     })
 }
 

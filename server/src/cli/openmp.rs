@@ -26,13 +26,15 @@ const SAMPLES: u32 = 5;
 /// Restarts the program in the same process with a limit, because OpenMP reads its environment when
 /// the program is loaded. Does nothing if the environment already has a setting.
 pub(super) fn limit() {
-    let says_how = ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"];
-    if says_how.iter().any(|name| env::var_os(name).is_some()) {
+    let settings = ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"];
+    if settings.iter().any(|name| env::var_os(name).is_some()) {
         return;
     }
     let Ok(program) = env::current_exe() else {
         return; // without its own path the program goes on with OpenMP's defaults
     };
+    let is_alone = backend::threads_have_own_cpus();
+    let spin = if is_alone { SPIN_ALONE } else { SPIN };
     let mut arguments = env::args_os();
     let mut again = Command::new(program);
     if let Some(name) = arguments.next() {
@@ -41,16 +43,8 @@ pub(super) fn limit() {
     // Returns only if the system refuses. Then the defaults stay.
     let _refusal = again
         .args(arguments)
-        .env("GOMP_SPINCOUNT", turns(longest()).to_string())
+        .env("GOMP_SPINCOUNT", turns(spin).to_string())
         .exec();
-}
-
-fn longest() -> Duration {
-    if backend::threads_have_own_cpus() {
-        SPIN_ALONE
-    } else {
-        SPIN
-    }
 }
 
 /// Returns the turns of a spinning loop that take this time. One turn differs tenfold between

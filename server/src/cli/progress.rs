@@ -15,17 +15,13 @@ use crate::{app::Server, observe::log};
 /// Interval between updates of the line.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// The progress line, removed on drop.
-pub(super) struct Shown {
-    writing: JoinSet<()>,
-    is_shown: bool,
-}
+/// The progress line, removed on drop. Its task is missing if no line is shown.
+pub(super) struct ProgressLine(JoinSet<()>);
 
 /// Shows the progress of a server that is loading its graphs, if standard error is a terminal.
-pub(super) fn show(server: &Server) -> Shown {
+pub(super) fn show(server: &Server) -> ProgressLine {
     let mut writing = JoinSet::new();
-    let is_shown = io::stderr().is_terminal();
-    if is_shown {
+    if io::stderr().is_terminal() {
         let loading = server.loading();
         writing.spawn(async move {
             let mut ticks = interval(EVERY);
@@ -35,13 +31,13 @@ pub(super) fn show(server: &Server) -> Shown {
             }
         });
     }
-    Shown { writing, is_shown }
+    ProgressLine(writing)
 }
 
-impl Drop for Shown {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
-        self.writing.abort_all();
-        if self.is_shown {
+        self.0.abort_all();
+        if !self.0.is_empty() {
             log::passing("");
         }
     }

@@ -9,7 +9,7 @@ use crate::config::subgraphs::NamedSubgraphs;
 /// Flags of all commands that compile graphs.
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Further {
+pub(super) struct SubgraphFlags {
     /// Graph file with a `type`, or folder of such files, that graphs can use as nodes; may be given
     /// several times.
     ///
@@ -19,14 +19,13 @@ pub(super) struct Further {
     subgraphs: Vec<PathBuf>,
 }
 
-impl Further {
+impl SubgraphFlags {
     /// Returns the subgraphs that the flags name. The error names the wrong one.
     pub(super) fn named(&self) -> Result<NamedSubgraphs, String> {
         let mut named = NamedSubgraphs::default();
         for path in &self.subgraphs {
-            named
-                .add(path)
-                .map_err(|why| format!("--subgraphs: {why}"))?;
+            let added = named.add(path);
+            added.map_err(|why| format!("--subgraphs: {why}"))?;
         }
         Ok(named)
     }

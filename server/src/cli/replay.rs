@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
@@ -102,7 +102,7 @@ struct Plans {
 impl Plans {
     /// Compiles both graphs. `None` if one has errors, which have been shown.
     fn compile(arguments: &Arguments, recording: &Recording) -> Result<Option<Self>, String> {
-        let named = arguments.further.named()?;
+        let named = arguments.subgraphs.named()?;
         let text = &recording.head.text;
         if text.is_empty() {
             return Err(

@@ -56,20 +56,20 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     ending::prepare_run()?;
     let base = arguments.graph.parent().unwrap_or(Path::new(""));
     let environment = Environment::new(Registry::global());
-    let subgraphs = arguments.further.named()?;
+    let subgraphs = arguments.subgraphs.named()?;
     let compiled = compile(&arguments.graph, base, &environment, &subgraphs)?;
     report::show(&compiled.sources, &compiled.diagnostics);
     let Some(plan) = compiled.plan else {
         return Ok(ExitCode::FAILURE);
     };
-    let mut input = Input::open(arguments.input.as_deref(), &plan)?;
+    let mut input = InputLines::open(arguments.input.as_deref(), &plan)?;
     let mut sides = given_sides(&arguments.side, &plan)?;
     let mut first = None;
     while let Some(line) = input.next() {
@@ -173,14 +173,14 @@ fn conclude(end: End, handle: &Handle, plan: &Plan, input: &str) -> Result<ExitC
 }
 
 /// Reader of the input's lines for a plan.
-struct Input {
+struct InputLines {
     name: String,
     lines: Box<dyn Iterator<Item = io::Result<String>> + Send>,
     number: usize,
     reader: Reader,
 }
 
-impl Input {
+impl InputLines {
     fn open(path: Option<&Path>, plan: &Arc<Plan>) -> Result<Self, String> {
         let (name, lines): (_, Box<dyn Iterator<Item = _> + Send>) = match path {
             None => (String::new(), Box::new(std::iter::empty())),

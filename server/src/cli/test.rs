@@ -8,9 +8,9 @@ use std::{
 
 use clap::Args;
 
-use super::{below, registry, report, runtime};
+use super::{registry, report, runtime, search};
 use crate::offline::{
-    test_file::{Outcome, TestFile},
+    test_file::{CaseOutcome, TestFile},
     update,
 };
 
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     update: bool,
     #[command(flatten)]
-    further: registry::Further,
+    subgraphs: registry::SubgraphFlags,
 }
 
 /// Numbers of cases by result.
@@ -42,7 +42,7 @@ struct Tally {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
-    let files = below::files(&arguments.files, ENDING)?;
+    let files = search::files(&arguments.files, ENDING)?;
     let runtime = runtime()?;
     let mut tally = Tally::default();
     for file in &files {
@@ -56,14 +56,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
         0 => String::new(),
         count => format!(", {count} updated"),
     };
-    let summary = report::print(&format!(
-        "{} passed, {} failed{updated}\n",
-        tally.passed, tally.failed
-    ));
-    if let (Some(part), 0) = (&arguments.only, tally.passed + tally.failed + tally.updated) {
+    let Tally { passed, failed, .. } = tally;
+    let summary = report::print(&format!("{passed} passed, {failed} failed{updated}\n"));
+    if let (Some(part), 0) = (&arguments.only, passed + failed + tally.updated) {
         report::error(&format!("no case has `{part}` in its name (--only)"));
     }
-    if tally.failed > 0 || tally.passed + tally.updated == 0 {
+    if failed > 0 || passed + tally.updated == 0 {
         Ok(ExitCode::FAILURE)
     } else {
         summary
@@ -74,31 +72,21 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 async fn test(path: &Path, arguments: &Arguments, tally: &mut Tally) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let file = TestFile::parse(&text)?;
-    let bench = file.bench(path, &arguments.further.named()?)?;
-    let mut document = arguments
-        .update
-        .then(|| update::Document::parse(&text))
-        .transpose()?;
-    for (at, case) in file.cases.iter().enumerate() {
-        if arguments
-            .only
-            .as_ref()
-            .is_some_and(|part| !case.name.contains(part.as_str()))
-        {
-            continue;
-        }
-        let Outcome { failure, outputs } = bench.run(case).await;
+    let bench = file.bench(path, &arguments.subgraphs.named()?)?;
+    let document = arguments.update.then(|| update::TestDocument::parse(&text));
+    let mut document = document.transpose()?;
+    let only = arguments.only.as_deref().unwrap_or_default();
+    let cases = file.cases.iter().enumerate();
+    for (at, case) in cases.filter(|(_, case)| case.name.contains(only)) {
+        let CaseOutcome { failure, outputs } = bench.run(case).await;
         let title = format!("{}: {}", path.display(), case.name);
-        let updated = failure.is_some()
-            && document
-                .as_mut()
-                .is_some_and(|document| document.set(at, &outputs));
+        let mut update = || document.as_mut().is_some_and(|it| it.set(at, &outputs));
         match failure {
             None => {
                 tally.passed += 1;
                 say(&format!("ok      {title}\n"));
             }
-            Some(_) if updated => {
+            Some(_) if update() => {
                 tally.updated += 1;
                 say(&format!("updated {title}\n"));
             }

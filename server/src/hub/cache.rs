@@ -37,7 +37,7 @@ pub(super) fn given(name: &str) -> Option<String> {
 }
 
 /// The paths of a file and its download.
-pub(super) struct Place {
+pub(super) struct DownloadPaths {
     /// Path of the complete file.
     pub(super) end: PathBuf,
     /// Path of the part that was downloaded, until the file is complete.
@@ -62,12 +62,12 @@ pub(crate) struct CachedFile {
 impl Cache {
     /// Returns the cache that the environment names.
     pub(crate) fn from_environment() -> Result<Self, String> {
-        let named = FOLDERS
-            .iter()
-            .find_map(|(variable, below)| Some(PathBuf::from(given(variable)?).join(below)));
-        named
-            .map(Self)
-            .ok_or_else(|| "there is no cache folder: set HF_HUB_CACHE, HF_HOME or HOME".to_owned())
+        let named = FOLDERS.iter().find_map(|(variable, below)| {
+            let folder = PathBuf::from(given(variable)?);
+            Some(Self(folder.join(below)))
+        });
+        let none = "there is no cache folder: set HF_HUB_CACHE, HF_HOME or HOME";
+        named.ok_or_else(|| none.to_owned())
     }
 
     /// Returns the folder of access tokens.
@@ -88,13 +88,19 @@ impl Cache {
     }
 
     /// Returns the paths for a file of a commit.
-    pub(super) fn place(&self, repository: &str, commit: &str, path: &str, sum: &Sum) -> Place {
+    pub(super) fn place(
+        &self,
+        repository: &str,
+        commit: &str,
+        path: &str,
+        sum: &Sum,
+    ) -> DownloadPaths {
         let folder = self.folder(repository);
         let (Sum::Sha256(digits) | Sum::GitBlob(digits)) = sum;
         let up = "../".repeat(path.split('/').count() + 1);
         let locks = self.0.join(".locks");
         let locks = locks.join(folder.file_name().unwrap_or_default());
-        Place {
+        DownloadPaths {
             end: folder.join("blobs").join(digits),
             partial: folder.join("blobs").join(format!("{digits}.incomplete")),
             lock: locks.join(format!("{digits}.lock")),
@@ -167,11 +173,8 @@ impl Cache {
         };
         let before = blobs();
         if !folder.is_dir() {
-            return Err(format!(
-                "`{}` is not in the cache `{}`",
-                name.repository,
-                self.0.display()
-            ));
+            let (repository, cache) = (&name.repository, self.0.display());
+            return Err(format!("`{repository}` is not in the cache `{cache}`"));
         }
         let Some(wanted) = &name.wanted else {
             fs::remove_dir_all(&folder).map_err(failed)?;
@@ -202,10 +205,8 @@ impl Cache {
                 "`{name}` is not in the cache: `graphmill list` lists its contents"
             ));
         }
-        let targets: Vec<_> = links
-            .iter()
-            .filter_map(|it| it.canonicalize().ok())
-            .collect();
+        let targets = links.iter().filter_map(|it| it.canonicalize().ok());
+        let targets: Vec<PathBuf> = targets.collect();
         for link in &links {
             fs::remove_file(link).map_err(failed)?;
         }
@@ -220,11 +221,8 @@ impl Cache {
             }
         }
         let freed = before.saturating_sub(blobs());
-        if self
-            .snapshots(&name.repository)
-            .iter()
-            .all(|(_, files)| files.is_empty())
-        {
+        let left = self.snapshots(&name.repository);
+        if left.iter().all(|(_, files)| files.is_empty()) {
             fs::remove_dir_all(&folder).map_err(failed)?;
         }
         Ok(freed)
@@ -233,25 +231,21 @@ impl Cache {
     /// Returns the targets of all links in the snapshots of a repository.
     fn linked(&self, repository: &str) -> HashSet<PathBuf> {
         let snapshots = folders_in(&self.folder(repository).join("snapshots"));
-        let target = |snapshot: &PathBuf| {
-            let files = files_in(snapshot).into_iter();
-            let targets = files.filter_map(|(file, _)| snapshot.join(file).canonicalize().ok());
-            targets.collect::<Vec<_>>()
-        };
-        snapshots
-            .unwrap_or_default()
-            .iter()
-            .flat_map(target)
-            .collect()
+        let mut targets = HashSet::new();
+        for snapshot in snapshots.unwrap_or_default() {
+            let files = files_in(&snapshot).into_iter();
+            targets.extend(files.filter_map(|(file, _)| snapshot.join(file).canonicalize().ok()));
+        }
+        targets
     }
 }
 
 /// Returns the paths for a file that is downloaded into a folder of its own.
-pub(super) fn place_in(folder: &Path, path: &str) -> Place {
+pub(super) fn place_in(folder: &Path, path: &str) -> DownloadPaths {
     // Path that Hugging Face's own programs use, too.
     let beside = folder.join(".cache/huggingface/download");
     let name = path.replace('/', "--");
-    Place {
+    DownloadPaths {
         end: folder.join(path),
         partial: beside.join(format!("{name}.incomplete")),
         lock: beside.join(format!("{name}.lock")),
@@ -260,17 +254,13 @@ pub(super) fn place_in(folder: &Path, path: &str) -> Place {
 }
 
 fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut folders = Vec::new();
     let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(folders),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         read => read?,
     };
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() {
-            folders.push(path);
-        }
-    }
+    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+    let mut folders = paths.collect::<io::Result<Vec<_>>>()?;
+    folders.retain(|path| path.is_dir());
     Ok(folders)
 }
 

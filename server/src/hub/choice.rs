@@ -29,7 +29,7 @@ pub(super) enum Sum {
 
 /// The files of a model.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Choice<'a> {
+pub(super) struct ChosenFiles<'a> {
     /// All parts of the model, in order.
     pub(super) model: Vec<&'a RepositoryFile>,
     pub(super) projector: Option<&'a RepositoryFile>,
@@ -52,25 +52,21 @@ const LISTED: usize = 30;
 pub(super) fn choose<'a>(
     files: &'a [RepositoryFile],
     name: &ModelName,
-) -> Result<Choice<'a>, String> {
+) -> Result<ChosenFiles<'a>, String> {
     let (projectors, models): (Vec<_>, Vec<_>) = files
         .iter()
         .filter(|file| is_gguf(file))
         .partition(|file| is_projector(file));
+    let repository = &name.repository;
     if models.len() > MAX_MODELS {
         return Err(format!(
-            "`{}` lists more than {MAX_MODELS} GGUF files",
-            name.repository
+            "`{repository}` lists more than {MAX_MODELS} GGUF files"
         ));
     }
     let is_first = |file: &&&RepositoryFile| is_first_part(Path::new(&file.path));
     let firsts: Vec<&RepositoryFile> = models.iter().filter(is_first).copied().collect();
-    let usable: Vec<&RepositoryFile> = firsts
-        .iter()
-        .filter(|file| !base(&file.path).contains("imatrix"))
-        .copied()
-        .collect();
-    let repository = &name.repository;
+    let mut usable = firsts.clone();
+    usable.retain(|file| !base(&file.path).contains("imatrix"));
     let found = match &name.wanted {
         Some(wanted) => named(&firsts, wanted).or_else(|| find_type(&firsts, wanted)),
         None => find_type(&usable, USUAL).or(match usable.as_slice() {
@@ -103,17 +99,15 @@ pub(super) fn choose<'a>(
     for part in model_parts(Path::new(&first.path)) {
         let found = models.iter().find(|file| Path::new(&file.path) == part);
         model.push(*found.ok_or_else(|| {
-            format!(
-                "`{repository}` lacks the part `{}` of the model",
-                part.display()
-            )
+            let part = part.display();
+            format!("`{repository}` lacks the part `{part}` of the model")
         })?);
     }
     let projector = PROJECTOR_TYPES
         .iter()
         .find_map(|kind| find_type(&projectors, kind))
         .or(projectors.first().copied());
-    Ok(Choice { model, projector })
+    Ok(ChosenFiles { model, projector })
 }
 
 /// Finds a projector by its path or its name.

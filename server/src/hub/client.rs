@@ -66,32 +66,24 @@ impl Client {
 
     /// Requests the list of a repository's files.
     pub(super) async fn list(&self, repository: &str) -> Result<Listing, Failure> {
-        let path = format!("api/models/{repository}/revision/main");
-        let mut url = self.url(&path);
+        let mut url = self.url(&format!("api/models/{repository}/revision/main"));
         url.set_query(Some("blobs=true"));
         let answer = self.get(url, repository, 0).await?;
         let body = to_bytes(Body::new(reqwest::Body::from(answer)), MAX_LIST_BYTES).await;
         let body = body.map_err(|error| Failure::Passing(format!("{}: {error}", self.endpoint)))?;
+        let hub = &self.endpoint;
         let info: Info = serde_json::from_slice(&body).map_err(|error| {
-            let hub = &self.endpoint;
-            Failure::Lasting(format!(
-                "the list of `{repository}` from {hub} cannot be read: {error}"
-            ))
+            let why = format!("the list of `{repository}` from {hub} cannot be read: {error}");
+            Failure::Lasting(why)
         })?;
         if !is_hexadecimal(&info.sha, 40) {
-            let why = format!(
-                "{} reports no valid commit of `{repository}`",
-                self.endpoint
-            );
+            let why = format!("{hub} reports no valid commit of `{repository}`");
             return Err(Failure::Lasting(why));
         }
+        let files = info.siblings.into_iter().filter_map(Sibling::file);
         Ok(Listing {
             commit: info.sha,
-            files: info
-                .siblings
-                .into_iter()
-                .filter_map(Sibling::file)
-                .collect(),
+            files: files.collect(),
         })
     }
 
@@ -116,8 +108,7 @@ impl Client {
     }
 
     /// Requests a URL and follows redirects. Only the hub itself receives the token.
-    async fn get(&self, url: Url, repository: &str, from: u64) -> Result<Response, Failure> {
-        let mut url = url;
+    async fn get(&self, mut url: Url, repository: &str, from: u64) -> Result<Response, Failure> {
         for _ in 0..MAX_REDIRECTS {
             let mut request = self.http.get(url.clone());
             let is_hub = url.origin() == self.endpoint.origin();
@@ -129,11 +120,9 @@ impl Client {
             }
             let answer = request.send().await.map_err(|error| {
                 let host = url.origin().ascii_serialization();
-                let reason = http_client::reason(&error);
-                let reason = if error.is_timeout() {
-                    "it did not answer in time"
-                } else {
-                    &reason
+                let reason = match http_client::reason(&error) {
+                    _ if error.is_timeout() => "it did not answer in time".to_owned(),
+                    reason => reason,
                 };
                 Failure::Passing(format!("cannot reach {host}: {reason}"))
             })?;
@@ -154,10 +143,8 @@ impl Client {
             };
             url = target;
         }
-        let why = format!(
-            "{} redirects more than {MAX_REDIRECTS} times",
-            self.endpoint
-        );
+        let hub = &self.endpoint;
+        let why = format!("{hub} redirects more than {MAX_REDIRECTS} times");
         Err(Failure::Lasting(why))
     }
 
@@ -168,8 +155,13 @@ impl Client {
             return Ok(answer);
         }
         let host = url.host_str().unwrap_or_default();
-        if url.origin() != self.endpoint.origin() {
-            // The address from the hub may have expired.
+        let is_busy = matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+        );
+        // An address from the hub may have expired.
+        let is_elsewhere = url.origin() != self.endpoint.origin();
+        if is_busy || is_elsewhere || status.is_server_error() {
             return Err(Failure::Passing(format!("{host} answered {status}")));
         }
         let code = answer.headers().get("x-error-code");
@@ -196,12 +188,6 @@ impl Client {
             },
             StatusCode::NOT_FOUND => {
                 format!("{host} does not have the repository `{repository}`, or not this file")
-            }
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT => {
-                return Err(Failure::Passing(format!("{host} answered {status}")));
-            }
-            _ if status.is_server_error() => {
-                return Err(Failure::Passing(format!("{host} answered {status}")));
             }
             _ => format!("{host} answered {status}"),
         };

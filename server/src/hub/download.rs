@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, ErrorKind, Read as _, Write as _},
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::{
     bytes,
-    cache::Place,
+    cache::DownloadPaths,
     choice::{RepositoryFile, Sum},
     client::{Client, Failure},
     hex, progress,
@@ -37,7 +37,7 @@ pub(super) struct PendingFile<'a> {
     pub(super) commit: &'a str,
     pub(super) file: &'a RepositoryFile,
     pub(super) sum: &'a Sum,
-    pub(super) place: Place,
+    pub(super) place: DownloadPaths,
     /// Total size in bytes of the files before it.
     pub(super) before: u64,
 }
@@ -51,10 +51,7 @@ impl PendingFile<'_> {
 
     /// Removes the file, so that it is downloaded again.
     pub(super) fn forget(&self) -> Result<(), String> {
-        match fs::remove_file(&self.place.end) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.unwritable(&error)),
-            _ => Ok(()),
-        }
+        remove(&self.place.end).map_err(|error| self.unwritable(&error))
     }
 
     /// Downloads the file, unless it is on this machine.
@@ -101,16 +98,13 @@ impl PendingFile<'_> {
         let (mut attempts, mut breaks) = (0, 0);
         while partial.length < self.file.size {
             let before = partial.length;
-            let why = match self.go_on(client, &mut partial).await {
+            let why = match self.request_rest(client, &mut partial).await {
                 Ok(()) => continue,
                 Err(Failure::Lasting(why)) => return Err(why),
                 Err(Failure::Passing(why)) => why,
             };
-            attempts = if partial.length > before {
-                1
-            } else {
-                attempts + 1
-            };
+            let goes_on = partial.length > before;
+            attempts = if goes_on { 1 } else { attempts + 1 };
             breaks += 1;
             if attempts == ATTEMPTS || breaks == BREAKS {
                 return Err(format!(
@@ -121,10 +115,8 @@ impl PendingFile<'_> {
                     bytes(self.file.size)
                 ));
             }
-            tracing::warn!(
-                "the download of `{}` was interrupted: {why}; continuing",
-                self.file.path
-            );
+            let path = &self.file.path;
+            tracing::warn!("the download of `{path}` was interrupted: {why}; continuing");
             if attempts > 1 {
                 sleep(PAUSE * 2_u32.pow(attempts - 2)).await;
             }
@@ -147,52 +139,41 @@ impl PendingFile<'_> {
     }
 
     /// Requests the missing part, and stores the received bytes.
-    async fn go_on(&self, client: &Client, partial: &mut Partial) -> Result<(), Failure> {
+    async fn request_rest(&self, client: &Client, partial: &mut Partial) -> Result<(), Failure> {
         let path = &self.file.path;
         let unwritable = |error: io::Error| Failure::Lasting(self.unwritable(&error));
+        let clear = |partial: &mut Partial| {
+            let cleared = partial.clear(self.sum, self.file.size);
+            cleared.map_err(unwritable)
+        };
         let asked = client.file(self.repository, self.commit, path, partial.length);
         let mut answer = asked.await?;
         let start = match answer.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let range = answer.headers().get(header::CONTENT_RANGE);
-                let range = range.and_then(|range| range.to_str().ok());
-                range.and_then(|range| {
-                    range
-                        .strip_prefix("bytes ")?
-                        .split('-')
-                        .next()?
-                        .parse()
-                        .ok()
-                })
+                let range = range.and_then(|range| range.to_str().ok()?.strip_prefix("bytes "));
+                range.and_then(|range| range.split_once('-')?.0.parse().ok())
             }
             StatusCode::OK => Some(0),
             _ => None,
         };
         if start != Some(partial.length) {
             // The server does not support ranges, or sent another one, so the download starts over.
-            partial
-                .clear(self.sum, self.file.size)
-                .map_err(unwritable)?;
+            clear(partial)?;
             if start != Some(0) {
-                let why = format!(
-                    "unexpected answer to a request for a part: {}",
-                    answer.status()
-                );
+                let status = answer.status();
+                let why = format!("unexpected answer to a request for a part: {status}");
                 return Err(Failure::Passing(why));
             }
         }
         loop {
             let chunk = answer.chunk().await.map_err(|error| {
-                Failure::Passing(format!(
-                    "the connection was interrupted: {}",
-                    http_client::reason(&error)
-                ))
+                let why = http_client::reason(&error);
+                Failure::Passing(format!("the connection was interrupted: {why}"))
             })?;
             let Some(chunk) = chunk else { break };
             if partial.length + chunk.len() as u64 > self.file.size {
-                partial
-                    .clear(self.sum, self.file.size)
-                    .map_err(unwritable)?;
+                clear(partial)?;
                 let why = format!("`{path}` is larger than {}", bytes(self.file.size));
                 return Err(Failure::Lasting(why));
             }
@@ -237,10 +218,7 @@ impl PendingFile<'_> {
         }
         fs::create_dir_all(link.parent().unwrap_or(Path::new("")))?;
         // Replaces a broken link.
-        match fs::remove_file(link) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        remove(link)?;
         match std::os::unix::fs::symlink(target, link) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
             made => made,
@@ -255,17 +233,21 @@ impl PendingFile<'_> {
             }
             _ => error.to_string(),
         };
-        format!(
-            "cannot write `{}` in `{}`: {why}",
-            self.file.path,
-            folder.display()
-        )
+        let (path, folder) = (&self.file.path, folder.display());
+        format!("cannot write `{path}` in `{folder}`: {why}")
+    }
+}
+
+/// Removes a file, if it exists.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
 /// The downloaded part of a file, and its checksum so far.
 struct Partial {
-    path: PathBuf,
     file: File,
     length: u64,
     sum: Context,
@@ -273,22 +255,18 @@ struct Partial {
 
 impl Partial {
     fn open(wanted: &PendingFile<'_>) -> io::Result<Self> {
-        let path = wanted.place.partial.clone();
-        let file = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path)?;
+        let path = &wanted.place.partial;
+        let mut options = File::options();
+        let file = options.read(true).append(true).create(true).open(path)?;
+        if file.metadata()?.len() > wanted.file.size {
+            file.set_len(0)?;
+        }
         let mut partial = Self {
-            path,
             file,
             length: 0,
-            sum: begun(wanted.sum, wanted.file.size),
+            sum: start_sum(wanted.sum, wanted.file.size),
         };
-        if partial.file.metadata()?.len() > wanted.file.size {
-            partial.file.set_len(0)?;
-        }
-        let mut reader = File::open(&partial.path)?;
+        let mut reader = File::open(path)?;
         let mut buffer = vec![0; 1 << 20];
         loop {
             match reader.read(&mut buffer)? {
@@ -310,7 +288,7 @@ impl Partial {
 
     fn clear(&mut self, sum: &Sum, size: u64) -> io::Result<()> {
         self.file.set_len(0)?;
-        self.sum = begun(sum, size);
+        self.sum = start_sum(sum, size);
         self.length = 0;
         Ok(())
     }
@@ -321,7 +299,7 @@ impl Partial {
 }
 
 /// Returns the initial state of a checksum.
-fn begun(sum: &Sum, size: u64) -> Context {
+fn start_sum(sum: &Sum, size: u64) -> Context {
     match sum {
         Sum::Sha256(_) => Context::new(&SHA256),
         Sum::GitBlob(_) => {

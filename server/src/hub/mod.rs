@@ -12,10 +12,7 @@ mod download;
 mod name;
 pub(crate) mod progress;
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{path::PathBuf, time::Instant};
 
 use tokio::runtime::Builder;
 
@@ -58,16 +55,13 @@ async fn fetch_files(order: &Order) -> Result<FetchedModel, String> {
     let name = &order.name;
     let is_set = |value: String| ["1", "true", "yes", "on"].contains(&&*value.to_lowercase());
     if given("HF_HUB_OFFLINE").is_some_and(is_set) {
-        return here(order, &cache).unwrap_or_else(|| {
-            Err(format!(
-                "`{name}` is not in the cache, and HF_HUB_OFFLINE forbids downloads"
-            ))
-        });
+        let why = format!("`{name}` is not in the cache, and HF_HUB_OFFLINE forbids downloads");
+        return find_cached(order, &cache).unwrap_or(Err(why));
     }
     let client = Client::new(given("HF_ENDPOINT"), token(&cache))?;
     match client.list(&name.repository).await {
         Ok(listing) => fetch_listed(order, &client, &cache, &listing).await,
-        Err(Failure::Passing(why)) => match here(order, &cache) {
+        Err(Failure::Passing(why)) => match find_cached(order, &cache) {
             Some(Ok(fetched)) => {
                 tracing::warn!("{why}: using `{name}` from the cache");
                 Ok(fetched)
@@ -92,7 +86,7 @@ fn token(cache: &Cache) -> Option<String> {
 }
 
 /// Finds a model in the cache, without a request to the hub.
-fn here(order: &Order, cache: &Cache) -> Option<Result<FetchedModel, String>> {
+fn find_cached(order: &Order, cache: &Cache) -> Option<Result<FetchedModel, String>> {
     let places = match &order.folder {
         None => cache.snapshots(&order.name.repository),
         Some(folder) => vec![(folder.clone(), repository_files(folder))],
@@ -106,9 +100,14 @@ fn here(order: &Order, cache: &Cache) -> Option<Result<FetchedModel, String>> {
             projector: choice.projector.map(|file| folder.join(&file.path)),
         })
     });
-    let mut chosen: Vec<_> = chosen.collect();
-    let at = chosen.iter().position(Result::is_ok).unwrap_or(0);
-    (at < chosen.len()).then(|| chosen.swap_remove(at))
+    // The first place with the model, or else the error of the first place.
+    chosen.reduce(|first, other| {
+        if first.is_err() && other.is_ok() {
+            other
+        } else {
+            first
+        }
+    })
 }
 
 async fn fetch_listed(
@@ -123,11 +122,9 @@ async fn fetch_listed(
     let mut wanted: Vec<PendingFile<'_>> = Vec::new();
     let mut total = 0;
     for &file in choice.model.iter().chain(&choice.projector) {
+        let path = &file.path;
         let sum = file.sum.as_ref().ok_or_else(|| {
-            format!(
-                "the hub reports no checksum for `{}`, so it is not downloaded",
-                file.path
-            )
+            format!("the hub reports no checksum for `{path}`, so it is not downloaded")
         })?;
         wanted.push(PendingFile {
             repository,
@@ -135,8 +132,8 @@ async fn fetch_listed(
             file,
             sum,
             place: match &order.folder {
-                None => cache.place(repository, commit, &file.path, sum),
-                Some(folder) => place_in(folder, &file.path),
+                None => cache.place(repository, commit, path, sum),
+                Some(folder) => place_in(folder, path),
             },
             before: total,
         });
@@ -150,42 +147,30 @@ async fn fetch_listed(
     let missing = wanted.iter().filter(|wanted| !wanted.is_here());
     let missing: u64 = missing.map(|wanted| wanted.file.size).sum();
     let (_told, started) = (ProgressGuard::downloading(total), Instant::now());
+    let (name, first) = (&order.name, &choice.model[0].path);
     if missing > 0 {
-        let name = &order.name;
-        tracing::info!(
-            "downloading {} of `{name}`: {}",
-            bytes(missing),
-            choice.model[0].path
-        );
+        tracing::info!("downloading {} of `{name}`: {first}", bytes(missing));
     }
     for wanted in &wanted {
         wanted.fetch(client).await?;
     }
     if missing > 0 {
         let seconds = started.elapsed().as_secs_f64();
-        tracing::info!("downloaded `{}` in {seconds:.0} s", order.name);
+        tracing::info!("downloaded `{name}` in {seconds:.0} s");
     }
     if order.folder.is_none() {
-        cache.remember(repository, commit).map_err(|error| {
-            format!(
-                "cannot write `{}`: {error}",
-                cache.folder(repository).display()
-            )
-        })?;
+        let folder = cache.folder(repository);
+        let kept = cache.remember(repository, commit);
+        kept.map_err(|error| format!("cannot write `{}`: {error}", folder.display()))?;
     }
-    let path = |wanted: &PendingFile<'_>| wanted.path().to_owned();
+    let path = |wanted: &PendingFile<'_>| match &wanted.place.link {
+        Some((link, _)) => link.clone(),
+        None => wanted.place.end.clone(),
+    };
     Ok(FetchedModel {
         model: path(&wanted[0]),
         projector: choice.projector.and(wanted.last()).map(path),
     })
-}
-
-impl PendingFile<'_> {
-    /// Returns the path of the complete file.
-    fn path(&self) -> &Path {
-        let link = self.place.link.as_ref();
-        link.map_or(&self.place.end, |(link, _)| link)
-    }
 }
 
 /// Formats bytes as hexadecimal digits.
@@ -196,16 +181,12 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Formats a number of bytes for people.
 pub(crate) fn bytes(bytes: u64) -> String {
-    let units = ["kB", "MB", "GB", "TB"];
-    let mut size = bytes as f64 / 1e3;
-    let mut unit = 0;
-    while size >= 999.5 && unit + 1 < units.len() {
-        size /= 1e3;
-        unit += 1;
+    let (mut size, mut unit) = (bytes as f64 / 1e3, "kB");
+    for larger in ["MB", "GB", "TB"] {
+        if size >= 999.5 {
+            (size, unit) = (size / 1e3, larger);
+        }
     }
-    if size < 9.95 {
-        format!("{size:.1} {}", units[unit])
-    } else {
-        format!("{size:.0} {}", units[unit])
-    }
+    let digits = usize::from(size < 9.95);
+    format!("{size:.digits$} {unit}")
 }

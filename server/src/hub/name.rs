@@ -39,10 +39,9 @@ impl FromStr for ModelName {
     fn from_str(text: &str) -> Result<Self, String> {
         let name = HOSTS.iter().find_map(|host| text.strip_prefix(host));
         let name = name.unwrap_or(text);
-        let (repository, wanted) = match name.split_once(':') {
-            Some((repository, wanted)) => (repository, Some(wanted)),
-            None => (name, None),
-        };
+        let split = name.split_once(':');
+        let (repository, wanted) =
+            split.map_or((name, None), |(name, wanted)| (name, Some(wanted)));
         // The hub allows no other characters, and the folders of the cache contain the names.
         let is_part = |part: &str| {
             let is_known = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);

@@ -6,18 +6,20 @@ use super::bytes;
 
 /// The current work on a model.
 #[derive(Clone, Copy, Debug)]
-enum Now {
-    /// Downloaded bytes, and total bytes.
-    Downloading { done: u64, total: u64 },
-    /// Share of the weights that was written, from 0 to 1.
-    Quantizing(f32),
+struct ModelWork {
+    stage: &'static str,
+    /// Bytes of a download, or hundredths of a quantization.
+    done: u64,
+    total: u64,
 }
 
+const DOWNLOADING: &str = "downloading";
+
 /// Current work. Models are prepared one at a time, as graphs are loaded.
-static NOW: Mutex<Option<Now>> = Mutex::new(None);
+static NOW: Mutex<Option<ModelWork>> = Mutex::new(None);
 
 /// Locks the current work. A panic cannot leave this plain data inconsistent.
-fn now() -> MutexGuard<'static, Option<Now>> {
+fn now() -> MutexGuard<'static, Option<ModelWork>> {
     NOW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -27,28 +29,29 @@ pub(crate) struct ProgressGuard(());
 impl ProgressGuard {
     /// Reports a download of `total` bytes.
     pub(super) fn downloading(total: u64) -> Self {
-        *now() = Some(Now::Downloading { done: 0, total });
-        Self(())
+        Self::new(DOWNLOADING, total)
     }
 
-    /// Reports that a model is being quantized.
+    /// Reports that a model is being quantized. The progress is in percent.
     pub(crate) fn quantizing() -> Self {
-        *now() = Some(Now::Quantizing(0.0));
+        Self::new("quantizing", 100)
+    }
+
+    fn new(stage: &'static str, total: u64) -> Self {
+        *now() = Some(ModelWork {
+            stage,
+            done: 0,
+            total,
+        });
         Self(())
     }
 }
 
-/// Reports the number of downloaded bytes of all files.
-pub(super) fn reached(bytes: u64) {
-    if let Some(Now::Downloading { done, .. }) = &mut *now() {
-        *done = bytes;
-    }
-}
-
-/// Reports the share of the weights that was written, from 0 to 1.
-pub(crate) fn quantized(part: f32) {
-    if let Some(Now::Quantizing(before)) = &mut *now() {
-        *before = part;
+/// Reports the progress of the current work: the downloaded bytes of all files, or the percentage
+/// of the weights that was written.
+pub(crate) fn reached(progress: u64) {
+    if let Some(work) = &mut *now() {
+        work.done = progress;
     }
 }
 
@@ -58,20 +61,27 @@ impl Drop for ProgressGuard {
     }
 }
 
-/// Returns the kind of work, and its progress from 0 to 1.
-pub(crate) fn stage() -> Option<(&'static str, f32)> {
-    Some(match (*now())? {
-        Now::Downloading { done, total } => ("downloading", done as f32 / total.max(1) as f32),
-        Now::Quantizing(part) => ("quantizing", part),
-    })
+impl ModelWork {
+    fn part(&self) -> f32 {
+        self.done as f32 / self.total.max(1) as f32
+    }
 }
 
-/// Returns the kind of work and its progress in one line.
-pub(crate) fn line() -> Option<String> {
-    let (stage, part) = stage()?;
-    let of = match (*now())? {
-        Now::Downloading { done, total } => format!(" ({} of {})", bytes(done), bytes(total)),
-        Now::Quantizing(_) => String::new(),
+/// Returns the kind of work, and its progress from 0 to 1.
+pub(crate) fn stage() -> Option<(&'static str, f32)> {
+    now().map(|work| (work.stage, work.part()))
+}
+
+/// Returns the kind of work and its progress in one line, and the progress from 0 to 1.
+pub(crate) fn line() -> Option<(String, f32)> {
+    let work = (*now())?;
+    let ModelWork { stage, done, total } = work;
+    let of = match stage {
+        DOWNLOADING => format!(" ({} of {})", bytes(done), bytes(total)),
+        _ => String::new(),
     };
-    Some(format!("{stage} {:.0} %{of}", part * 100.0))
+    Some((
+        format!("{stage} {:.0} %{of}", work.part() * 100.0),
+        work.part(),
+    ))
 }

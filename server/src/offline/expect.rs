@@ -58,36 +58,27 @@ impl ExpectedPacket {
             && self
                 .contains
                 .iter()
-                .all(|part| contains(&found.value, part))
+                .all(|part| matches(part, &found.value, false))
     }
 }
 
 /// Returns true if two values are equal. Numbers are compared by value, not by notation.
 pub(super) fn same(wanted: &Value, found: &Value) -> bool {
+    matches(wanted, found, true)
+}
+
+/// Returns true if a value is the wanted one. Unless `whole`, its objects may have more fields.
+fn matches(wanted: &Value, found: &Value, whole: bool) -> bool {
     match (wanted, found) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| matches(a, b, whole))
         }
         (Value::Object(a), Value::Object(b)) => {
-            let same = |(name, a)| b.get(name).is_some_and(|b| same(a, b));
-            a.len() == b.len() && a.iter().all(same)
+            let has = |(name, a)| b.get(name).is_some_and(|b| matches(a, b, whole));
+            (!whole || a.len() == b.len()) && a.iter().all(has)
         }
         _ => wanted == found,
-    }
-}
-
-fn contains(found: &Value, part: &Value) -> bool {
-    match (found, part) {
-        (Value::Object(found), Value::Object(part)) => {
-            let has = |(name, part)| found.get(name).is_some_and(|found| contains(found, part));
-            part.iter().all(has)
-        }
-        (Value::Array(found), Value::Array(part)) => {
-            let mut both = found.iter().zip(part);
-            found.len() == part.len() && both.all(|(found, part)| contains(found, part))
-        }
-        _ => same(part, found),
     }
 }
 

@@ -131,12 +131,8 @@ impl Reader {
 
     fn unknown(&self, stream: &str) -> String {
         let inputs = self.plan.graph_inputs().map(|name| format!("`{name}`"));
-        let inputs: Vec<String> = inputs.collect();
-        let inputs = if inputs.is_empty() {
-            "none".to_owned()
-        } else {
-            inputs.join(", ")
-        };
+        let inputs = inputs.collect::<Vec<_>>().join(", ");
+        let inputs = if inputs.is_empty() { "none" } else { &inputs };
         format!("`{stream}` is not an input stream of the graph, which has {inputs}")
     }
 }

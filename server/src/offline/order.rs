@@ -9,7 +9,7 @@ use super::line::Line;
 /// The order of sent lines, and the first line of each graph input that is too late. Most nodes
 /// refuse such a packet when they process it.
 #[derive(Default)]
-pub(super) struct Order(HashMap<String, StreamProgress>);
+pub(super) struct LineOrder(HashMap<String, StreamProgress>);
 
 struct StreamProgress {
     /// Lowest timestamp that the next packet may have; `None` after the end.
@@ -17,7 +17,7 @@ struct StreamProgress {
     late: Option<usize>,
 }
 
-impl Order {
+impl LineOrder {
     /// Records a line before it is sent.
     pub(super) fn note(&mut self, number: usize, line: &Line) {
         let (stream, at, next) = match line {
@@ -26,14 +26,10 @@ impl Order {
             Line::Close { stream } => (stream, Timestamp::MAX, None),
             Line::Side { .. } => return,
         };
-        let Some(sent) = self.0.get_mut(stream) else {
-            let sent = StreamProgress {
-                bound: next,
-                late: None,
-            };
-            self.0.insert(stream.clone(), sent);
-            return;
-        };
+        let sent = self.0.entry(stream.clone()).or_insert(StreamProgress {
+            bound: Some(at),
+            late: None,
+        });
         if sent.bound.is_none_or(|bound| at < bound) {
             sent.late.get_or_insert(number);
         }

@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::{line::Line, order::Order};
+use super::{line::Line, order::LineOrder};
 
 /// The end of a session.
 pub(crate) enum End {
@@ -30,7 +30,7 @@ pub(crate) enum End {
     Failed(Error),
     /// The session does not continue. The text says since when and why.
     Stuck(String),
-    /// The user interrupted it.
+    /// The user interrupted the session.
     Interrupted,
     /// A line could not be read, with the reason.
     BadLine(String),
@@ -141,25 +141,18 @@ impl Play {
         patience: Patience<'_>,
     ) -> (End, Handle) {
         let (session, progress) = (tokio::spawn(self.session), &self.progress);
-        let attended = attend(
-            session,
-            &self.handle,
-            lines,
-            progress,
-            interrupted,
-            patience,
-        );
-        (attended.await, self.handle)
+        let handle = self.handle;
+        let attended = attend(session, &handle, lines, progress, interrupted, patience);
+        (attended.await, handle)
     }
 }
 
 impl From<(Session, Handle)> for Play {
     fn from((session, handle): (Session, Handle)) -> Self {
-        let progress = Arc::default();
         Self {
             session,
             handle,
-            progress,
+            progress: Arc::default(),
         }
     }
 }
@@ -183,7 +176,7 @@ async fn attend(
     patience: Patience<'_>,
 ) -> End {
     let sending = AtomicBool::new(false);
-    let order = Mutex::new(Order::default());
+    let order = Mutex::new(LineOrder::default());
     let order = || order.lock().unwrap_or_else(PoisonError::into_inner);
     let feed = async {
         while let Some(line) = lines.recv().await {
@@ -241,7 +234,7 @@ async fn attend(
 }
 
 /// Returns the end of a session that failed after these lines.
-fn failed(error: Error, order: &Order) -> End {
+fn failed(error: Error, order: &LineOrder) -> End {
     match order.at_fault(&error) {
         Some(number) => End::Refused(number, error),
         None => End::Failed(error),
@@ -255,12 +248,10 @@ async fn ask(handle: &Handle) -> Option<Why> {
 }
 
 async fn in_words(handle: &Handle) -> String {
-    let why = ask(handle)
-        .await
-        .map(|why| why.to_string().trim_end().to_owned());
-    why.unwrap_or_else(|| {
-        "a call of a node does not return, so the session cannot answer".to_owned()
-    })
+    match ask(handle).await {
+        Some(why) => why.to_string().trim_end().to_owned(),
+        None => "a call of a node does not return, so the session cannot answer".to_owned(),
+    }
 }
 
 /// Returns the end for a line that could not be sent: the end of the session if it has ended, else

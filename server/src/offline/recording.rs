@@ -1,7 +1,7 @@
 //! Recordings of sessions as files: a line with the head, then a line for each packet. Servers
 //! (`GET /v3/sessions/{id}/recording`) and replays write them.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, iter, path::Path};
 
 use graphmill_calculators::llm::RecordedTokens;
 use graphmill_engine::{Packet, Plan, SidePackets, codec};
@@ -75,8 +75,7 @@ impl Recording {
     pub(crate) fn lines(&self) -> Result<String, String> {
         let head = serde_json::to_string(&self.head);
         let packets = self.packets.iter().map(serde_json::to_string);
-        let lines = [head].into_iter().chain(packets);
-        let lines: Result<Vec<String>, _> = lines.collect();
+        let lines: Result<Vec<String>, _> = iter::once(head).chain(packets).collect();
         let lines = lines.map_err(|error| format!("cannot be written as JSON: {error}"))?;
         Ok(lines.join("\n") + "\n")
     }
@@ -93,11 +92,9 @@ impl Recording {
 
     /// Returns the reason why it cannot be replayed; `None` if it can.
     pub(crate) fn gaps(&self) -> Option<String> {
+        let why = "packets did not fit into the recording, so it cannot be replayed";
         let dropped = self.head.dropped;
-        let why = || {
-            format!("{dropped} packets did not fit into the recording, so it cannot be replayed")
-        };
-        (dropped > 0).then(why)
+        (dropped > 0).then(|| format!("{dropped} {why}"))
     }
 
     /// Returns the side packets and the input packets for a plan, which may be that of a changed
@@ -141,13 +138,12 @@ impl Recording {
     /// Returns the nodes of a graph that generate, each with the stream of its tokens.
     pub(crate) fn models(plan: &Plan) -> impl Iterator<Item = (&str, &str)> {
         let nodes = plan.explain().nodes.iter();
-        nodes
-            .filter(|node| node.calculator == MODEL)
-            .filter_map(|node| {
-                let mut outputs = node.outputs.iter();
-                let tokens = outputs.find(|port| port.port.starts_with("TOKENS"))?;
-                Some((node.name.as_str(), tokens.name.as_str()))
-            })
+        let models = nodes.filter(|node| node.calculator == MODEL);
+        models.filter_map(|node| {
+            let mut outputs = node.outputs.iter();
+            let tokens = outputs.find(|port| port.port.starts_with("TOKENS"))?;
+            Some((node.name.as_str(), tokens.name.as_str()))
+        })
     }
 
     /// Returns the tokens that language models generated. `recorded` is the plan of the recorded

@@ -56,7 +56,7 @@ pub(crate) struct TestFile {
 }
 
 /// A test case: inputs and expected outputs.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Case {
     pub(crate) name: String,
@@ -98,7 +98,7 @@ fn default_timeout() -> f64 {
 }
 
 /// The result of a test case.
-pub(crate) struct Outcome {
+pub(crate) struct CaseOutcome {
     /// Differences from the expectation, as lines; `None` if the case passed.
     pub(crate) failure: Option<String>,
     /// Actual packets of the streams that the case names, or of the graph's outputs if it names
@@ -167,27 +167,15 @@ impl TestFile {
     /// Returns an error if a script replaces no model.
     pub(crate) fn unused_model(&self, plan: &Plan) -> Option<String> {
         let of = TypeInfo::new::<LanguageModel>().name();
-        let sides = plan
-            .explain()
-            .nodes
-            .iter()
-            .flat_map(|node| &node.side_inputs);
-        let used: BTreeSet<&str> = sides
-            .filter(|side| side.ty == of)
-            .map(|side| side.name.as_str())
-            .collect();
-        let unused = self
-            .models
-            .keys()
-            .find(|name| !used.contains(name.as_str()))?;
-        let used: Vec<&str> = used.into_iter().collect();
+        let sides = plan.explain().nodes.iter().flat_map(|it| &it.side_inputs);
+        let models = sides.filter(|side| side.ty == of);
+        let used: BTreeSet<&str> = models.map(|side| side.name.as_str()).collect();
+        let mut names = self.models.keys();
+        let unused = names.find(|name| !used.contains(name.as_str()))?;
+        let used = used.into_iter().collect::<Vec<_>>().join(", ");
+        let used = if used.is_empty() { "none" } else { &used };
         Some(format!(
-            "`models.{unused}`: no node of the graph uses a language model of this name; used: {}",
-            if used.is_empty() {
-                "none".to_owned()
-            } else {
-                used.join(", ")
-            }
+            "`models.{unused}`: no node of the graph uses a language model of this name; used: {used}"
         ))
     }
 
@@ -226,16 +214,16 @@ impl Bench {
     }
 
     /// Runs a case in a new session.
-    pub(crate) async fn run(&self, case: &Case) -> Outcome {
+    pub(crate) async fn run(&self, case: &Case) -> CaseOutcome {
         let open = |plan: &_, sides, tokens| Play::new(plan, sides, tokens, "offline");
         self.run_in(case, open).await
     }
 
     /// Runs a case in a session that `open` opens.
-    pub(crate) async fn run_in(&self, case: &Case, open: impl Open) -> Outcome {
+    pub(crate) async fn run_in(&self, case: &Case, open: impl Open) -> CaseOutcome {
         let mut outputs = BTreeMap::new();
         let failure = self.judge(case, open, &mut outputs).await.err();
-        Outcome { failure, outputs }
+        CaseOutcome { failure, outputs }
     }
 
     async fn judge(
@@ -258,11 +246,9 @@ impl Bench {
             sides = sides.with_packet(name, packet);
         }
         let mut lines = Vec::new();
-        for (at, written) in case.input.iter().enumerate() {
+        for (number, written) in (1..).zip(&case.input) {
             let line = reader.line(written.clone());
-            let number = at + 1;
-            let line = line.map_err(|why| format!("`input`, element {number}: {why}"))?;
-            match line {
+            match line.map_err(|why| format!("`input`, element {number}: {why}"))? {
                 Line::Side { name, packet } => sides = sides.with_packet(name, packet),
                 line => lines.push((number, line)),
             }
@@ -275,8 +261,7 @@ impl Bench {
         let (end, handle) = match start(case, plan, sides, open) {
             Err(error) => (End::Failed(error), None),
             Ok((session, kept)) => {
-                let run = session.run(complete(lines), pending(), patience);
-                let (end, handle) = run.await;
+                let (end, handle) = session.run(complete(lines), pending(), patience).await;
                 for (stream, packet) in kept.take() {
                     let found = outputs.entry(stream).or_default();
                     found.push(Shown::from_packet(&packet));
@@ -332,14 +317,9 @@ impl Case {
         let value = json!({ "uri": path, "method": "POST", "body": body });
         Self {
             name: path.to_owned(),
-            side: BTreeMap::new(),
             input: vec![LineFields::packet(stream, value)],
-            expect: None,
-            tokens: BTreeMap::new(),
-            expect_side: BTreeMap::new(),
-            error: None,
-            stuck: None,
             timeout: default_timeout(),
+            ..Self::default()
         }
     }
 
@@ -360,8 +340,7 @@ impl Case {
     /// Checks that the session ended as expected.
     fn judge_end(&self, end: &End) -> Result<(), String> {
         let matches = |wanted: &Option<String>, said: &str| {
-            let mut wanted = wanted.iter();
-            wanted.any(|part| said.contains(part.as_str()))
+            wanted.as_ref().is_some_and(|part| said.contains(part))
         };
         match (end, &self.error, &self.stuck) {
             (End::Done, None, None) => Ok(()),

@@ -9,9 +9,9 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item};
 use super::line::Shown;
 
 /// The text of a test file, with its structure.
-pub(crate) struct Document(DocumentMut);
+pub(crate) struct TestDocument(DocumentMut);
 
-impl Document {
+impl TestDocument {
     /// Parses a test file. The error names the place.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         text.parse()

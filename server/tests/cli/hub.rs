@@ -488,7 +488,7 @@ fn the_flags_of_other_servers_name_models_too() {
     assert_eq!(hub.fetches().len(), fetched + 1);
     let said = fails(&hub, home.path(), &["serve", MODEL, "--pull"], &[]);
     assert!(
-        said.contains("`--pull` is for a model of Hugging Face"),
+        said.contains("`--pull` is for a model on Hugging Face"),
         "{said}"
     );
 }

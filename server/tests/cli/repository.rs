@@ -95,7 +95,7 @@ fn a_folder_that_is_not_there_is_no_model_of_the_hub() {
         ),
         (
             &["models/chta"],
-            "`models` has no `chta`; for the model of Hugging Face, write `hf.co/models/chta`",
+            "`models` has no `chta`; for the model on Hugging Face, write `hf.co/models/chta`",
         ),
     ] {
         let output = command(&[&["serve", "--rest_port", "0"], flags].concat())

@@ -14,7 +14,7 @@ use super::{ChecksumReader, FORMAT, MANIFEST, MAX_FILES, Manifest, PackedFile};
 use crate::{
     cli::{
         report,
-        source::{Source, entries},
+        source::{ServeSource, entries},
     },
     config,
 };
@@ -45,7 +45,7 @@ pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     let whole = folder
         .canonicalize()
         .map_err(|error| format!("cannot find `{shown}`: {error}"))?;
-    Source::from_path(&whole)?;
+    ServeSource::from_path(&whole)?;
     let of_folder = whole.file_name().unwrap_or_default().to_string_lossy();
     let name = arguments.model_name.as_deref().unwrap_or(&of_folder);
     if let Some(why) = config::wrong_name(name).or(name.contains('/').then_some("has a slash")) {

@@ -27,7 +27,7 @@ pub(super) enum Said<'a> {
 
 /// The end of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum AnswerEnd {
     /// The model has finished its answer.
     All,
     /// Ctrl-C has stopped the answer.
@@ -72,7 +72,7 @@ impl Conversation {
         client: &Client,
         question: &str,
         print: impl FnMut(Said<'_>) -> bool,
-    ) -> Result<Heard, String> {
+    ) -> Result<AnswerEnd, String> {
         let mut content = std::mem::take(&mut self.pictures);
         let content = if content.is_empty() {
             Value::from(question)
@@ -83,50 +83,50 @@ impl Conversation {
         self.messages
             .push(json!({ "role": "user", "content": content }));
         let mut answer = String::new();
-        let heard = self.hear(client, &mut answer, print).await;
-        match heard {
+        let end = self.receive(client, &mut answer, print).await;
+        match end {
             Ok(_) if !answer.is_empty() => {
                 self.messages
                     .push(json!({ "role": "assistant", "content": answer }));
             }
             _ => drop(self.messages.pop()),
         }
-        heard
+        end
     }
 
-    async fn hear(
+    async fn receive(
         &self,
         client: &Client,
         answer: &mut String,
         mut print: impl FnMut(Said<'_>) -> bool,
-    ) -> Result<Heard, String> {
+    ) -> Result<AnswerEnd, String> {
         let interrupts = signal(SignalKind::interrupt());
         let mut interrupts =
             interrupts.map_err(|error| format!("cannot listen for signals: {error}"))?;
         let body = self.request();
         let asked = client.stream("/v3/chat/completions", &body);
         let mut events: Events = tokio::select! {
-            _ = interrupts.recv() => return Ok(Heard::Stopped),
+            _ = interrupts.recv() => return Ok(AnswerEnd::Stopped),
             asked = asked => asked?,
         };
         loop {
             let event = tokio::select! {
-                _ = interrupts.recv() => return Ok(Heard::Stopped),
+                _ = interrupts.recv() => return Ok(AnswerEnd::Stopped),
                 event = events.next() => event?,
             };
             let Some(event) = event else {
-                return Ok(Heard::All);
+                return Ok(AnswerEnd::All);
             };
             let delta = &event["choices"][0]["delta"];
             if let Some(text) = delta["reasoning_content"].as_str()
                 && !print(Said::Reasoning(text))
             {
-                return Ok(Heard::Unread);
+                return Ok(AnswerEnd::Unread);
             }
             if let Some(text) = delta["content"].as_str() {
                 answer.push_str(text);
                 if !print(Said::Answer(text)) {
-                    return Ok(Heard::Unread);
+                    return Ok(AnswerEnd::Unread);
                 }
             }
         }

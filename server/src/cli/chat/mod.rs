@@ -20,7 +20,7 @@ use super::{
     client::{Client, USUAL_URL},
     report, runtime,
     server::ClientKey,
-    source::{self, ModelFlags, Source},
+    source::{self, ModelFlags, ServeSource},
 };
 use crate::{
     app::Server,
@@ -28,12 +28,12 @@ use crate::{
     config::{self, Config},
     observe::log::{self, Format, Level},
 };
-use conversation::{Conversation, Heard, Said};
+use conversation::{AnswerEnd, Conversation, Said};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct Arguments {
-    /// Model (a file, or `org/repo` of Hugging Face), graph or config.json to serve for this
+    /// Model (a file, or `org/repo` on Hugging Face), graph or config.json to serve for this
     /// conversation alone, or URL of a running server.
     #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
     whom: String,
@@ -129,8 +129,8 @@ fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
 }
 
 fn configuration(arguments: &Arguments) -> Result<Config, String> {
-    let source = Source::given(Path::new(&arguments.whom))?;
-    let is_model = matches!(source, Source::Model(_) | Source::Named(_));
+    let source = ServeSource::given(Path::new(&arguments.whom))?;
+    let is_model = matches!(source, ServeSource::Model(_) | ServeSource::Named(_));
     if let (false, Some(flag)) = (is_model, arguments.model.any()?) {
         let whom = &arguments.whom;
         return Err(format!(
@@ -138,16 +138,16 @@ fn configuration(arguments: &Arguments) -> Result<Config, String> {
         ));
     }
     match source {
-        Source::Model(model) => source::one_model(&model, None, &arguments.model),
-        Source::Named(order) => source::one_named(&order, None, &arguments.model),
-        Source::Graph { file, base } => source::one_graph(&file, &base, None),
-        Source::Repository(root) => {
+        ServeSource::Model(model) => source::one_model(&model, None, &arguments.model),
+        ServeSource::Named(order) => source::one_named(&order, None, &arguments.model),
+        ServeSource::Graph { file, base } => source::one_graph(&file, &base, None),
+        ServeSource::Repository(root) => {
             let found = source::all_in(&root)?;
             found.left_out.iter().for_each(|why| report::note(why));
             Ok(found.config)
         }
-        Source::Models(root) => Ok(source::models_in_folder(&root)),
-        Source::Configuration(file) => {
+        ServeSource::Models(root) => Ok(source::models_in_folder(&root)),
+        ServeSource::Configuration(file) => {
             let loaded = config::load(&file);
             report::show(&loaded.sources, &loaded.diagnostics);
             let whom = &arguments.whom;
@@ -191,9 +191,9 @@ fn ask(
         Said::Reasoning(_) => true,
     };
     match runtime.block_on(conversation.ask(client, question, print))? {
-        Heard::Stopped => Ok(ExitCode::from(INTERRUPTED)),
+        AnswerEnd::Stopped => Ok(ExitCode::from(INTERRUPTED)),
         // If the reader is gone, the line break is not missed either.
-        Heard::All | Heard::Unread => {
+        AnswerEnd::All | AnswerEnd::Unread => {
             let _ = writeln!(io::stdout());
             Ok(ExitCode::SUCCESS)
         }

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::{
     Client,
-    conversation::{Conversation, Heard, Said},
+    conversation::{AnswerEnd, Conversation, Said},
     image,
 };
 
@@ -25,7 +25,7 @@ const PLAIN: &str = "\x1b[0m";
 
 /// A line of input: a command, or something to say to the model.
 #[derive(Debug, PartialEq, Eq)]
-enum Line<'a> {
+enum TerminalLine<'a> {
     Nothing,
     Question(&'a str),
     System(&'a str),
@@ -36,7 +36,7 @@ enum Line<'a> {
     Unknown(&'a str),
 }
 
-impl<'a> Line<'a> {
+impl<'a> TerminalLine<'a> {
     fn parse(line: &'a str) -> Self {
         let line = line.trim();
         let Some(command) = line.strip_prefix('/') else {
@@ -93,37 +93,36 @@ pub(super) fn talk(
         interrupted = false;
         // Fails if the line cannot be stored. It can be typed again.
         editor.add_history_entry(line.as_str()).ok();
-        match Line::parse(&line) {
-            Line::Nothing => {}
-            Line::Exit => return Ok(()),
-            Line::Help => note(HELP),
-            Line::Reset => {
+        match TerminalLine::parse(&line) {
+            TerminalLine::Nothing => {}
+            TerminalLine::Exit => return Ok(()),
+            TerminalLine::Help => note(HELP),
+            TerminalLine::Reset => {
                 conversation.reset();
-                note("forgotten");
+                note("started a new conversation");
             }
-            Line::System(text) => {
+            TerminalLine::System(text) => {
                 conversation.instruct(text);
-                note(if text.is_empty() {
-                    "no system message"
-                } else {
-                    "told"
+                note(match text {
+                    "" => "removed the system message",
+                    _ => "set the system message",
                 });
             }
-            Line::Image(file) => match image::part(Path::new(file)) {
+            TerminalLine::Image(file) => match image::part(Path::new(file)) {
                 Ok(picture) => {
                     conversation.show(picture);
                     note("attached to the next question");
                 }
                 Err(message) => note(&format!("error: {message}")),
             },
-            Line::Unknown(name) => note(&format!("unknown command /{name}:\n{HELP}")),
-            Line::Question(question) => {
-                let heard = runtime.block_on(conversation.ask(client, question, print));
+            TerminalLine::Unknown(name) => note(&format!("unknown command /{name}:\n{HELP}")),
+            TerminalLine::Question(question) => {
+                let end = runtime.block_on(conversation.ask(client, question, print));
                 // If this fails, the terminal is gone. Reading the next line reports it.
                 let _ = writeln!(io::stdout(), "{PLAIN}");
-                match heard {
-                    Ok(Heard::Stopped) => interrupted = true,
-                    Ok(Heard::All | Heard::Unread) => {}
+                match end {
+                    Ok(AnswerEnd::Stopped) => interrupted = true,
+                    Ok(AnswerEnd::All | AnswerEnd::Unread) => {}
                     Err(message) => note(&format!("error: {message}")),
                 }
             }
@@ -162,16 +161,16 @@ mod tests {
     #[test]
     fn lines_are_questions_or_commands() {
         for (line, meant) in [
-            ("  ", Line::Nothing),
-            (" What? ", Line::Question("What?")),
-            ("/system  Be brief. ", Line::System("Be brief.")),
-            ("/system", Line::System("")),
-            ("/image a picture.png", Line::Image("a picture.png")),
-            ("/reset", Line::Reset),
-            ("/exit", Line::Exit),
-            ("/sytem x", Line::Unknown("sytem")),
+            ("  ", TerminalLine::Nothing),
+            (" What? ", TerminalLine::Question("What?")),
+            ("/system  Be brief. ", TerminalLine::System("Be brief.")),
+            ("/system", TerminalLine::System("")),
+            ("/image a picture.png", TerminalLine::Image("a picture.png")),
+            ("/reset", TerminalLine::Reset),
+            ("/exit", TerminalLine::Exit),
+            ("/sytem x", TerminalLine::Unknown("sytem")),
         ] {
-            assert_eq!(Line::parse(line), meant);
+            assert_eq!(TerminalLine::parse(line), meant);
         }
         assert_eq!(shown("a\x1b[31mb\nc\r"), "a[31mb\nc");
     }

@@ -15,7 +15,7 @@ use graphmill_engine::{Environment, Plan, Registry};
 use graphmill_grammar::suggest;
 use serde_json::{Value, json};
 
-use super::{Format, report};
+use super::{ReportFormat, report};
 use crate::{catalog, config::subgraphs::NamedSubgraphs, servable::compile};
 use text::{calculator_text, subgraph_text};
 
@@ -28,8 +28,8 @@ pub(super) struct Arguments {
     /// tensors and their batching.
     name: String,
     /// Output format: `text` for people, `json` for programs.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
@@ -57,23 +57,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 }
 
 /// Describes the calculator or subgraph of this name; `None` for an unknown name.
-fn described(registry: &Registry, name: &str, format: Format) -> Option<String> {
+fn described(registry: &Registry, name: &str, format: ReportFormat) -> Option<String> {
     let mut calculators = registry.describe().into_iter();
     if let Some(calculator) = calculators.find(|found| found.name == name) {
         return Some(match format {
-            Format::Text => calculator_text(&calculator),
-            Format::Json => format!("{:#}\n", json!(calculator)),
+            ReportFormat::Text => calculator_text(&calculator),
+            ReportFormat::Json => format!("{:#}\n", json!(calculator)),
         });
     }
     let subgraph = registry.subgraphs().find(|found| *found.name == *name)?;
     Some(match format {
-        Format::Text => subgraph_text(subgraph),
-        Format::Json => format!("{:#}\n", catalog::subgraph_json(subgraph)),
+        ReportFormat::Text => subgraph_text(subgraph),
+        ReportFormat::Json => format!("{:#}\n", catalog::subgraph_json(subgraph)),
     })
 }
 
 /// Loads the models of a graph and prints the settings of their engines.
-fn describe_engines(graph: &Path, format: Format) -> Result<ExitCode, String> {
+fn describe_engines(graph: &Path, format: ReportFormat) -> Result<ExitCode, String> {
     let environment = Environment::new(Registry::global());
     let base = graph.parent().unwrap_or(Path::new(""));
     let compiled = compile(graph, base, &environment, &NamedSubgraphs::default())?;
@@ -93,9 +93,9 @@ fn describe_engines(graph: &Path, format: Format) -> Result<ExitCode, String> {
     }
     let (blocks, values): (Vec<String>, Vec<Value>) = described.into_iter().unzip();
     let text = match format {
-        Format::Text if blocks.is_empty() => "the graph has no model\n".to_owned(),
-        Format::Text => blocks.join("\n\n") + "\n",
-        Format::Json => format!("{:#}\n", json!(values)),
+        ReportFormat::Text if blocks.is_empty() => "the graph has no model\n".to_owned(),
+        ReportFormat::Text => blocks.join("\n\n") + "\n",
+        ReportFormat::Json => format!("{:#}\n", json!(values)),
     };
     report::print(&text)
 }

@@ -1,7 +1,7 @@
 //! Environment variables for the flags of `serve`: `GRAPHMILL_REST_PORT` sets `--rest_port`, unless
 //! the command line has that flag.
 
-use std::{env, ffi::OsStr};
+use std::env;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::BoolishValueParser, parser::ValueSource};
 use graphmill_grammar::suggest;
@@ -59,10 +59,6 @@ pub(in crate::cli) fn counts_bare(given: &ArgMatches) -> bool {
     serve.is_some_and(|given| !is_named(given)) && is_set(BARE[0])
 }
 
-fn is_set(variable: &str) -> bool {
-    env::var_os(variable).is_some_and(|value| means_something(variable, &value))
-}
-
 /// Lets the flags of a command take their values from the environment; also from variables without
 /// a prefix if `bare`.
 pub(in crate::cli) fn read(command: Command, bare: bool) -> Command {
@@ -86,9 +82,10 @@ pub(in crate::cli) fn read(command: Command, bare: bool) -> Command {
     })
 }
 
-/// Returns false for an empty variable, and for those that Kubernetes sets in every container for
-/// services called `graphmill` or `graphmill-management`: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
-fn means_something(variable: &str, value: &OsStr) -> bool {
+/// Returns true if a variable has a value. Those that Kubernetes sets in every container for services
+/// called `graphmill` or `graphmill-management` do not count: `GRAPHMILL_PORT=tcp://10.0.0.1:8000`.
+fn is_set(variable: &str) -> bool {
+    let value = env::var_os(variable).unwrap_or_default();
     let is_link = variable.ends_with("_PORT") && value.to_string_lossy().contains("://");
     !value.is_empty() && !is_link
 }
@@ -96,9 +93,8 @@ fn means_something(variable: &str, value: &OsStr) -> bool {
 /// Returns true if a variable is another one that Kubernetes sets for such a service:
 /// `GRAPHMILL_SERVICE_HOST`, `GRAPHMILL_PORT_8000_TCP`.
 fn is_of_kubernetes(variable: &str) -> bool {
-    ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"]
-        .iter()
-        .any(|part| variable.contains(part))
+    let mut parts = ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"].into_iter();
+    parts.any(|part| variable.contains(part))
 }
 
 fn variable(argument: &Arg) -> Option<String> {
@@ -162,8 +158,7 @@ fn overruled(wanted: &str, given: &ArgMatches) -> Option<String> {
     let is_from = |id: &str, source| given.value_source(id) == Some(source);
     let flag = wanted.to_ascii_lowercase();
     let is_source = SOURCES.contains(&flag.as_str()) && is_from(&flag, ValueSource::EnvVariable);
-    let named = SOURCES
-        .iter()
-        .any(|id| is_from(id, ValueSource::CommandLine));
+    let mut sources = SOURCES.into_iter();
+    let named = sources.any(|id| is_from(id, ValueSource::CommandLine));
     (is_source && named).then(|| "the command line names what to serve".to_owned())
 }

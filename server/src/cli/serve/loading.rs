@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     app::state::Options,
-    cli::{heading, source::Source, user_folder, variable},
+    cli::{heading, source::ServeSource, user_folder, variable},
     config::Config,
     servable::{Keeper, LastGood, ReloadPolicy},
 };
@@ -70,8 +70,8 @@ impl Loading {
 
     /// Returns the stored configuration if `--rollback` is given. The folder of `--state_dir` must
     /// be writable in any case.
-    pub(super) fn rolled_back(&self, source: &Source) -> Result<Option<Config>, String> {
-        let Source::Configuration(file) = source else {
+    pub(super) fn rolled_back(&self, source: &ServeSource) -> Result<Option<Config>, String> {
+        let ServeSource::Configuration(file) = source else {
             let why = "--rollback needs a config.json: nothing else is stored";
             return if self.rollback {
                 Err(why.to_owned())
@@ -86,10 +86,8 @@ impl Loading {
             .folder()
             .ok_or("--rollback has no folder: name it with --state_dir")?;
         let keeper = Keeper::new(&folder, file).map_err(|error| {
-            format!(
-                "cannot store a configuration in `{}` (--state_dir): {error}",
-                folder.display()
-            )
+            let folder = folder.display();
+            format!("cannot store a configuration in `{folder}` (--state_dir): {error}")
         })?;
         if !self.rollback {
             return Ok(None);

@@ -28,7 +28,7 @@ use super::{
     ending, heading,
     listening::Listening,
     report, runtime,
-    source::{ModelFlags, SamplingFlags, Source},
+    source::{ModelFlags, SamplingFlags, ServeSource},
     telemetry::Telemetry,
 };
 use crate::{
@@ -184,22 +184,22 @@ fn size(text: &str) -> Result<usize, String> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
     let unit = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        _ => return Err("expected a number of bytes, such as 8388608 or 8MiB".to_owned()),
+        "" | "b" => Some(0),
+        "k" | "kib" => Some(10),
+        "m" | "mib" => Some(20),
+        "g" | "gib" => Some(30),
+        _ => None,
     };
-    let number: usize = digits
-        .parse()
-        .map_err(|_| "expected a number of bytes, such as 8388608 or 8MiB".to_owned())?;
+    let number = unit.zip(digits.parse::<usize>().ok());
+    let (unit, number) = number.ok_or("expected a number of bytes, such as 8388608 or 8MiB")?;
     number
         .checked_mul(1 << unit)
         .filter(|bytes| *bytes > 0)
         .ok_or_else(|| "expected a number of bytes above 0 that fits into 64 bits".to_owned())
 }
 
-/// Serves. `warnings` are about settings outside of the command line.
+/// Starts the server and runs it to its end, or does what a flag demands instead. `warnings` are
+/// about settings outside of the command line. Diagnostics have been printed before it returns.
 pub(super) fn run(
     arguments: &Arguments,
     given: &ArgMatches,
@@ -208,41 +208,16 @@ pub(super) fn run(
     if arguments.help_ovms {
         return report::print(&accepted::listed());
     }
-    if let Some(done) = arguments.instead_of_serving() {
+    if let Some(done) = arguments.editing.run(&arguments.sources) {
         return done.map(|()| ExitCode::SUCCESS);
     }
-    start(arguments, given, warnings)
-}
-
-impl Arguments {
-    /// Edits or lists a configuration if a flag asks for it. `None` if the server should run.
-    fn instead_of_serving(&self) -> Option<Result<(), String>> {
-        let named = repository::NamedGraph {
-            config: &self.sources.edited(),
-            name: self.sources.model_name.as_deref(),
-            folder: self.sources.folder(),
-            repository: self.sources.model_repository_path.as_deref(),
-        };
-        self.editing.run(&named)
-    }
-}
-
-/// Starts the server and runs it to its end. Diagnostics have been printed before it returns.
-fn start(
-    arguments: &Arguments,
-    given: &ArgMatches,
-    warnings: &[String],
-) -> Result<ExitCode, String> {
     let started = Instant::now();
     if let Some(message) = arguments.accepted.refusal() {
         return Err(message);
     }
     ending::prepare().map_err(|error| format!("cannot listen for signals: {error}"))?;
-    log::start(
-        arguments.log_level,
-        arguments.log_format,
-        arguments.log_path.as_deref(),
-    )?;
+    let log_path = arguments.log_path.as_deref();
+    log::start(arguments.log_level, arguments.log_format, log_path)?;
     // A misspelled variable may be the reason why there is nothing to serve.
     environment::warn(&Cli::command(), given);
     let source = arguments.sources.resolve(given)?;
@@ -257,14 +232,14 @@ fn start(
         };
         return report::print(&graph);
     }
-    let config = match arguments.loading.rolled_back(&source)? {
-        Some(kept) => Some(kept),
-        None => arguments.sources.configuration(&source, &flags)?,
-    };
+    let mut config = arguments.loading.rolled_back(&source)?;
+    if config.is_none() {
+        config = arguments.sources.configuration(&source, &flags)?;
+    }
     let Some(config) = config else {
         return Ok(ExitCode::FAILURE);
     };
-    let may_be_empty = arguments.wait_for_models || matches!(source, Source::Models(_));
+    let may_be_empty = arguments.wait_for_models || matches!(source, ServeSource::Models(_));
     if config.graphs.is_empty() && !may_be_empty {
         return Err(format!(
             "there is nothing to serve: {} lists no graph (--wait_for_models runs anyway)",
@@ -274,11 +249,8 @@ fn start(
     if arguments.max_bodies_bytes < arguments.max_body_bytes {
         return Err("--max_bodies_bytes is less than --max_body_bytes".to_owned());
     }
-    tracing::info!(
-        "Graphmill {} serves {}",
-        env!("CARGO_PKG_VERSION"),
-        sources::shown(&source)
-    );
+    let shown = sources::shown(&source);
+    tracing::info!("Graphmill {} serves {shown}", env!("CARGO_PKG_VERSION"));
     arguments.accepted.warn();
     for warning in warnings {
         tracing::warn!("{warning}");
@@ -306,15 +278,13 @@ fn start(
         poll: Duration::from_secs(arguments.file_system_poll_wait_seconds.into()),
         ..Options::new(config, ([127, 0, 0, 1], 0).into())
     };
-    arguments
-        .listening
-        .apply(arguments.rest_port, arguments.port, &mut options)?;
-    if !options.grpc.is_empty()
-        && given.value_source("rest_port") == Some(ValueSource::DefaultValue)
-    {
+    let rest_port = arguments.rest_port;
+    let listening = &arguments.listening;
+    listening.apply(rest_port, arguments.port, &mut options)?;
+    let is_default = given.value_source("rest_port") == Some(ValueSource::DefaultValue);
+    if is_default && !options.grpc.is_empty() {
         tracing::info!(
-            "`--port` is the port of gRPC; REST is at {}, and `--rest_port` chooses another",
-            arguments.rest_port
+            "`--port` is the port of gRPC; REST is at {rest_port}, and `--rest_port` chooses another"
         );
     }
     arguments.access.apply(&mut options)?;
@@ -322,7 +292,7 @@ fn start(
     arguments.loading.apply(&mut options);
     arguments.sequences.apply(&mut options);
     let runtime = runtime()?;
-    let prints_address = arguments.rest_port == 0;
+    let prints_address = rest_port == 0;
     let ended = runtime.block_on(serve(options, started, prints_address));
     // Work that is still running does not keep the process alive.
     runtime.shutdown_timeout(THREADS_GRACE);

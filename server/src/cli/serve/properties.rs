@@ -36,7 +36,7 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     if arguments.get(1).is_none_or(|verb| verb != "serve") {
         return Ok(PropertiesExpansion::default());
     }
-    let mut file = set("ts_config");
+    let mut file = value_of("ts_config");
     let given = arguments.clone();
     for (at, argument) in given.iter().enumerate().skip(2) {
         let text = argument.to_string_lossy();
@@ -54,21 +54,18 @@ pub(in crate::cli) fn expand(arguments: &mut Vec<OsString>) -> Result<Properties
     arguments.retain(|argument| !argument.to_string_lossy().starts_with("--ts_config"));
     let file = Path::new(&file);
     let (flags, warnings) = flags_of(file)?;
-    let warnings = warnings.into_iter().map(|why| of_file(file, &why));
+    let warnings = warnings.iter().map(|why| in_file(file, why));
     let mut expanded = PropertiesExpansion {
         file: file.display().to_string(),
         warnings: warnings.collect(),
-        ..PropertiesExpansion::default()
+        keys: Vec::new(),
     };
     let is_given = |flag: &str| {
-        let names = given
-            .iter()
-            .filter_map(|it| it.to_str()?.strip_prefix("--"));
-        let mut names = names.map(|name| name.split('=').next().unwrap_or(name));
+        let mut names = mistakes::flag_names(&given);
         names.any(|name| name == flag || (name, flag) == ("model_store", REPOSITORY))
     };
     for (flag, value) in flags {
-        if !is_given(flag) && set(flag).is_none() {
+        if !is_given(flag) && value_of(flag).is_none() {
             arguments.push(format!("--{flag}={value}").into());
             expanded.keys.extend(key_of(flag).map(|key| (flag, key)));
         }
@@ -96,13 +93,13 @@ pub(in crate::cli) fn check(file: &Path) -> Result<Vec<String>, String> {
         let source = serve.sources.resolve(given);
         source
             .and_then(|source| serve.sources.configuration(&source, &ModelFlags::default()))
-            .map_err(|why| of_file(file, &why))?;
+            .map_err(|why| in_file(file, &why))?;
     }
     Ok(flags_of(file)?.1)
 }
 
-/// Adds the file to the fault of its contents.
-fn of_file(file: &Path, why: &str) -> String {
+/// Names the file in a message about its contents.
+fn in_file(file: &Path, why: &str) -> String {
     format!("`{}`: {why}", file.display())
 }
 
@@ -110,12 +107,12 @@ fn of_file(file: &Path, why: &str) -> String {
 fn flags_of(file: &Path) -> Result<(BTreeMap<&'static str, String>, Vec<String>), String> {
     let properties = read(file)?;
     let mut warnings = Vec::new();
-    let flags = flags(&properties, &mut warnings).map_err(|why| of_file(file, &why))?;
+    let flags = flags(&properties, &mut warnings).map_err(|why| in_file(file, &why))?;
     Ok((flags, warnings))
 }
 
 /// Returns the value of the environment variable of a flag.
-fn set(flag: &str) -> Option<OsString> {
+fn value_of(flag: &str) -> Option<OsString> {
     variable(&format!("GRAPHMILL_{}", flag.to_ascii_uppercase()))
 }
 
@@ -128,10 +125,8 @@ fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
     });
     read.map_err(|error| format!("`{shown}` is not a properties file: {error}"))?;
     // TorchServe's own variables count if the file allows it.
-    if properties
-        .get("enable_envvars_config")
-        .is_some_and(|it| it == "true")
-    {
+    let allowed = properties.get("enable_envvars_config");
+    if allowed.is_some_and(|it| it == "true") {
         for key in names(KEYS) {
             if let Ok(value) = env::var(format!("TS_{}", key.to_ascii_uppercase())) {
                 properties.insert(key.to_owned(), value);
@@ -176,10 +171,10 @@ fn flags(
         }
     }
     // An address that REST already has needs no listener of its own.
-    let of_metrics = flags.get(METRICS).and_then(|it| it.rsplit(':').next());
-    if ["rest_port", "management_port"]
-        .iter()
-        .any(|port| of_metrics.is_some() && flags.get(port).map(String::as_str) == of_metrics)
+    if let Some(of_metrics) = flags.get(METRICS).and_then(|it| it.rsplit(':').next())
+        && ["rest_port", "management_port"]
+            .iter()
+            .any(|port| flags.get(port).is_some_and(|it| it == of_metrics))
     {
         flags.remove(METRICS);
     }
@@ -215,7 +210,7 @@ fn warn_of_models(text: &str, warnings: &mut Vec<String>) {
     warnings.dedup();
 }
 
-/// The host and the port of an address such as `http://0.0.0.0:8080`.
+/// Returns the host and the port of an address such as `http://0.0.0.0:8080`.
 fn address(text: &str) -> Result<(String, u16), String> {
     let wrong = || format!("expected an address such as `http://127.0.0.1:8080`, not `{text}`");
     let uri: Uri = text.parse().map_err(|_| wrong())?;

@@ -1,10 +1,11 @@
 //! Flags of OpenVINO Model Server that edit or list instead of serving: list the models of a
 //! folder, add a graph to a configuration, or remove one.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 
+use super::sources::Sources;
 use crate::{
     cli::{heading, report, source},
     config::{self, edit},
@@ -28,24 +29,18 @@ pub(super) struct Editing {
     remove_from_config: bool,
 }
 
-/// The graph and the configuration that a command line names.
-pub(super) struct NamedGraph<'a> {
-    pub(super) config: &'a Path,
-    pub(super) name: Option<&'a str>,
-    pub(super) folder: Option<PathBuf>,
-    pub(super) repository: Option<&'a Path>,
-}
-
 impl Editing {
     /// Lists or edits as the flags demand; `None` if none is given.
-    pub(super) fn run(&self, named: &NamedGraph<'_>) -> Option<Result<(), String>> {
-        let name = named.name.unwrap_or_default();
+    pub(super) fn run(&self, named: &Sources) -> Option<Result<(), String>> {
+        let name = named.model_name.as_deref().unwrap_or_default();
+        let file = named.config_to_edit();
         if self.list_models {
-            Some(list(named.repository.unwrap_or(Path::new("."))))
+            let root = named.model_repository_path.as_deref();
+            Some(list(root.unwrap_or(Path::new("."))))
         } else if self.add_to_config {
-            Some(add(named.config, name, named.folder.as_deref()))
+            Some(add(&file, name, named.folder().as_deref()))
         } else if self.remove_from_config {
-            Some(edit::remove(named.config, name))
+            Some(edit::remove(&file, name))
         } else {
             None
         }
@@ -71,10 +66,8 @@ fn add(file: &Path, name: &str, folder: Option<&Path>) -> Result<(), String> {
         return Err(format!("`--model_name {name}` {why}"));
     }
     edit::add(file, name, folder)?;
-    if !["graph.pbtxt", "1/graph.pbtxt"]
-        .iter()
-        .any(|graph| folder.join(graph).is_file())
-    {
+    let has = |graph: &str| folder.join(graph).is_file();
+    if !has("graph.pbtxt") && !has("1/graph.pbtxt") {
         let shown = folder.display();
         report::note(&format!(
             "`{shown}` has no graph.pbtxt yet: `graphmill serve {shown} --emit_graph > \

@@ -53,11 +53,7 @@ pub(super) async fn serve(
         }
     }
     if !has_keys && !asks_for_certificates {
-        listening::warn_of_strangers(server.addresses());
-        listening::warn_of_strangers(server.grpc_addresses());
-        listening::warn_of_strangers(server.management_addresses());
-        listening::warn_of_strangers(server.metrics_addresses());
-        listening::warn_of_strangers(server.grpc_management_addresses());
+        listening::warn_of_strangers(&server);
     }
     ending::orderly(patience).map_err(unheard)?;
     let _signs = service::watchdog();

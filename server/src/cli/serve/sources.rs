@@ -13,7 +13,7 @@ use crate::{
     app::state::Options,
     cli::{
         heading, models, report,
-        source::{self, ModelFlags, PendingModel, Source},
+        source::{self, ModelFlags, PendingModel, ServeSource},
     },
     config::{self, Config, GraphEntry, Lister, subgraphs::NamedSubgraphs},
     hub::Order,
@@ -24,7 +24,7 @@ use crate::{
 #[command(rename_all = "snake_case")]
 pub(super) struct Sources {
     /// Model (`.gguf`, `.onnx`), graph (`.pbtxt`), config.json, archive (`.gmar`), folder with one of
-    /// them, or model of Hugging Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
+    /// them, or model on Hugging Face (`org/repo`, `org/repo:Q4_K_M`) [default: the current folder].
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
     /// config.json that lists the graphs.
@@ -33,7 +33,7 @@ pub(super) struct Sources {
     /// Same as MODEL, as a flag.
     #[arg(help_heading = heading::MODELS, long, visible_aliases = ["model_id", "hf_repo"], alias = "model", value_name = "PATH")]
     model_path: Option<PathBuf>,
-    /// Model of Hugging Face, downloaded into `--model_repository_path` if that is given.
+    /// Model on Hugging Face, downloaded into `--model_repository_path` if that is given.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     source_model: Option<PathBuf>,
     /// File of the repository to download, if the model's name has none.
@@ -80,7 +80,7 @@ pub(super) struct Sources {
 
 impl Sources {
     /// Returns the configuration file to edit. Older command lines name it after `--add_to_config`.
-    pub(super) fn edited(&self) -> PathBuf {
+    pub(super) fn config_to_edit(&self) -> PathBuf {
         let behind = self.model.as_ref().filter(|path| is_json(path));
         let named = self.config_path.as_ref().or(behind).cloned();
         named.unwrap_or_else(|| PathBuf::from("config.json"))
@@ -95,7 +95,7 @@ impl Sources {
     }
 
     /// Finds what to serve. The command line takes precedence over the environment.
-    pub(super) fn resolve(&self, given: &ArgMatches) -> Result<Source, String> {
+    pub(super) fn resolve(&self, given: &ArgMatches) -> Result<ServeSource, String> {
         let all = [
             ("model", &self.model),
             ("model_path", &self.model_path),
@@ -123,19 +123,19 @@ impl Sources {
             ([], Some(model)) => Err(format!(
                 "`--any_model {model}` names the graph that answers, not a model: put the flag after the model"
             )),
-            ([], None) => Source::from_path(Path::new(".")).map_err(|why| {
+            ([], None) => ServeSource::from_path(Path::new(".")).map_err(|why| {
                 format!("{why} (`graphmill serve MODEL` names a model, a graph or a folder)")
             }),
-            ([("config_path", file)], _) => Ok(Source::Configuration((*file).to_owned())),
-            ([("models_dir", root)], _) => Source::models(root),
+            ([("config_path", file)], _) => Ok(ServeSource::Configuration((*file).to_owned())),
+            ([("models_dir", root)], _) => ServeSource::models(root),
             ([("model_repository_path", root)], _) => match &self.model_name {
                 Some(name) if !source::triton::is_model(&root.join(name)) => {
-                    Source::from_path(&source::folder_of(root, name)?)
+                    ServeSource::from_path(&source::folder_of(root, name)?)
                 }
-                _ => Source::repository(root),
+                _ => ServeSource::repository(root),
             },
-            ([("model", path)], _) => Source::given(path),
-            ([(_, path)], _) => Source::from_path(path),
+            ([("model", path)], _) => ServeSource::given(path),
+            ([(_, path)], _) => ServeSource::from_path(path),
             ([(first, _), (second, _), ..], _) => {
                 let flag = |id: &str| match id {
                     "model" => "MODEL".to_owned(),
@@ -148,22 +148,22 @@ impl Sources {
                 ))
             }
         }?;
-        self.order(&mut source)?;
+        self.set_download(&mut source)?;
         Ok(source)
     }
 
     /// Applies the flags for downloads, and refuses them for anything else.
-    fn order(&self, source: &mut Source) -> Result<(), String> {
+    fn set_download(&self, source: &mut ServeSource) -> Result<(), String> {
         let given = [
             ("gguf_filename", self.gguf_filename.is_some()),
             ("overwrite_models", self.overwrite_models),
             ("pull", self.pull),
         ];
-        let Source::Named(order) = source else {
+        let ServeSource::Named(order) = source else {
             return match given.iter().find(|(_, given)| *given) {
                 None => Ok(()),
                 Some((flag, _)) => Err(format!(
-                    "`--{flag}` is for a model of Hugging Face, such as org/repo, but {} is a local path",
+                    "`--{flag}` is for a model on Hugging Face, such as org/repo, but {} is a local path",
                     shown(source)
                 )),
             };
@@ -177,9 +177,9 @@ impl Sources {
     }
 
     /// Downloads a model without serving it.
-    pub(super) fn pulled(source: &Source) -> Result<ExitCode, String> {
+    pub(super) fn pulled(source: &ServeSource) -> Result<ExitCode, String> {
         match source {
-            Source::Named(order) => models::pulled(order),
+            ServeSource::Named(order) => models::pulled(order),
             other => Err(format!("there is nothing to download for {}", shown(other))),
         }
     }
@@ -187,13 +187,13 @@ impl Sources {
     /// Returns the configuration of a source; `None` if it has errors, which have been shown.
     pub(super) fn configuration(
         &self,
-        source: &Source,
+        source: &ServeSource,
         flags: &ModelFlags,
     ) -> Result<Option<Config>, String> {
         let name = self.model_name.as_deref();
         let is_single = matches!(
             source,
-            Source::Model(_) | Source::Named(_) | Source::Graph { .. }
+            ServeSource::Model(_) | ServeSource::Named(_) | ServeSource::Graph { .. }
         );
         if !self.alias.is_empty() && !is_single {
             return Err(format!(
@@ -202,13 +202,13 @@ impl Sources {
             ));
         }
         let config = match source {
-            Source::Model(model) => source::one_model(model, name, flags)?,
-            Source::Named(order) => source::one_named(order, name, flags)?,
-            Source::Graph { file, base } => {
+            ServeSource::Model(model) => source::one_model(model, name, flags)?,
+            ServeSource::Named(order) => source::one_named(order, name, flags)?,
+            ServeSource::Graph { file, base } => {
                 refuse(flags.any()?, source)?;
                 source::one_graph(file, base, name)?
             }
-            Source::Models(root) => {
+            ServeSource::Models(root) => {
                 if let Some(flag) = name.map(|_| "model_name").or(flags.any()?) {
                     return Err(format!(
                         "`--{flag}` (or its variable) is for one model, but {} has several: set options in a \
@@ -218,7 +218,7 @@ impl Sources {
                 }
                 source::models_in_folder(root)
             }
-            Source::Repository(root) => {
+            ServeSource::Repository(root) => {
                 refuse(flags.any()?, source)?;
                 let names = self.models.iter().map(|name| name.trim());
                 let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
@@ -233,7 +233,7 @@ impl Sources {
                 found.config.graphs.retain(is_wanted);
                 found.config
             }
-            Source::Configuration(file) => {
+            ServeSource::Configuration(file) => {
                 refuse(name.map(|_| "model_name").or(flags.any()?), source)?;
                 let loaded = config::load(file);
                 report::show(&loaded.sources, &loaded.diagnostics);
@@ -259,13 +259,13 @@ impl Sources {
     }
 
     /// Sets the options for listing models again and for requests with any name.
-    pub(super) fn apply(&self, source: &Source, options: &mut Options) -> Result<(), String> {
+    pub(super) fn apply(&self, source: &ServeSource, options: &mut Options) -> Result<(), String> {
         if let Some(folder) = &options.registration {
             if !folder.is_dir() {
                 let shown = folder.display();
                 return Err(format!("`--allow_registration {shown}`: no such folder"));
             }
-            if !matches!(source, Source::Configuration(_)) {
+            if !matches!(source, ServeSource::Configuration(_)) {
                 tracing::warn!(
                     "`--allow_registration` has no effect: graphs are registered by adding them to a \
                      config.json, but {} is not one",
@@ -274,17 +274,17 @@ impl Sources {
             }
         }
         match source {
-            Source::Configuration(file) => options.config_path = Some(file.clone()),
-            Source::Models(root) => {
+            ServeSource::Configuration(file) => options.config_path = Some(file.clone()),
+            ServeSource::Models(root) => {
                 let root = root.clone();
                 options.lister = Some(Lister::new(move || source::models_in_folder(&root)));
                 // The folder may be empty at first.
                 options.wait_for_models = true;
             }
-            Source::Repository(root) => {
+            ServeSource::Repository(root) => {
                 options.model_reader = Some(source::reader(root, &self.models));
             }
-            Source::Graph { .. } | Source::Model(_) | Source::Named(_) => {}
+            ServeSource::Graph { .. } | ServeSource::Model(_) | ServeSource::Named(_) => {}
         }
         match self.any_model.as_deref() {
             None | Some("false" | "0" | "no" | "off") => {}
@@ -315,13 +315,13 @@ impl Sources {
     /// Returns the text of a model's graph; `None` if it has errors, which have been shown.
     pub(super) fn emitted(
         &self,
-        source: &Source,
+        source: &ServeSource,
         flags: &ModelFlags,
     ) -> Result<Option<String>, String> {
         let prepared =
             |wanted: PendingModel| models::shown_while(|| source::text_of_wanted(&wanted, flags));
         let (text, of) = match source {
-            Source::Repository(root) if self.model_name.is_some() => {
+            ServeSource::Repository(root) if self.model_name.is_some() => {
                 let found = source::all_in(root)?;
                 let name = self.model_name.as_deref();
                 let mut graphs = found.config.graphs.into_iter().rev();
@@ -330,8 +330,10 @@ impl Sources {
                 let text = text.ok_or_else(|| found.left_out.join("; "))?;
                 (text.to_string(), root.join(name.unwrap_or_default()))
             }
-            Source::Model(model) => (prepared(PendingModel::File(model.clone()))?, model.clone()),
-            Source::Named(order) => (
+            ServeSource::Model(model) => {
+                (prepared(PendingModel::File(model.clone()))?, model.clone())
+            }
+            ServeSource::Named(order) => (
                 prepared(PendingModel::Named(order.clone()))?,
                 PathBuf::from(order.name.to_string()),
             ),
@@ -357,25 +359,25 @@ fn is_json(path: &Path) -> bool {
 }
 
 /// Describes a source in messages.
-pub(super) fn shown(source: &Source) -> String {
+pub(super) fn shown(source: &ServeSource) -> String {
     match source {
-        Source::Named(Order { name, .. }) => format!("`{name}`"),
-        Source::Configuration(path)
-        | Source::Graph { file: path, .. }
-        | Source::Model(path)
-        | Source::Models(path)
-        | Source::Repository(path) => format!("`{}`", path.display()),
+        ServeSource::Named(Order { name, .. }) => format!("`{name}`"),
+        ServeSource::Configuration(path)
+        | ServeSource::Graph { file: path, .. }
+        | ServeSource::Model(path)
+        | ServeSource::Models(path)
+        | ServeSource::Repository(path) => format!("`{}`", path.display()),
     }
 }
 
-fn refuse(flag: Option<&str>, source: &Source) -> Result<(), String> {
+fn refuse(flag: Option<&str>, source: &ServeSource) -> Result<(), String> {
     let Some(flag) = flag else {
         return Ok(());
     };
     let shown = shown(source);
     let why = match (flag, source) {
         ("model_name", _) => format!("{shown} names its graphs: change the name there"),
-        (_, Source::Graph { .. }) => format!("{shown} is a graph: set the option there"),
+        (_, ServeSource::Graph { .. }) => format!("{shown} is a graph: set the option there"),
         _ => format!("{shown} has graphs: set the option in the file of a graph"),
     };
     Err(format!(

@@ -6,7 +6,7 @@ use graphmill_llm::ModelKind;
 
 use super::ModelFlags;
 
-/// Whole graphs by kind of model. `OPTIONS` is replaced by the model's options, and `SAMPLING` by
+/// Graph of a model that generates. `OPTIONS` is replaced by the model's options, and `SAMPLING` by
 /// the options of the request node.
 const CHAT: &str = r#"input_stream: "HTTP_REQUEST_PAYLOAD:input"
 output_stream: "HTTP_RESPONSE_PAYLOAD:output"
@@ -44,39 +44,31 @@ OPTIONS
   }
 ";
 
-const EMBEDDINGS: &str = r#"input_stream: "REQUEST_PAYLOAD:input"
+/// Graph of a model that embeds or ranks. `Task` is replaced by the name of its task, `TASK` and
+/// `task` by the same in upper and lower case.
+const VECTORS: &str = r#"input_stream: "REQUEST_PAYLOAD:input"
 output_stream: "RESPONSE_PAYLOAD:output"
 
 node {
-  name: "EmbeddingsExecutor"
-  calculator: "EmbeddingsCalculatorOV"
-  input_side_packet: "EMBEDDINGS_NODE_RESOURCES:embeddings_servable"
+  name: "TaskExecutor"
+  calculator: "TaskCalculatorOV"
+  input_side_packet: "TASK_NODE_RESOURCES:task_servable"
   input_stream: "REQUEST_PAYLOAD:input"
   output_stream: "RESPONSE_PAYLOAD:output"
   node_options {
-    [type.googleapis.com/mediapipe.EmbeddingsCalculatorOVOptions] {
+    [type.googleapis.com/mediapipe.TaskCalculatorOVOptions] {
 OPTIONS
     }
   }
 }
 "#;
 
-const RERANK: &str = r#"input_stream: "REQUEST_PAYLOAD:input"
-output_stream: "RESPONSE_PAYLOAD:output"
-
-node {
-  name: "RerankExecutor"
-  calculator: "RerankCalculatorOV"
-  input_side_packet: "RERANK_NODE_RESOURCES:rerank_servable"
-  input_stream: "REQUEST_PAYLOAD:input"
-  output_stream: "RESPONSE_PAYLOAD:output"
-  node_options {
-    [type.googleapis.com/mediapipe.RerankCalculatorOVOptions] {
-OPTIONS
-    }
-  }
+/// Returns the graph of a model that embeds or ranks.
+fn vectors(task: &str) -> String {
+    let graph = VECTORS.replace("Task", task);
+    let graph = graph.replace("TASK", &task.to_uppercase());
+    graph.replace("task", &task.to_lowercase())
 }
-"#;
 
 /// Writes the graph of a model. The graph names the model by its absolute path.
 pub(super) fn text(model: &Path, kind: ModelKind, flags: &ModelFlags) -> Result<String, String> {
@@ -95,10 +87,9 @@ pub(super) fn text_with(
     options.extend(projector.map(|projector| ("mmproj", quoted(projector))));
     options.extend(flags.options(kind)?);
     let with = |template: &str, options: &[(&str, String)]| {
-        let lines: Vec<String> = options
-            .iter()
-            .map(|(field, value)| format!("      {field}: {value}"))
-            .collect();
+        let options = options.iter();
+        let lines = options.map(|(field, value)| format!("      {field}: {value}"));
+        let lines: Vec<String> = lines.collect();
         template.replacen("OPTIONS", &lines.join("\n"), 1)
     };
     let sampling = match flags.sampling(kind)? {
@@ -106,13 +97,12 @@ pub(super) fn text_with(
         sampling => with(SAMPLING, &sampling),
     };
     let graph = match kind {
-        ModelKind::Generates => CHAT,
-        ModelKind::Embeds => EMBEDDINGS,
-        ModelKind::Ranks => RERANK,
+        ModelKind::Generates => CHAT.replacen("SAMPLING", &sampling, 1),
+        ModelKind::Embeds => vectors("Embeddings"),
+        ModelKind::Ranks => vectors("Rerank"),
     };
     let head = "# Written by `graphmill serve --emit_graph`. To change it, save it as graph.pbtxt \
                 and serve its folder.\n\n";
-    let graph = graph.replacen("SAMPLING", &sampling, 1);
     Ok(format!("{head}{}", with(&graph, &options)))
 }
 

@@ -45,14 +45,14 @@ const SERVED: &str = "a model (`.gguf`, `.onnx`), a graph (`.pbtxt`), a `config.
 
 /// The thing to serve, as a path or a name on the command line means it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum ServeSource {
     /// The graphs of this `config.json`.
     Configuration(PathBuf),
     /// A graph file, and the folder that its paths are relative to.
     Graph { file: PathBuf, base: PathBuf },
     /// A model file, on a built-in graph.
     Model(PathBuf),
-    /// A model of Hugging Face, on a built-in graph.
+    /// A model on Hugging Face, on a built-in graph.
     Named(Order),
     /// The graphs and models in the folders of this one.
     Repository(PathBuf),
@@ -60,7 +60,7 @@ pub(super) enum Source {
     Models(PathBuf),
 }
 
-impl Source {
+impl ServeSource {
     /// Determines the kind of `path`. The error lists the kinds that are possible.
     pub(super) fn from_path(path: &Path) -> Result<Self, String> {
         if path.is_dir() {
@@ -115,7 +115,7 @@ impl Source {
         let parent = path.parent().filter(|parent| parent.is_dir());
         match (&source, parent) {
             (Self::Named(order), Some(parent)) => Err(format!(
-                "`{}` has no `{}`; for the model of Hugging Face, write `hf.co/{}`",
+                "`{}` has no `{}`; for the model on Hugging Face, write `hf.co/{}`",
                 parent.display(),
                 path.file_name().unwrap_or_default().display(),
                 order.name
@@ -364,13 +364,13 @@ mod tests {
             (&[("config.json", "{")], "config.json"),
         ] {
             let folder = folder(files);
-            let found = match Source::from_path(folder.path()).expect("something") {
-                Source::Configuration(file)
-                | Source::Graph { file, .. }
-                | Source::Model(file)
-                | Source::Models(file)
-                | Source::Repository(file) => file,
-                Source::Named(order) => panic!("{order:?}"),
+            let found = match ServeSource::from_path(folder.path()).expect("something") {
+                ServeSource::Configuration(file)
+                | ServeSource::Graph { file, .. }
+                | ServeSource::Model(file)
+                | ServeSource::Models(file)
+                | ServeSource::Repository(file) => file,
+                ServeSource::Named(order) => panic!("{order:?}"),
             };
             assert_eq!(found, folder.path().join(expected));
         }
@@ -390,7 +390,7 @@ mod tests {
             (none.path().join("m.gguf"), "cannot find"),
             (other.path().join("a.bin"), "cannot serve"),
         ] {
-            let error = Source::from_path(&path).expect_err("nothing");
+            let error = ServeSource::from_path(&path).expect_err("nothing");
             assert!(error.contains(said), "{error}");
         }
     }

@@ -1,7 +1,7 @@
 //! A folder of models, for `--models_dir`. Each model gets a graph of its own.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashSet},
     fs,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
@@ -75,42 +75,28 @@ impl FolderScan {
             return;
         }
         if folder.join(triton::FILE).is_file() {
-            self.left_out(
-                folder,
-                "models of Triton are served with --model_repository_path",
-            );
-            return;
+            let why = "models of Triton are served with --model_repository_path";
+            return self.left_out(folder, why);
         }
         let mut paths: Vec<PathBuf> = match fs::read_dir(folder) {
             Ok(entries) => entries.filter_map(|it| Some(it.ok()?.path())).collect(),
-            Err(error) => {
-                self.left_out(folder, &error.to_string());
-                return;
-            }
+            Err(error) => return self.left_out(folder, &error.to_string()),
         };
         paths.sort();
         let (folders, mut files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|it| it.is_dir());
         for file in files.iter().filter(|it| has_ending(it, &[archive::ENDING])) {
-            self.left_out(
-                file,
-                "archives are served one by one: `graphmill serve FILE`",
-            );
+            let why = "archives are served one by one: `graphmill serve FILE`";
+            self.left_out(file, why);
         }
         files.retain(|it| is_model(it));
         self.places.extend(files.iter().cloned());
-        files.retain(|file| {
-            let is_model = !is_adapter(file);
-            if !is_model {
-                self.left_out(
-                    file,
-                    "it is an adapter: name it in `lora_adapters` of a graph",
-                );
-            }
-            is_model
-        });
-        let (projectors, mut models): (Vec<_>, Vec<_>) = files
-            .into_iter()
-            .partition(|it| stem_of(it).starts_with(PROJECTOR));
+        let (adapters, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|it| is_adapter(it));
+        for file in &adapters {
+            let why = "it is an adapter: name it in `lora_adapters` of a graph";
+            self.left_out(file, why);
+        }
+        let is_projector = |file: &PathBuf| stem_of(file).starts_with(PROJECTOR);
+        let (projectors, mut models): (Vec<_>, Vec<_>) = files.into_iter().partition(is_projector);
         let stems: HashSet<String> = models.iter().map(|it| stem_of(it)).collect();
         models.retain(|model| {
             let stem = stem_of(model);
@@ -127,9 +113,8 @@ impl FolderScan {
                 1 if !name.is_empty() => name.to_owned(),
                 _ => below(name, own),
             };
-            let projector = (models.len() > 1)
-                .then(|| projector_of(own, &projectors))
-                .flatten();
+            let several = Some(&projectors).filter(|_| models.len() > 1);
+            let projector = several.and_then(|projectors| projector_of(own, projectors));
             match entry(model, name, projector.as_deref()) {
                 Ok(entry) => self.add(entry),
                 Err(why) => self.left_out(model, &why),
@@ -155,18 +140,11 @@ impl FolderScan {
         let (name, file) = (graph.name.clone(), graph.file.clone());
         if let Some(why) = config::wrong_name(&name) {
             self.left_out(&file, &format!("its name {name:?} {why}"));
-            return;
-        }
-        match self.graphs.entry(name) {
-            Entry::Vacant(place) => {
-                place.insert(graph);
-            }
-            Entry::Occupied(other) => {
-                let other = other.get();
-                let (name, other) = (&other.name, model_path(&other.file));
-                let why = format!("`{other}` has the same name `{name}`");
-                self.left_out(&file, &why);
-            }
+        } else if let Some(other) = self.graphs.get(&name) {
+            let other = model_path(&other.file);
+            self.left_out(&file, &format!("`{other}` has the same name `{name}`"));
+        } else {
+            self.graphs.insert(name, graph);
         }
     }
 
@@ -230,17 +208,15 @@ fn part_of(stem: &str) -> (&str, u32, String) {
 /// `None` if there are no projectors.
 fn projector_of(model: &str, projectors: &[PathBuf]) -> Option<String> {
     let model = model.to_lowercase();
-    let fits = |path: &&PathBuf| {
+    let fits = |path: &PathBuf| {
         let stem = stem_of(path).to_lowercase();
         let name = stem[PROJECTOR.len()..].trim_start_matches(['-', '_', '.']);
         let name = name.rsplit_once('-').map_or(name, |(name, _)| name);
         (!name.is_empty() && model.starts_with(name)).then_some(name.len())
     };
-    let fitting = projectors
-        .iter()
-        .filter_map(|path| Some((fits(&path)?, path)));
-    let longest = fitting.max_by_key(|(length, _)| *length);
-    let path = longest.and_then(|(_, path)| std::path::absolute(path).ok());
+    let fitting = projectors.iter().filter(|path| fits(path).is_some());
+    let path = fitting.max_by_key(|path| fits(path));
+    let path = path.and_then(|path| std::path::absolute(path).ok());
     let path = path.and_then(|path| Some(path.to_str()?.to_owned()));
     path.or_else(|| (!projectors.is_empty()).then(|| NO_PROJECTOR.to_owned()))
 }

@@ -7,7 +7,7 @@ use graphmill_calculators::tensor::FileTensor;
 
 use super::{
     graph::whole_path,
-    tensors::{Port, Streams, TensorStreams, formatted, head, onnx_node},
+    tensors::{Streams, TensorPort, TensorStreams, formatted, head, onnx_node},
 };
 
 /// Reads the inputs and the outputs of a model.
@@ -36,7 +36,7 @@ pub(super) fn text(model: &Path) -> Result<String, String> {
                 format!("`{shown}`: its `{name}` has an unknown number of dimensions")
             })?;
             let datatype = Some(tensor.datatype);
-            ports.push(Port {
+            ports.push(TensorPort {
                 name,
                 datatype,
                 shape,

@@ -246,10 +246,10 @@ impl ModelFlags {
                 ("n_gpu_layers", any)
             }
         };
-        let mut knob_flags = self.knobs.given().map(|(flag, ..)| flag);
+        let first_knob = self.knobs.given().next().map(|(flag, ..)| flag);
         let knobs_flag = match &self.plugin_config {
             Some(_) => "plugin_config",
-            None => knob_flags.next().unwrap_or("kv_cache_precision"),
+            None => first_knob.unwrap_or("kv_cache_precision"),
         };
         let knobs = self.knobs()?.as_deref().map(quoted);
         let given = [

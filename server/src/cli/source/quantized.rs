@@ -94,8 +94,8 @@ fn write(model: &Path, copy: &Path, kind: &str) -> Result<(), String> {
     let lines = output.flat_map(|output| BufReader::new(output).lines());
     for line in lines.map_while(Result::ok) {
         let percent = line.strip_prefix(QUANTIZING);
-        match percent.and_then(|rest| rest.trim_end_matches('%').trim().parse::<f32>().ok()) {
-            Some(percent) => progress::quantized(percent / 100.0),
+        match percent.and_then(|rest| rest.trim_end_matches('%').trim().parse().ok()) {
+            Some(percent) => progress::reached(percent),
             None => last = line,
         }
     }

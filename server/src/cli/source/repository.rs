@@ -6,10 +6,10 @@ use std::{
 };
 
 use graphmill_engine::shortened;
-use graphmill_grammar::suggest;
+use graphmill_grammar::{diag::Severity, suggest};
 
 use super::{
-    ModelFlags, Source,
+    ModelFlags, ServeSource,
     files::{entries, graph_in, rank},
     one_graph, one_model, triton,
 };
@@ -154,8 +154,8 @@ fn one_in(
     }
     if config.is_some() || triton::is_model(folder) {
         let loaded = triton::load(folder, name, config);
-        notes.extend(loaded.warnings());
-        let errors = loaded.errors();
+        notes.extend(loaded.lines(Severity::Warning));
+        let errors = loaded.lines(Severity::Error);
         if !errors.is_empty() {
             return Err(errors.join("; "));
         }
@@ -164,16 +164,16 @@ fn one_in(
             ..Config::default()
         });
     }
-    match Source::from_path(folder)? {
-        Source::Graph { file, base } => one_graph(&file, &base, Some(name)),
-        Source::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
-        Source::Named(order) => Err(format!("`{}` is not a folder", order.name)),
-        Source::Configuration(file) | Source::Models(file) | Source::Repository(file) => {
-            Err(format!(
-                "`{}` lists its own graphs: serve it with --config_path",
-                file.display()
-            ))
-        }
+    match ServeSource::from_path(folder)? {
+        ServeSource::Graph { file, base } => one_graph(&file, &base, Some(name)),
+        ServeSource::Model(model) => one_model(&model, Some(name), &ModelFlags::default()),
+        ServeSource::Named(order) => Err(format!("`{}` is not a folder", order.name)),
+        ServeSource::Configuration(file)
+        | ServeSource::Models(file)
+        | ServeSource::Repository(file) => Err(format!(
+            "`{}` lists its own graphs: serve it with --config_path",
+            file.display()
+        )),
     }
 }
 

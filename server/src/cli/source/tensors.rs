@@ -14,7 +14,7 @@ use super::graph::quoted;
 pub(super) type TensorStreams = Vec<(String, String)>;
 
 /// An input or output of a generated graph.
-pub(super) struct Port {
+pub(super) struct TensorPort {
     pub(super) name: String,
     pub(super) datatype: Option<Datatype>,
     pub(super) shape: Vec<i64>,
@@ -67,7 +67,7 @@ fn plain(tensor: &str) -> String {
 
 /// Writes the streams of a graph, inputs before outputs, and their declarations. `more` is appended
 /// to the declarations.
-pub(super) fn head(streams: &mut Streams, ports: &[Vec<Port>; 2], more: &str) -> String {
+pub(super) fn head(streams: &mut Streams, ports: &[Vec<TensorPort>; 2], more: &str) -> String {
     let (mut text, mut declared) = (String::new(), String::new());
     for (side, ports) in ["input", "output"].into_iter().zip(ports) {
         for port in ports {

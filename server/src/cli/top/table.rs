@@ -66,13 +66,13 @@ fn short(text: &str) -> String {
     text.chars().take(CHARACTERS).collect()
 }
 
-type Row = Vec<String>;
+type TableRow = Vec<String>;
 
-fn head<const N: usize>(names: [&str; N]) -> Vec<Row> {
+fn head<const N: usize>(names: [&str; N]) -> Vec<TableRow> {
     vec![names.map(str::to_owned).to_vec()]
 }
 
-fn engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
+fn engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<TableRow> {
     let mut rows = head([
         "ENGINE",
         "STATE",
@@ -105,7 +105,7 @@ fn engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
     rows
 }
 
-fn embedding_engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
+fn embedding_engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<TableRow> {
     let mut rows = head([
         "ENGINE",
         "STATE",
@@ -128,7 +128,7 @@ fn embedding_engines(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
     rows
 }
 
-fn graphs(now: &Sample, before: &Sample, seconds: f64) -> Vec<Row> {
+fn graphs(now: &Sample, before: &Sample, seconds: f64) -> Vec<TableRow> {
     let mut rows = head(["GRAPH", "STATE", "OPEN", "REQUESTS/S", "ERRORS", "NOTE"]);
     for graph in list(now, "graphs") {
         let name = text(&graph["name"]);
@@ -190,7 +190,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Aligns columns. Numbers are aligned to the right.
-fn aligned(rows: &[Row]) -> String {
+fn aligned(rows: &[TableRow]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..columns)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use graphmill_grammar::{ast, suggest};
 
-use super::{Reader, model::ModelConfig, place::place, versions};
+use super::{TritonReader, model::ModelConfig, place::place, versions};
 
 /// Backends by the values of `platform` and `backend`.
 const BACKENDS: &[(&str, Backend)] = &[
@@ -33,7 +33,7 @@ impl Backend {
     }
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Determines the backend from its name, or else from the files of the versions.
     pub(super) fn backend(
         &mut self,
@@ -65,13 +65,10 @@ impl Reader<'_> {
             let near = suggest::nearest(name, names.clone());
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-            self.wrong(
-                place(tree, field),
-                format!(
-                    "models of `{name}` are not supported, only models of {}{hint}",
-                    names.join(", ")
-                ),
-            );
+            let names = names.join(", ");
+            let message =
+                format!("models of `{name}` are not supported, only models of {names}{hint}");
+            self.wrong(place(tree, field), message);
         }
         known.map(|(_, backend)| *backend)
     }

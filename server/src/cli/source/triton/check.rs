@@ -5,24 +5,21 @@ use graphmill_engine::shortened;
 use graphmill_grammar::{Span, ast};
 
 use super::{
-    Backend, FILE, Model, Reader,
-    model::{Kind, Parameter, TensorConfig},
+    Backend, FILE, ModelFolder, TritonReader,
+    model::{InstanceKind, MapEntry, TensorConfig},
     place::{messages, place},
 };
 
 /// Maximum number of priority levels. A larger number is reported elsewhere.
 const LEVELS: u32 = 1 << 10;
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Refuses values that have another meaning here, or none.
-    pub(super) fn check(&mut self, model: &Model) {
-        let Model {
-            config, backend, ..
-        } = model;
+    pub(super) fn check(&mut self, model: &ModelFolder) {
+        let (config, is_onnx) = (&model.config, model.backend == Backend::Onnx);
         let at_groups = model.place("instance_group");
         for group in &config.instance_group {
-            if *backend == Backend::Onnx && (group.kind == Kind::KindGpu || !group.gpus.is_empty())
-            {
+            if is_onnx && (group.kind == InstanceKind::KindGpu || !group.gpus.is_empty()) {
                 let named = match group.name.as_str() {
                     "" => String::new(),
                     name => format!(" of `{name}`"),
@@ -30,38 +27,28 @@ impl Reader<'_> {
                 self.wrong(at_groups, format!("`kind`{named} can only be `KIND_CPU` or `KIND_AUTO`: ONNX models are computed on the CPU"));
             }
         }
-        if *backend == Backend::Onnx
-            && config.max_batch_size == 0
-            && !config.instance_group.is_empty()
-        {
+        if is_onnx && config.max_batch_size == 0 && !config.instance_group.is_empty() {
             let message = "`instance_group` has no effect without `max_batch_size`: requests are computed in parallel without it";
             self.warn(at_groups, message);
         }
-        if *backend == Backend::Llama {
+        if model.backend == Backend::Llama {
             if config.response_cache.enable {
-                let at = model.place("response_cache");
-                self.wrong(
-                    at,
-                    "`response_cache` is for tensors: texts are sampled anew each time",
-                );
+                let why = "`response_cache` is for tensors: texts are sampled anew each time";
+                self.wrong(model.place("response_cache"), why);
             }
             return;
         }
         self.check_batching(model);
         for (side, tensors) in config.sides() {
             if tensors.is_empty() {
-                self.wrong(
-                    model.tree.head(),
-                    format!(
-                        "`{side}` is missing: each {side} needs a name, a data type and dimensions"
-                    ),
-                );
+                let why = "needs a name, a data type and dimensions";
+                let message = format!("`{side}` is missing: each {side} {why}");
+                self.wrong(model.tree.head(), message);
             }
             let mut messages = messages(&model.tree, side);
             for tensor in tensors {
-                let place = messages
-                    .next()
-                    .map_or_else(|| model.place(side), ast::Message::head);
+                let place = messages.next().map(ast::Message::head);
+                let place = place.unwrap_or_else(|| model.place(side));
                 self.check_tensor(place, side, tensor);
             }
         }
@@ -69,13 +56,13 @@ impl Reader<'_> {
 
     /// Refuses parameters whose names are not option names. A configuration in a request must not
     /// name files.
-    pub(super) fn check_names(&mut self, model: &Model, is_given: bool) {
+    pub(super) fn check_names(&mut self, model: &ModelFolder, is_given: bool) {
         if model.backend != Backend::Llama {
             return;
         }
         let at = model.place("parameters");
         let is_part = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_';
-        for Parameter { key, value } in &model.config.parameters {
+        for MapEntry { key, value } in &model.config.parameters {
             let shown = shortened(key, 100);
             if key.is_empty() || !key.chars().all(is_part) {
                 self.wrong(at, format!("`parameters`: unknown option `{shown}`"));
@@ -89,14 +76,12 @@ impl Reader<'_> {
     }
 
     fn check_tensor(&mut self, place: Span, side: &str, tensor: &TensorConfig) {
-        if tensor.name.is_empty() {
+        let name = &tensor.name;
+        if name.is_empty() {
             self.wrong(place, format!("an {side} has no `name`"));
         }
         if tensor.data_type.datatype().is_none() {
-            self.wrong(
-                place,
-                format!("the {side} `{}` has no `data_type`", tensor.name),
-            );
+            self.wrong(place, format!("the {side} `{name}` has no `data_type`"));
         }
         if side == "input" && !tensor.label_filename.is_empty() {
             self.wrong(place, "`label_filename` is for outputs");
@@ -106,28 +91,20 @@ impl Reader<'_> {
                 self.wrong(place, "`format` is allowed only for inputs");
             }
             Some(_) if tensor.dims.len() != 3 => {
-                let message = format!(
-                    "`format` is for images with 3 `dims`, but `{}` has {}",
-                    tensor.name,
-                    tensor.dims.len()
-                );
-                self.wrong(place, message);
+                let count = tensor.dims.len();
+                let why = format!("`format` is for images with 3 `dims`, but `{name}` has {count}");
+                self.wrong(place, why);
             }
             _ => {}
         }
         if tensor.dims.iter().any(|dim| *dim < -1 || *dim == 0) {
-            self.wrong(
-                place,
-                format!(
-                    "a dimension of the {side} `{}` is neither -1 nor above 0",
-                    tensor.name
-                ),
-            );
+            let why = format!("a dimension of the {side} `{name}` is neither -1 nor above 0");
+            self.wrong(place, why);
         }
     }
 
     /// Refuses batching options that the batching node would refuse.
-    fn check_batching(&mut self, model: &Model) {
+    fn check_batching(&mut self, model: &ModelFolder) {
         let (config, rules) = (&model.config, &model.config.dynamic_batching);
         if config.max_batch_size == 0 || model.backend != Backend::Onnx {
             return;

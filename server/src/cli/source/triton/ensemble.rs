@@ -10,9 +10,9 @@ use graphmill_calculators::tensor::{Datatype, shown};
 use graphmill_grammar::{Span, ast};
 
 use super::{
-    Backend, FILE, Model, Reader, graph,
+    Backend, FILE, ModelFolder, TritonReader, graph,
     graph::PlacedModel,
-    model::{EnsembleScheduling, ModelConfig, Pair, Step, TensorConfig},
+    model::{EnsembleScheduling, EnsembleStep, ModelConfig, Pair, TensorConfig},
     place::{messages, place},
     whole,
 };
@@ -49,9 +49,9 @@ impl TensorType {
     }
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Writes the graph of an ensemble; `None` if there are errors.
-    pub(super) fn ensemble(&mut self, ensemble: &Model) -> Option<String> {
+    pub(super) fn ensemble(&mut self, ensemble: &ModelFolder) -> Option<String> {
         let config = &ensemble.config;
         let EnsembleScheduling { step: steps } = &config.ensemble_scheduling;
         if steps.is_empty() {
@@ -61,16 +61,14 @@ impl Reader<'_> {
         }
         let scheduling = messages(&ensemble.tree, "ensemble_scheduling");
         let places = scheduling.flat_map(|it| messages(it, "step"));
-        let steps: Vec<(&Step, &ast::Message)> = steps.iter().zip(places).collect();
+        let steps: Vec<(&EnsembleStep, &ast::Message)> = steps.iter().zip(places).collect();
         let mut models = Vec::new();
         for (step, at) in &steps {
             let (model, version) = self.step(&ensemble.folder, step, at.head())?;
             let most = model.config.max_batch_size;
             if most > 0 && most < config.max_batch_size {
-                let why = format!(
-                    "`max_batch_size` is above the limit {most} of `{}`",
-                    step.model_name
-                );
+                let name = &step.model_name;
+                let why = format!("`max_batch_size` is above the limit {most} of `{name}`");
                 self.wrong(ensemble.place("max_batch_size"), why);
             }
             self.compare(&model, version);
@@ -98,23 +96,16 @@ impl Reader<'_> {
                 if let Some(tensor) = self.find("input", step, model, pair, at.head()) {
                     let taken = TensorType::new(&model.config, tensor);
                     let name = format!("`{}` takes `{}`", step.model_name, pair.key);
-                    self.fit(
-                        carried.get(&*pair.value),
-                        &taken,
-                        &pair.value,
-                        &name,
-                        at.head(),
-                    );
+                    let given = carried.get(&*pair.value);
+                    self.fit(given, &taken, &pair.value, &name, at.head());
                 }
             }
             let fed: HashSet<&str> = step.input_map.iter().map(|it| &*it.key).collect();
             let mut inputs = model.config.input.iter();
             if let Some(unfed) = inputs.find(|it| !fed.contains(&*it.name)) {
-                let name = &step.model_name;
-                self.wrong(
-                    at.head(),
-                    format!("`input_map` of `{name}` has no `{}`", unfed.name),
-                );
+                let (name, unfed) = (&step.model_name, &unfed.name);
+                let why = format!("`input_map` of `{name}` has no `{unfed}`");
+                self.wrong(at.head(), why);
             }
         }
         for (tensor, at) in config.output.iter().zip(messages(&ensemble.tree, "output")) {
@@ -129,30 +120,24 @@ impl Reader<'_> {
             let pairs = pairs.map(|it| (it.key.clone(), streams.name(&it.value)));
             pairs.collect()
         };
-        let nodes = steps
-            .iter()
-            .zip(&models)
-            .map(|((step, _), it)| PlacedModel {
-                model: &it.0.config,
-                file: whole(&it.0.file(it.1)),
-                inputs: wired(&step.input_map),
-                outputs: wired(&step.output_map),
-            });
+        let nodes = steps.iter().zip(&models);
+        let nodes = nodes.map(|((step, _), (model, version))| PlacedModel {
+            model: &model.config,
+            file: whole(&model.file(*version)),
+            inputs: wired(&step.input_map),
+            outputs: wired(&step.output_map),
+        });
         let nodes: Vec<PlacedModel<'_>> = nodes.collect();
-        Some(graph::text(
-            &ensemble.folder.join(FILE),
-            config,
-            streams,
-            &nodes,
-        ))
+        let file = ensemble.folder.join(FILE);
+        Some(graph::text(&file, config, streams, &nodes))
     }
 
     /// Finds the tensor of a step's model that a map entry names.
     fn find<'a>(
         &mut self,
         side: &str,
-        step: &Step,
-        model: &'a Model,
+        step: &EnsembleStep,
+        model: &'a ModelFolder,
         pair: &Pair,
         at: Span,
     ) -> Option<&'a TensorConfig> {
@@ -179,20 +164,21 @@ impl Reader<'_> {
     ) {
         match given {
             None => self.wrong(at, format!("no input and no step produces `{name}`")),
-            Some(given) if !given.fits(taken) => self.wrong(
-                at,
-                format!(
-                    "{what} {}, but `{name}` is {}",
-                    taken.shown(),
-                    given.shown()
-                ),
-            ),
+            Some(given) if !given.fits(taken) => {
+                let (taken, given) = (taken.shown(), given.shown());
+                self.wrong(at, format!("{what} {taken}, but `{name}` is {given}"));
+            }
             Some(_) => {}
         }
     }
 
     /// Reads the model of a step, in the version that it names or else the newest.
-    fn step(&mut self, ensemble: &Path, step: &Step, at: Span) -> Option<(Rc<Model>, u64)> {
+    fn step(
+        &mut self,
+        ensemble: &Path,
+        step: &EnsembleStep,
+        at: Span,
+    ) -> Option<(Rc<ModelFolder>, u64)> {
         let (name, version) = (&step.model_name, step.model_version);
         let folder = ensemble.parent().unwrap_or(Path::new("")).join(name);
         if config::wrong_name(name).is_some() || !super::is_model(&folder) {

@@ -10,7 +10,7 @@ use graphmill_calculators::tensor::{FileTensor, shown};
 use graphmill_grammar::{ast, suggest};
 
 use super::{
-    Model, Reader, Signature,
+    ModelFolder, Signature, TritonReader,
     model::{DataType, TensorConfig},
     place::{messages, place},
 };
@@ -19,7 +19,7 @@ use crate::cli::source::onnx;
 /// Maximum number of names that a message lists.
 const LISTED: usize = 10;
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     fn signature(&mut self, file: &Path) -> Signature {
         let known = self.signatures.entry(file.to_owned());
         let known = known.or_insert_with(|| onnx::tensors(file).map(Rc::new));
@@ -27,7 +27,7 @@ impl Reader<'_> {
     }
 
     /// Adds inputs and outputs that the configuration leaves out, as in the newest version.
-    pub(super) fn complete(&mut self, model: &mut Model) {
+    pub(super) fn complete(&mut self, model: &mut ModelFolder) {
         let Some(newest) = model.versions.last() else {
             return;
         };
@@ -55,7 +55,7 @@ impl Reader<'_> {
     }
 
     /// Refuses a configuration that contradicts the file of a version.
-    pub(super) fn compare(&mut self, model: &Model, version: u64) {
+    pub(super) fn compare(&mut self, model: &ModelFolder, version: u64) {
         let path = model.file(version);
         if !self.compared.insert(path.clone()) {
             return;
@@ -95,7 +95,11 @@ impl Reader<'_> {
 
 /// Returns the place of a tensor's field, or of the model if the tensor is not in the
 /// configuration.
-fn field(model: &Model, message: Option<&ast::Message>, name: &str) -> graphmill_grammar::Span {
+fn field(
+    model: &ModelFolder,
+    message: Option<&ast::Message>,
+    name: &str,
+) -> graphmill_grammar::Span {
     message.map_or_else(|| model.tree.head(), |it| place(it, name))
 }
 
@@ -110,7 +114,7 @@ fn hint(tensor: &TensorConfig, known: &[FileTensor]) -> String {
 
 /// Returns the first field in which a tensor differs from the file, with the difference.
 fn difference(
-    model: &Model,
+    model: &ModelFolder,
     tensor: &TensorConfig,
     known: &FileTensor,
 ) -> Option<(&'static str, String)> {

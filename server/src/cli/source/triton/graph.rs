@@ -8,9 +8,9 @@ use std::{
 use super::{
     super::{
         graph::quoted,
-        tensors::{Port, Streams, TensorStreams, formatted, head, onnx_node},
+        tensors::{Streams, TensorPort, TensorStreams, formatted, head, onnx_node},
     },
-    model::{DynamicBatching, LevelPolicy, ModelConfig, QueuePolicy, TensorConfig},
+    model::{MapEntry, ModelConfig, QueuePolicy, TensorConfig},
 };
 
 /// A model in a graph, with the streams of its inputs and outputs.
@@ -28,7 +28,7 @@ pub(super) fn text(
     mut streams: Streams,
     placed: &[PlacedModel<'_>],
 ) -> String {
-    let port = |tensor: &TensorConfig| Port {
+    let port = |tensor: &TensorConfig| TensorPort {
         name: tensor.name.clone(),
         datatype: tensor.data_type.datatype(),
         shape: config.shape(tensor),
@@ -58,19 +58,17 @@ pub(super) fn with_options<'a>(
         // Numbers and words of enums are written without quotes.
         let is_word =
             |it: char| it.is_ascii_digit() || it.is_ascii_uppercase() || "_.-".contains(it);
-        let is_plain =
-            !value.is_empty() && value.chars().all(is_word) || ["true", "false"].contains(&value);
-        let value = if is_plain {
-            value.to_owned()
-        } else {
-            quoted(value)
+        let _ = match value {
+            "true" | "false" => writeln!(text, "      {name}: {value}"),
+            word if !word.is_empty() && word.chars().all(is_word) => {
+                writeln!(text, "      {name}: {word}")
+            }
+            value => writeln!(text, "      {name}: {}", quoted(value)),
         };
-        let _ = writeln!(text, "      {name}: {value}");
     }
-    let at = graph.find("models_path").map_or(0, |at| at);
-    let line = graph[at..]
-        .find('\n')
-        .map_or(graph.len(), |end| at + end + 1);
+    let at = graph.find("models_path").unwrap_or(0);
+    let line = graph[at..].find('\n');
+    let line = line.map_or(graph.len(), |end| at + end + 1);
     format!("{}{text}{}", &graph[..line], &graph[line..])
 }
 
@@ -91,34 +89,24 @@ fn node(placed: &PlacedModel<'_>, resource: &str) -> String {
 
 /// Writes the options of the batching node, without those that are not set.
 fn batching(model: &ModelConfig) -> String {
-    let DynamicBatching {
-        preferred_batch_size,
-        max_queue_delay_microseconds,
-        preserve_ordering: _,
-        priority_levels,
-        default_priority_level,
-        default_queue_policy,
-        priority_queue_policy,
-    } = &model.dynamic_batching;
-    let instances = model.instances();
+    let rules = &model.dynamic_batching;
+    let (delay, instances) = (rules.max_queue_delay_microseconds, model.instances());
+    let instances = if instances > 1 { instances } else { 0 };
     let mut text = numbers(&[
         ("max_batch_size", model.max_batch_size.into()),
+        ("max_queue_delay_microseconds", delay),
+        ("instances", instances.into()),
+        ("priority_levels", rules.priority_levels.into()),
         (
-            "max_queue_delay_microseconds",
-            *max_queue_delay_microseconds,
+            "default_priority_level",
+            rules.default_priority_level.into(),
         ),
-        (
-            "instances",
-            if instances > 1 { instances.into() } else { 0 },
-        ),
-        ("priority_levels", (*priority_levels).into()),
-        ("default_priority_level", (*default_priority_level).into()),
     ]);
-    for size in preferred_batch_size {
+    for size in &rules.preferred_batch_size {
         let _ = writeln!(text, "preferred_batch_size: {size}");
     }
-    text.push_str(&policy(default_queue_policy));
-    for LevelPolicy { key, value } in priority_queue_policy {
+    text.push_str(&policy(&rules.default_queue_policy));
+    for MapEntry { key, value } in &rules.priority_queue_policy {
         let value = policy(value);
         let _ = writeln!(
             text,
@@ -129,25 +117,14 @@ fn batching(model: &ModelConfig) -> String {
 }
 
 fn policy(policy: &QueuePolicy) -> String {
-    let QueuePolicy {
-        timeout_action,
-        default_timeout_microseconds,
-        allow_timeout_override: _,
-        max_queue_size,
-    } = policy;
+    let timeout = policy.default_timeout_microseconds;
     let mut text = numbers(&[
-        (
-            "default_timeout_microseconds",
-            *default_timeout_microseconds,
-        ),
-        ("max_queue_size", (*max_queue_size).into()),
+        ("default_timeout_microseconds", timeout),
+        ("max_queue_size", policy.max_queue_size.into()),
     ]);
-    if let Some(action) = timeout_action {
-        let _ = writeln!(
-            text,
-            "timeout_action: {}",
-            format!("{action:?}").to_uppercase()
-        );
+    if let Some(action) = policy.timeout_action {
+        let action = format!("{action:?}").to_uppercase();
+        let _ = writeln!(text, "timeout_action: {action}");
     }
     text
 }

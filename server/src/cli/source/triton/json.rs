@@ -9,7 +9,7 @@ use super::super::graph::quoted;
 
 /// The type of a field whose JSON value is ambiguous.
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum Form {
+enum FieldForm {
     /// A word of an enum, which JSON has in quotes.
     Word,
     /// A 64-bit number, which JSON may have in quotes.
@@ -18,23 +18,21 @@ enum Form {
     Map,
 }
 
-const FORMS: &[(&str, Form)] = &[
-    ("data_type", Form::Word),
-    ("format", Form::Word),
-    ("kind", Form::Word),
-    ("timeout_action", Form::Word),
-    ("default_timeout_microseconds", Form::Number),
-    ("dims", Form::Number),
-    ("max_queue_delay_microseconds", Form::Number),
-    ("model_version", Form::Number),
-    ("versions", Form::Number),
-    ("cc_model_filenames", Form::Map),
-    ("input_map", Form::Map),
-    ("metric_tags", Form::Map),
-    ("output_map", Form::Map),
-    ("parameters", Form::Map),
-    ("priority_queue_policy", Form::Map),
-];
+impl FieldForm {
+    fn for_field(field: &str) -> Option<Self> {
+        match field {
+            "data_type" | "format" | "kind" | "timeout_action" => Some(Self::Word),
+            "default_timeout_microseconds"
+            | "dims"
+            | "max_queue_delay_microseconds"
+            | "model_version"
+            | "versions" => Some(Self::Number),
+            "cc_model_filenames" | "input_map" | "metric_tags" | "output_map" | "parameters"
+            | NUMBERED => Some(Self::Map),
+            _ => None,
+        }
+    }
+}
 
 /// Map field whose keys are numbers.
 const NUMBERED: &str = "priority_queue_policy";
@@ -56,11 +54,10 @@ pub(super) fn text(config: &str) -> Result<String, String> {
 fn write_message(text: &mut String, fields: &Map<String, Value>) -> Result<(), String> {
     for (name, value) in fields {
         let name = snake_case(name)?;
-        let form = FORMS.iter().find(|(known, _)| *known == name);
-        let form = form.map(|(_, form)| *form);
+        let form = FieldForm::for_field(&name);
         match value {
             Value::Null => {}
-            Value::Object(entries) if form == Some(Form::Map) => {
+            Value::Object(entries) if form == Some(FieldForm::Map) => {
                 for (key, value) in entries {
                     let key = if name == NUMBERED && is_number(key) {
                         key.clone()
@@ -86,7 +83,7 @@ fn write_message(text: &mut String, fields: &Map<String, Value>) -> Result<(), S
 fn write_field(
     text: &mut String,
     name: &str,
-    form: Option<Form>,
+    form: Option<FieldForm>,
     value: &Value,
 ) -> Result<(), String> {
     // Writing to a string cannot fail.
@@ -102,12 +99,11 @@ fn write_field(
             ));
         }
         Value::String(word) => {
-            let is_plain = match form {
-                Some(Form::Word) => is_word(word),
-                Some(Form::Number) => is_number(word),
-                _ => false,
+            let value = match form {
+                Some(FieldForm::Word) if is_word(word) => word.clone(),
+                Some(FieldForm::Number) if is_number(word) => word.clone(),
+                _ => quoted(word),
             };
-            let value = if is_plain { word.clone() } else { quoted(word) };
             writeln!(text, "{name}: {value}")
         }
         Value::Bool(_) | Value::Number(_) => writeln!(text, "{name}: {value}"),

@@ -7,16 +7,16 @@ use std::{
 
 use graphmill_engine::read_at_most;
 
-use super::{MAX_BYTES, Model, Reader};
+use super::{MAX_BYTES, ModelFolder, TritonReader};
 
 /// Maximum number of names of a file. No model has as many classes.
 const MAX_LABELS: usize = 65_536;
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Reads the names of the classes of outputs, one per line. Warns if an output has another
     /// number of classes, or a class an empty name.
-    pub(super) fn read_labels(&mut self, model: &mut Model) {
-        let Model { folder, config, .. } = &mut *model;
+    pub(super) fn read_labels(&mut self, model: &mut ModelFolder) {
+        let ModelFolder { folder, config, .. } = &mut *model;
         let (mut wrong, mut odd) = (Vec::new(), Vec::new());
         let has_batch = config.max_batch_size > 0;
         for tensor in &mut config.output {

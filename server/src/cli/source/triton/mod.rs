@@ -99,25 +99,15 @@ pub(in crate::cli) struct TritonModel {
 }
 
 impl TritonModel {
-    /// Returns the errors as lines, each with its place.
-    pub(in crate::cli) fn errors(&self) -> Vec<String> {
-        self.lines(diag::Severity::Error)
-    }
-
-    /// Returns the warnings as lines, each with its place.
-    pub(in crate::cli) fn warnings(&self) -> Vec<String> {
-        self.lines(diag::Severity::Warning)
-    }
-
-    fn lines(&self, severity: diag::Severity) -> Vec<String> {
+    /// Returns the errors or the warnings as lines, each with its place.
+    pub(in crate::cli) fn lines(&self, severity: diag::Severity) -> Vec<String> {
         let wanted = self.diagnostics.iter().filter(|it| it.severity == severity);
-        wanted
-            .map(|it| {
-                let place = self.sources.locate(it.primary.span);
-                let place = place.map_or(String::new(), |place| format!("{place}: "));
-                format!("{place}{}", it.message)
-            })
-            .collect()
+        let line = |it: &Diagnostic| {
+            let place = self.sources.locate(it.primary.span);
+            let place = place.map_or(String::new(), |place| format!("{place}: "));
+            format!("{place}{}", it.message)
+        };
+        wanted.map(line).collect()
     }
 }
 
@@ -134,7 +124,7 @@ pub(in crate::cli) fn is_model(folder: &Path) -> bool {
 /// `config` is a JSON configuration that replaces the file.
 pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> TritonModel {
     let mut loaded = TritonModel::default();
-    let mut reader = Reader {
+    let mut reader = TritonReader {
         sources: &mut loaded.sources,
         diagnostics: &mut loaded.diagnostics,
         models: BTreeMap::new(),
@@ -157,7 +147,7 @@ pub(in crate::cli) fn load(folder: &Path, name: &str, config: Option<&str>) -> T
 }
 
 /// A configuration that was read, with its folder and its versions.
-struct Model {
+struct ModelFolder {
     folder: PathBuf,
     config: ModelConfig,
     backend: Backend,
@@ -166,7 +156,7 @@ struct Model {
     tree: ast::Message,
 }
 
-impl Model {
+impl ModelFolder {
     /// Returns the place of a field, or the start of the file if it is missing.
     fn place(&self, field: &str) -> Span {
         place(&self.tree, field)
@@ -187,31 +177,31 @@ impl Model {
 /// The inputs and outputs of an ONNX model, or the reason why they are not known.
 type Signature = Result<Rc<[Vec<FileTensor>; 2]>, String>;
 
-struct Reader<'a> {
+struct TritonReader<'a> {
     sources: &'a mut SourceMap,
     diagnostics: &'a mut Vec<Diagnostic>,
     /// Models of an ensemble that were read, by name.
-    models: BTreeMap<String, Option<Rc<Model>>>,
+    models: BTreeMap<String, Option<Rc<ModelFolder>>>,
     /// Tensors of files that were read.
     signatures: BTreeMap<PathBuf, Signature>,
     /// Files that were compared with a configuration.
     compared: BTreeSet<PathBuf>,
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     fn wrong(&mut self, place: Span, message: impl Into<String>) {
-        self.diagnostics
-            .push(Diagnostic::error(&TRITON, place, message));
+        let error = Diagnostic::error(&TRITON, place, message);
+        self.diagnostics.push(error);
     }
 
     fn warn(&mut self, place: Span, message: impl Into<String>) {
-        self.diagnostics
-            .push(Diagnostic::warning(&TRITON, place, message));
+        let warning = Diagnostic::warning(&TRITON, place, message);
+        self.diagnostics.push(warning);
     }
 
     /// Reads a `config.pbtxt`, or the `given` configuration; `None` if it has errors. A model
     /// without a file has an empty configuration.
-    fn read(&mut self, folder: &Path, name: &str, given: Option<&str>) -> Option<Model> {
+    fn read(&mut self, folder: &Path, name: &str, given: Option<&str>) -> Option<ModelFolder> {
         let file = folder.join(FILE);
         let shown = match given {
             Some(_) => "parameters.config".to_owned(),
@@ -223,19 +213,14 @@ impl Reader<'_> {
             }
             Some(config) => json::text(config),
             None if source(folder) == folder => Ok(String::new()),
-            None => read_at_most(&file, MAX_BYTES as u64)
-                .map_err(|error| error.to_string())
-                .and_then(|bytes| {
-                    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
-                }),
+            None => match read_at_most(&file, MAX_BYTES as u64).map(String::from_utf8) {
+                Ok(text) => text.map_err(|_| "it is not UTF-8 text".to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
         };
-        let text = match text {
-            Ok(text) => text,
-            Err(why) => {
-                self.wrong(Span::NONE, format!("cannot read `{shown}`: {why}"));
-                return None;
-            }
-        };
+        let text = text
+            .map_err(|why| self.wrong(Span::NONE, format!("cannot read `{shown}`: {why}")))
+            .ok()?;
         let id = self.sources.add(shown, text);
         let (tree, diagnostics) = parse(self.sources, id);
         let is_readable = !has_errors(&diagnostics);
@@ -257,21 +242,13 @@ impl Reader<'_> {
         let known = WITHOUT_EFFECT.iter().chain(REFUSED);
         let known: Vec<&str> = known.map(|(field, _)| *field).collect();
         tree.fields.retain(|field| {
-            !field
-                .name
-                .as_plain()
-                .is_some_and(|name| known.contains(&name))
+            let name = field.name.as_plain();
+            name.is_none_or(|name| !known.contains(&name))
         });
-        let config: ModelConfig = match from_message(&tree, MESSAGE, tree.head()) {
-            Ok(config) => config,
-            Err(diagnostics) => {
-                self.diagnostics.extend(diagnostics);
-                return None;
-            }
-        };
-        if !is_readable {
-            return None;
-        }
+        let config: ModelConfig = from_message(&tree, MESSAGE, tree.head())
+            .map_err(|diagnostics| self.diagnostics.extend(diagnostics))
+            .ok()
+            .filter(|_| is_readable)?;
         if !["", name].contains(&config.name.as_str()) {
             let message = format!("`name` is `{}`, but the folder is `{name}`", config.name);
             self.wrong(place(&tree, "name"), message);
@@ -285,11 +262,8 @@ impl Reader<'_> {
                 return None;
             }
         }
-        let named = Path::new(&config.default_model_filename).components();
-        if named
-            .into_iter()
-            .any(|it| !matches!(it, Component::Normal(_)))
-        {
+        let mut named = Path::new(&config.default_model_filename).components();
+        if !named.all(|it| matches!(it, Component::Normal(_))) {
             self.wrong(
                 place(&tree, "default_model_filename"),
                 "`default_model_filename` must be a path inside the folder of a version",
@@ -297,7 +271,7 @@ impl Reader<'_> {
             return None;
         }
         let backend = self.backend(folder, &config, &tree)?;
-        let mut model = Model {
+        let mut model = ModelFolder {
             folder: folder.to_owned(),
             config,
             backend,
@@ -325,10 +299,9 @@ impl Reader<'_> {
         let file = PathBuf::from(format!("graph of {}", source(folder).display()));
         if model.backend == Backend::Ensemble {
             let text = self.ensemble(&model)?;
-            let entry = GraphEntry::new(name.to_owned(), folder.to_owned(), file);
             return Some(vec![GraphEntry {
                 text: Some(text.into()),
-                ..entry
+                ..GraphEntry::new(name.to_owned(), folder.to_owned(), file)
             }]);
         }
         self.check_versions(&model);
@@ -346,7 +319,7 @@ impl Reader<'_> {
     }
 
     /// Writes the graph of one version of a model; `None` if there are errors.
-    fn version(&mut self, model: &Model, version: u64) -> Option<String> {
+    fn version(&mut self, model: &ModelFolder, version: u64) -> Option<String> {
         let file = whole(&model.file(version));
         if model.backend == Backend::Llama {
             return self.language_model(model, &file);
@@ -374,15 +347,14 @@ impl Reader<'_> {
     }
 
     /// Writes the graph of a language model. `parameters` are options of its node.
-    fn language_model(&mut self, model: &Model, file: &Path) -> Option<String> {
+    fn language_model(&mut self, model: &ModelFolder, file: &Path) -> Option<String> {
         let options = model.config.parameters.iter().map(|parameter| {
             let value = &parameter.value.string_value;
             (parameter.key.as_str(), value.as_str())
         });
         let flags = ModelFlags::default();
-        let text =
-            super::kind(file, &flags).and_then(|kind| super::graph::text(file, kind, &flags));
-        let text = text
+        let text = super::kind(file, &flags)
+            .and_then(|kind| super::graph::text(file, kind, &flags))
             .map_err(|why| self.wrong(model.tree.head(), why))
             .ok()?;
         Some(graph::with_options(&text, options))

@@ -25,7 +25,8 @@ pub(super) struct ModelConfig {
     pub(super) default_model_filename: String,
     pub(super) dynamic_batching: DynamicBatching,
     pub(super) ensemble_scheduling: EnsembleScheduling,
-    pub(super) parameters: Vec<Parameter>,
+    /// Parameters of the backend.
+    pub(super) parameters: Vec<MapEntry<String, ParameterValue>>,
     pub(super) response_cache: ResponseCache,
 }
 
@@ -96,10 +97,10 @@ pub(super) struct TensorConfig {
     pub(super) data_type: DataType,
     /// The shape without the batch dimension, -1 for any length.
     pub(super) dims: Vec<i64>,
-    pub(super) format: Format,
-    /// File of the class names of an output, one per line, in the folder of `config.pbtxt`.
+    pub(super) format: DimsFormat,
+    /// File with the class names of an output, one per line, in the folder of `config.pbtxt`.
     pub(super) label_filename: String,
-    /// Lines of that file.
+    /// Class names of an output, from that file.
     #[serde(skip)]
     pub(super) labels: Vec<String>,
 }
@@ -111,14 +112,14 @@ pub(super) struct TensorConfig {
     clippy::enum_variant_names,
     reason = "they are named as in `config.pbtxt`"
 )]
-pub(super) enum Format {
+pub(super) enum DimsFormat {
     #[default]
     FormatNone,
     FormatNhwc,
     FormatNchw,
 }
 
-impl Format {
+impl DimsFormat {
     /// Returns the order of an image's dimensions; `None` for other tensors.
     pub(super) const fn order(self) -> Option<&'static str> {
         match self {
@@ -164,23 +165,8 @@ impl DataType {
 
     /// Returns the datatype; `None` for `TYPE_INVALID`.
     pub(super) fn datatype(self) -> Option<Datatype> {
-        Some(match self {
-            Self::TypeInvalid => return None,
-            Self::TypeBool => Datatype::Bool,
-            Self::TypeUint8 => Datatype::Uint8,
-            Self::TypeUint16 => Datatype::Uint16,
-            Self::TypeUint32 => Datatype::Uint32,
-            Self::TypeUint64 => Datatype::Uint64,
-            Self::TypeInt8 => Datatype::Int8,
-            Self::TypeInt16 => Datatype::Int16,
-            Self::TypeInt32 => Datatype::Int32,
-            Self::TypeInt64 => Datatype::Int64,
-            Self::TypeFp16 => Datatype::Fp16,
-            Self::TypeFp32 => Datatype::Fp32,
-            Self::TypeFp64 => Datatype::Fp64,
-            Self::TypeString => Datatype::Bytes,
-            Self::TypeBf16 => Datatype::Bf16,
-        })
+        let mut all = Datatype::ALL.into_iter();
+        all.find(|datatype| Self::from_datatype(*datatype) == self)
     }
 }
 
@@ -190,7 +176,7 @@ impl DataType {
 pub(super) struct InstanceGroup {
     pub(super) name: String,
     pub(super) count: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: InstanceKind,
     pub(super) gpus: Vec<u32>,
 }
 
@@ -201,7 +187,7 @@ pub(super) struct InstanceGroup {
     clippy::enum_variant_names,
     reason = "they are named as in `config.pbtxt`"
 )]
-pub(super) enum Kind {
+pub(super) enum InstanceKind {
     #[default]
     KindAuto,
     KindGpu,
@@ -220,7 +206,8 @@ pub(super) struct DynamicBatching {
     pub(super) priority_levels: u32,
     pub(super) default_priority_level: u32,
     pub(super) default_queue_policy: QueuePolicy,
-    pub(super) priority_queue_policy: Vec<LevelPolicy>,
+    /// Limits for waiting requests, by priority level.
+    pub(super) priority_queue_policy: Vec<MapEntry<u32, QueuePolicy>>,
 }
 
 /// Limits for waiting requests: how many, for how long, and the action after that.
@@ -242,25 +229,17 @@ pub(super) enum TimeoutAction {
     Delay,
 }
 
-/// Limits for waiting requests of one priority level.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct LevelPolicy {
-    pub(super) key: u32,
-    pub(super) value: QueuePolicy,
-}
-
 /// Models whose outputs are inputs of others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct EnsembleScheduling {
-    pub(super) step: Vec<Step>,
+    pub(super) step: Vec<EnsembleStep>,
 }
 
 /// One model of an ensemble.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Step {
+pub(super) struct EnsembleStep {
     pub(super) model_name: String,
     pub(super) model_version: i64,
     /// Maps inputs of the model to tensors of the ensemble.
@@ -269,21 +248,16 @@ pub(super) struct Step {
     pub(super) output_map: Vec<Pair>,
 }
 
-/// An entry of a map of strings.
+/// An entry of a map field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Pair {
-    pub(super) key: String,
-    pub(super) value: String,
+pub(super) struct MapEntry<K, V> {
+    pub(super) key: K,
+    pub(super) value: V,
 }
 
-/// A parameter of the backend.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Parameter {
-    pub(super) key: String,
-    pub(super) value: ParameterValue,
-}
+/// An entry of a map of strings.
+pub(super) type Pair = MapEntry<String, String>;
 
 /// The value of a parameter.
 #[derive(Debug, Default, Deserialize)]

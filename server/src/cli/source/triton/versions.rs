@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Model, Reader, model::VersionPolicy};
+use super::{ModelFolder, TritonReader, model::VersionPolicy};
 use crate::config;
 
 /// Lists the versions of a folder that contain a file of this name, in ascending order.
@@ -11,30 +11,30 @@ pub(super) fn with(folder: &Path, file: &str) -> impl Iterator<Item = u64> {
     folders.filter(move |it| folder.join(it.to_string()).join(file).exists())
 }
 
-impl Model {
+impl ModelFolder {
     /// Returns the versions that exist and that the version policy serves, in ascending order.
     pub(super) fn served(&self) -> Vec<u64> {
-        let there: Vec<u64> = with(&self.folder, self.file_name()).collect();
+        let mut there: Vec<u64> = with(&self.folder, self.file_name()).collect();
         match &self.config.version_policy {
             VersionPolicy { all: Some(_), .. } => there,
             VersionPolicy {
                 specific: Some(specific),
                 ..
             } => {
-                let is_listed = |it: &u64| specific.versions.contains(it);
-                there.into_iter().filter(is_listed).collect()
+                there.retain(|it| specific.versions.contains(it));
+                there
             }
             VersionPolicy { latest, .. } => {
                 let count = latest.as_ref().map_or(1, |latest| latest.num_versions);
-                there[there.len().saturating_sub(count)..].to_vec()
+                there.split_off(there.len().saturating_sub(count))
             }
         }
     }
 }
 
-impl Reader<'_> {
+impl TritonReader<'_> {
     /// Reports versions that the policy names but that do not exist.
-    pub(super) fn check_versions(&mut self, model: &Model) {
+    pub(super) fn check_versions(&mut self, model: &ModelFolder) {
         let policy = &model.config.version_policy;
         let specific = policy.specific.as_ref().filter(|_| policy.all.is_none());
         let wanted = specific.map_or(&[][..], |it| &it.versions);
