@@ -16,8 +16,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use futures_util::future::join_all;
-use graphmill_engine::{Handle, Session, SidePackets, View};
+use graphmill_engine::{Handle, Session, SidePackets};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use frames::{FollowTarget, Frame};
@@ -140,15 +139,6 @@ impl Sessions {
                 format!("the limit of {MAX_TRIALS} concurrent playground runs is reached");
             Failure::new(Cause::QueueFull, message).with_code("too_many_trials")
         })
-    }
-
-    /// Returns the current views of some sessions. Sessions that have ended are left out.
-    pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, View)> {
-        let seen = sessions.iter().map(async |session| {
-            let seen = session.see().await?;
-            Some((Arc::clone(session), seen))
-        });
-        join_all(seen).await.into_iter().flatten().collect()
     }
 }
 
