@@ -228,24 +228,18 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
 async fn packets(
     (mut taps, shows): (Taps, Arc<Observation>),
 ) -> Option<(Bytes, (Taps, Arc<Observation>))> {
-    let first = taps.next().await?;
-    let more = std::iter::from_fn(|| taps.try_next());
-    let packets = std::iter::once(first).chain(more).take(MAX_PACKETS);
-    let packets: Vec<TappedPacket> = packets.collect();
-    let named = packets.into_iter();
-    let named = named.map(|packet| (taps.stream(packet.stream).to_owned(), packet));
-    let named: Vec<(String, TappedPacket)> = named.collect();
+    let packets = taps.next(MAX_PACKETS).await;
     let (dropped, observation) = (taps.dropped(), Arc::clone(&shows));
     // Payloads may be large, and this thread serves requests.
-    let written = spawn_blocking(move || write_packets(&named, dropped, &observation));
+    let written = spawn_blocking(move || write_packets(&packets, dropped, &observation));
     Some((written.await.ok()?, (taps, shows)))
 }
 
 /// Writes the events of packets, and the number of dropped ones.
-fn write_packets(packets: &[(String, TappedPacket)], dropped: u64, shows: &Observation) -> Bytes {
+fn write_packets(packets: &[TappedPacket], dropped: u64, shows: &Observation) -> Bytes {
     let mut out = BytesMut::new();
-    for (stream, tapped) in packets {
-        let mut event = described(stream, &tapped.packet, shows);
+    for tapped in packets {
+        let mut event = described(&tapped.stream, &tapped.packet, shows);
         event["session"] = json!(tapped.session);
         sse::write_named_event(&mut out, "packet", &event.to_string());
     }
