@@ -131,7 +131,7 @@ pub(super) async fn text(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
 ) -> Result<Response, Failure> {
-    let servable = super::graph(&app, &name)?;
+    let servable = app.servables().graph(&name)?;
     let text = servable.text().ok_or_else(|| {
         let message =
             format!("the text of the graph `{name}` is not known: it has not been loaded");
@@ -155,7 +155,7 @@ pub(super) async fn save(
         return Err(Failure::new(Cause::Forbidden, message));
     }
     let servables = app.servables();
-    let servable = super::graph(&app, &name)?;
+    let servable = servables.graph(&name)?;
     let RequestBody { bytes, share } = RequestBody::from_request(request, &app).await?;
     check_length("the text", &bytes)?;
     if bytes.trim_ascii().is_empty() {

@@ -71,7 +71,7 @@ pub(super) async fn one(
         Some(format) => Format::from_str(format, false)
             .map_err(|_| wrong("format", "must be `json`, `dot`, `mermaid` or `text`"))?,
     };
-    let servable = super::graph(&app, &name)?;
+    let servable = app.servables().graph(&name)?;
     let plan = described_plan(&app, &servable).await?;
     if format == Format::Json {
         let mut graph = json!({
@@ -123,7 +123,7 @@ pub(super) async fn events(
         FollowTarget::Session(Arc::clone(&sessions::find_in(&app, &name, id)?.id))
     } else {
         // Fails with the reason why there is nothing to show.
-        super::graph(&app, &name)?.plan()?;
+        app.servables().graph(&name)?.plan()?;
         FollowTarget::Graph(name)
     };
     let events = Events {
@@ -179,7 +179,7 @@ pub(super) async fn tap(
     query: Query,
 ) -> Result<Response, Failure> {
     query.check(&["stream", "session", "rate", "payloads"])?;
-    let plan = super::graph(&app, &name)?.plan()?;
+    let plan = app.servables().graph(&name)?.plan()?;
     let streams = query.all("stream");
     check_streams(&plan, &streams)?;
     let session = match query.one("session")? {

@@ -6,17 +6,13 @@ mod graphs;
 mod playground;
 mod sessions;
 
-use std::sync::Arc;
-
 use super::{
     operation::{Answer, Group, Kind, Operation, Parameter, Side},
     request::wrong,
 };
 use crate::{
-    app::state::App,
     errors::{Cause, Failure},
     keys::Permission,
-    servable::Servable,
 };
 
 /// Causes of failures of questions about a graph.
@@ -112,11 +108,6 @@ pub(super) fn operations() -> Vec<Operation> {
     ];
     let managed = operations.into_iter().map(|it| it.on(Side::Management));
     managed.map(|it| if matches!(it.method, "post" | "put") { it } else { it.refuses(OF_A_GRAPH) }).collect()
-}
-
-/// Returns the graph, or version of a graph, of this name.
-fn graph(app: &App, name: &str) -> Result<Arc<Servable>, Failure> {
-    app.servables().graph(name)
 }
 
 /// Refuses numbers that are not a share.

@@ -61,7 +61,7 @@ pub(super) async fn run(
     authoring::check_length("the body", &body.bytes)?;
     let mut asked: TrialRequest = body.fields()?;
     let beside = asked.beside.as_ref();
-    let beside = beside.map(|name| super::graph(&app, name)).transpose()?;
+    let beside = beside.map(|name| app.servables().graph(name)).transpose()?;
     let mut audited = AuditLine {
         who: &who,
         subject: asked.beside.take(),

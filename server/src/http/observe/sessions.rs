@@ -46,7 +46,7 @@ pub(super) async fn list_open(
     query.check(&["graph"])?;
     let mut all = app.runner.sessions.all();
     if let Some(graph) = query.one("graph")? {
-        let name = super::graph(&app, graph)?.name().to_owned();
+        let name = app.servables().graph(graph)?.name().to_owned();
         all.retain(|session| session.is_of(graph) || session.name == name);
     }
     let more = all.len().saturating_sub(MAX_LISTED);
@@ -106,7 +106,7 @@ fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
 /// Returns the open session of an id and a graph.
 pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
     let session = find(app, id)?;
-    if session.is_of(graph) || session.name == super::graph(app, graph)?.name() {
+    if session.is_of(graph) || session.name == app.servables().graph(graph)?.name() {
         return Ok(session);
     }
     let (id, name) = (&session.id, &session.name);
@@ -166,7 +166,7 @@ pub(super) async fn list_recordings(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Failure> {
-    super::graph(&app, &name)?;
+    app.servables().graph(&name)?;
     Ok(Json(listed(&app, &name)))
 }
 
@@ -176,7 +176,7 @@ pub(super) async fn record(
     Path(name): Path<String>,
     body: RequestBody,
 ) -> Result<Json<Value>, Failure> {
-    super::graph(&app, &name)?;
+    app.servables().graph(&name)?;
     let request: RecordingRequest = body.fields()?;
     let share = rate(request.rate)?;
     let sessions = request.sessions as u64;
@@ -202,7 +202,7 @@ pub(super) async fn record_no_more(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Failure> {
     // The operator may not know that the recording has ended by itself.
-    super::graph(&app, &name)?;
+    app.servables().graph(&name)?;
     app.runner.sessions.record_no_more(&name);
     Ok(StatusCode::NO_CONTENT)
 }
