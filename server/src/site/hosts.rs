@@ -2,12 +2,12 @@
 
 use std::{
     collections::HashSet,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
 use axum::{
     extract::Request,
-    http::{Version, header, uri::Authority},
+    http::{HeaderValue, Version, header, uri::Authority},
 };
 
 use super::origins;
@@ -68,9 +68,9 @@ impl Hosts {
         if self.names.contains(&name.host) {
             return true;
         }
-        if let Some(address) = name.address() {
+        if let Ok(address) = name.host.parse::<IpAddr>() {
             // DNS rebinding needs a name, not a numeric host.
-            return !self.is_local || address.is_loopback();
+            return !self.is_local || address.to_canonical().is_loopback();
         }
         let is_of = |end: &String| name.host.len() > end.len() && name.host.ends_with(end);
         // A name without a dot cannot be registered either. It belongs to a container or a service.
@@ -98,29 +98,17 @@ impl Name {
             return None;
         }
         let authority: Authority = text.parse().ok()?;
-        let after = &text[authority.host().len()..];
-        let port = match after.strip_prefix(':') {
-            Some("") => None,
-            Some(port) => Some(port.parse().ok()?),
-            None if after.is_empty() => None,
-            None => return None,
+        let port = match &text[authority.host().len()..] {
+            "" | ":" => None,
+            port => Some(port.strip_prefix(':')?.parse().ok()?),
         };
-        let host = normal(authority.host());
-        let host = match host.strip_prefix('[') {
-            Some(address) => {
-                let address = address.strip_suffix(']')?;
-                let address = address.split_once('%').map_or(address, |(it, _)| it);
-                let address: std::net::Ipv6Addr = address.parse().ok()?;
-                address.to_string()
-            }
-            None => host,
-        };
+        let mut host = normal(authority.host());
+        if let Some(address) = host.strip_prefix('[') {
+            let address = address.strip_suffix(']')?;
+            let address = address.split_once('%').map_or(address, |(it, _)| it);
+            host = address.parse::<Ipv6Addr>().ok()?.to_string();
+        }
         (!host.is_empty()).then_some(Self { host, port })
-    }
-
-    fn address(&self) -> Option<IpAddr> {
-        let address: IpAddr = self.host.parse().ok()?;
-        Some(address.to_canonical())
     }
 }
 
@@ -135,14 +123,12 @@ impl<'a> Destination<'a> {
         let wrong =
             |message: &str| Failure::new(Cause::BadRequest, message).with_code("invalid_host");
         let mut hosts = request.headers().get_all(header::HOST).into_iter();
-        let host = match (hosts.next(), hosts.next()) {
-            (None, _) => None,
-            (Some(host), None) => Some(
-                host.to_str()
-                    .map_err(|_| wrong("`Host` is not visible ASCII"))?,
-            ),
-            (Some(_), Some(_)) => return Err(wrong("there is more than one `Host`")),
-        };
+        let (host, second) = (hosts.next(), hosts.next());
+        if second.is_some() {
+            return Err(wrong("there is more than one `Host`"));
+        }
+        let host = host.map(HeaderValue::to_str).transpose();
+        let host = host.map_err(|_| wrong("`Host` is not visible ASCII"))?;
         let authority = request.uri().authority().map(Authority::as_str);
         let asked = Self { host, authority };
         if request.version() == Version::HTTP_11 && host.is_none() {

@@ -79,13 +79,9 @@ impl Site {
     fn check(&self, request: &Request) -> Result<(), Failure> {
         let asked = Destination::from_request(request)?;
         if let Some(foreign) = asked.names().find(|name| !self.hosts.include(name)) {
-            return Err(Failure::new(
-                Cause::ForeignHost,
-                format!(
-                    "this server is not `{}`; `--allowed_hosts` adds names",
-                    shown(foreign)
-                ),
-            ));
+            let foreign = shown(foreign);
+            let why = format!("this server is not `{foreign}`; `--allowed_hosts` adds names");
+            return Err(Failure::new(Cause::ForeignHost, why));
         }
         let headers = request.headers();
         let reads = match *request.method() {
@@ -100,13 +96,11 @@ impl Site {
         for origin in origins.into_iter().filter(|_| !reads) {
             let origin = origin.to_str().unwrap_or("?");
             if !self.origins.allow(origin) && !asked.is_same_origin(origin) {
-                return Err(Failure::new(
-                    Cause::ForeignOrigin,
-                    format!(
-                        "pages of `{}` may not send requests; `--allowed_origins` allows more sites",
-                        shown(origin)
-                    ),
-                ));
+                let origin = shown(origin);
+                let why = format!(
+                    "pages of `{origin}` may not send requests; `--allowed_origins` allows more sites"
+                );
+                return Err(Failure::new(Cause::ForeignOrigin, why));
             }
         }
         Ok(())
