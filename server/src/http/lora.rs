@@ -118,9 +118,8 @@ async fn load(
         None => failure.with_field("lora_path"),
         Some(_) => failure,
     })?;
-    Ok(format!(
-        "Success: LoRA adapter '{name}' added successfully."
-    ))
+    let success = format!("Success: LoRA adapter '{name}' added successfully.");
+    Ok(success)
 }
 
 async fn unload(
@@ -129,9 +128,8 @@ async fn unload(
     body: RequestBody,
 ) -> Result<String, Failure> {
     root(&app)?;
-    let Unload {
-        lora_name: name, ..
-    } = body.fields()?;
+    let request: Unload = body.fields()?;
+    let name = request.lora_name;
     let unknown = |why: &str| {
         let message = format!("`lora_name` {why}");
         Failure::new(Cause::NotFound, message).with_field("lora_name")
@@ -155,9 +153,8 @@ async fn unload(
         Ok(())
     };
     change(&who, Arc::clone(graph), ("unload adapter", &name), take).await?;
-    Ok(format!(
-        "Success: LoRA adapter '{name}' removed successfully."
-    ))
+    let success = format!("Success: LoRA adapter '{name}' removed successfully.");
+    Ok(success)
 }
 
 /// Returns true if an adapter still has its file. The graph could not be loaded again without it.
@@ -173,13 +170,10 @@ fn has_file(adapter: &AdapterSpec) -> bool {
 /// Returns the folder that adapters are loaded from.
 fn root(app: &App) -> Result<PathBuf, Failure> {
     let folder = app.options.runtime_lora.as_ref();
-    folder
-        .and_then(|folder| folder.canonicalize().ok())
-        .ok_or_else(|| {
-            let why =
-                "adapters are loaded at run time only from the folder of `--runtime_lora`, and none is set";
-            Failure::new(Cause::Forbidden, why)
-        })
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    let why = "adapters are loaded at run time only from the folder of `--runtime_lora`, and none \
+               is set";
+    folder.ok_or_else(|| Failure::new(Cause::Forbidden, why))
 }
 
 /// Finds the file of an adapter in a folder. Links out of the folder are not followed.

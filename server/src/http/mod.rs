@@ -120,12 +120,9 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
 pub(crate) fn metrics_routes() -> Router<Arc<App>> {
     let mut operations = operations(false);
     operations.retain(|operation| operation.path == "/metrics");
-    operation::routes(operations).fallback(not_metrics)
-}
-
-/// Refuses other paths at a listener for scrapers.
-async fn not_metrics(method: Method, uri: Uri) -> Failure {
-    unknown(&method, &uri, ": this port serves only `/metrics`")
+    operation::routes(operations).fallback(async |method: Method, uri: Uri| {
+        unknown(&method, &uri, ": this port serves only `/metrics`")
+    })
 }
 
 /// Returns the permission that each operation needs.

@@ -280,11 +280,8 @@ impl SequenceControl {
                 (!text.is_empty()).then(|| Id::Text(text.clone()))
             }
             Some(value) => {
-                let number = number(
-                    ID,
-                    value,
-                    "expected a string, or a whole number of at least 0",
-                )?;
+                let why = "expected a string, or a whole number of at least 0";
+                let number = number(ID, value, why)?;
                 (number > 0).then_some(Id::Number(number))
             }
         };

@@ -43,17 +43,13 @@ pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<ModelIndex> {
     let listed = servables.iter().map(|servable| {
         let Label { name, version } = servable.into();
         let state = state(servable);
-        let untried = if state == "UNAVAILABLE" {
-            ON_DEMAND
-        } else {
-            ""
-        };
-        let reason = servable.failure();
+        let reason = servable.failure().map(|why| why.to_string());
+        let untried = || (state == "UNAVAILABLE").then(|| ON_DEMAND.to_owned());
         ModelIndex {
             name,
             version,
             state: state.to_owned(),
-            reason: reason.map_or_else(|| untried.to_owned(), |why| why.to_string()),
+            reason: reason.or_else(untried).unwrap_or_default(),
         }
     });
     listed.filter(|it| !ready || it.state == "READY").collect()

@@ -114,7 +114,8 @@ pub(crate) async fn predict(
             Ok::<_, Failure>((inputs, PredictOptions::read(&parts, streams, usually)?))
         };
         let (inputs, asked) = share.beside(read, UNREADABLE).await??;
-        let text = plan_text(ready.plan());
+        // The output of a graph of tensors that is a text.
+        let text = ready.plan.output_with_tag("TEXT").map(str::to_owned);
         let can_stream = ready.plan.side_types(STREAM).is_some();
         match text {
             Some(text) if asked.streams && can_stream => {
@@ -170,11 +171,6 @@ const UNREADABLE: &str = "the body could not be read";
 
 /// The side packet that asks a graph for pieces.
 const STREAM: &str = "stream";
-
-/// The output of a graph of tensors that is a text.
-fn plan_text(plan: &Plan) -> Option<String> {
-    plan.output_with_tag("TEXT").map(str::to_owned)
-}
 
 /// The tensors of a graph's inputs.
 fn read_inputs(plan: &Plan, parts: &mut Vec<Part>) -> Result<Tensors, Failure> {

@@ -160,10 +160,8 @@ pub(crate) async fn invocation(
     let dialect =
         found.and_then(|(_, name)| dialect_table::all().find(|it| it.endpoint() == *name));
     let dialect = dialect.ok_or_else(|| {
-        let fields = INVOCATIONS
-            .map(|(field, _)| format!("`{field}`"))
-            .join(", ");
-        let message = format!("the body has none of the fields {fields}: expected one of them");
+        let fields = INVOCATIONS.map(|(field, _)| field).join("`, `");
+        let message = format!("the body has none of the fields `{fields}`: expected one of them");
         Failure::new(Cause::BadRequest, message).with_code("missing_required_parameter")
     })?;
     let purpose = Some(Purpose::Answer);

@@ -204,11 +204,9 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
     if streams.is_empty() {
         return Err(missing("stream", "it names the streams to tap"));
     }
-    if streams.len() > MAX_STREAMS {
-        let why = format!(
-            "is given {} times: at most {MAX_STREAMS} are allowed",
-            streams.len()
-        );
+    let count = streams.len();
+    if count > MAX_STREAMS {
+        let why = format!("is given {count} times: at most {MAX_STREAMS} are allowed");
         return Err(wrong("stream", &why));
     }
     let has = |stream: &str| plan.streams().any(|other| other == stream);
@@ -216,11 +214,9 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
         return Ok(());
     };
     let names: Vec<&str> = plan.streams().take(MAX_STREAMS).collect();
-    let message = format!(
-        "the graph has no stream `{}`; there are `{}`",
-        shortened(unknown, SHOWN_BYTES),
-        names.join("`, `")
-    );
+    let unknown = shortened(unknown, SHOWN_BYTES);
+    let names = names.join("`, `");
+    let message = format!("the graph has no stream `{unknown}`; there are `{names}`");
     Err(Failure::new(Cause::NotFound, message).with_field("stream"))
 }
 

@@ -82,18 +82,15 @@ pub(super) async fn one(
     }
     let servables = who.servables();
     let name = servables.without_alias(&name);
+    let before = |tag: &str| {
+        let graph = name.strip_suffix(tag)?.strip_suffix(':')?;
+        Some(servables.without_alias(graph))
+    };
     let graph = match &adapter {
         Some(adapter) if **adapter == *name => servable.name(),
-        Some(adapter) => {
-            let graph = name.strip_suffix(&**adapter);
-            let graph = graph.and_then(|it| it.strip_suffix(':'));
-            graph.map_or(name, |graph| servables.without_alias(graph))
-        }
+        Some(adapter) => before(adapter).unwrap_or(name),
         None => {
-            let tagged = name
-                .strip_suffix(LATEST)
-                .and_then(|it| it.strip_suffix(':'));
-            let plain = tagged.map_or(name, |graph| servables.without_alias(graph));
+            let plain = before(LATEST).unwrap_or(name);
             let is_its_own = [servable.name(), servable.graph()].contains(&plain);
             if is_its_own { plain } else { name }
         }
