@@ -23,10 +23,8 @@ pub(crate) const PING: &[u8] = b": ping\n\n";
 /// Appends an event. Each line of `data` becomes a `data:` line, so that no text can end the event
 /// or add a field to it.
 pub(crate) fn write_event(out: &mut BytesMut, data: &str) {
-    let lines = data
-        .split('\n')
-        .flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'));
-    for line in lines {
+    let lines = data.split('\n');
+    for line in lines.flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r')) {
         out.reserve(line.len() + 8);
         out.put_slice(b"data: ");
         out.put_slice(line.as_bytes());

@@ -54,10 +54,8 @@ pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<V
     let mut names: Vec<&str> = names.filter(|name| who.sees(name, None)).collect();
     names.dedup();
     let shown = names.iter().skip(first).take(limit);
-    let models: Vec<Value> = shown
-        .map(|name| json!({ "modelName": name, "modelUrl": name }))
-        .collect();
-    let mut answer = json!({ "models": models });
+    let models = shown.map(|name| json!({ "modelName": name, "modelUrl": name }));
+    let mut answer = json!({ "models": models.collect::<Value>() });
     let next = first.saturating_add(limit);
     if next < names.len() {
         answer["nextPageToken"] = json!(next.to_string());
@@ -112,9 +110,8 @@ pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Resul
 
 /// The batchers of a graph, whose threads are what TorchServe's workers are.
 fn batchers(graph: &Servable) -> Vec<Arc<Batcher>> {
-    graph
-        .plan()
-        .map_or(Vec::new(), |plan| plan.resources::<Batcher>())
+    let plan = graph.plan();
+    plan.map_or(Vec::new(), |plan| plan.resources::<Batcher>())
 }
 
 /// Refuses other numbers of workers than one for a graph that is registered.

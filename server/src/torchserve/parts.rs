@@ -94,9 +94,8 @@ impl Part {
             let text = serde_json::from_slice(&self.bytes);
             return text.map_err(|_| self.wrong("expected a JSON string"));
         }
-        let text = str::from_utf8(&self.bytes);
-        text.map(str::to_owned)
-            .map_err(|_| self.wrong("it is no text in UTF-8"))
+        let text = str::from_utf8(&self.bytes).map(str::to_owned);
+        text.map_err(|_| self.wrong("it is no text in UTF-8"))
     }
 
     /// Reads the part as JSON of vectors: rows of numbers, or the Base64 of a file.

@@ -58,10 +58,9 @@ fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
             && bare(&other.path) == bare(&operation.path)
     };
     let others = operations.iter().filter(is_same);
-    let others: Vec<String> = others
-        .map(|other| format!("`{}`", other.path.replace("{*", "{")))
-        .collect();
-    (!others.is_empty()).then(|| format!("Also available at {}.", others.join(", ")))
+    let others = others.map(|other| format!("`{}`", other.path.replace("{*", "{")));
+    let others = others.collect::<Vec<_>>().join(", ");
+    (!others.is_empty()).then(|| format!("Also available at {others}."))
 }
 
 fn describe(operation: &Operation, path: &str, known: &DocumentInputs) -> Value {

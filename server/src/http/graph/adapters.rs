@@ -26,10 +26,8 @@ pub(super) fn find(
     let known = engine.as_ref().map_or(&[][..], |it| &it.spec().adapters);
     let graph = ready.servable.graph();
     // Numbers count only these, so that nobody learns of other adapters.
-    let visible = known
-        .iter()
-        .filter(|it| head.who.sees(graph, Some(&it.name)));
-    let visible: Vec<AdapterSpec> = visible.cloned().collect();
+    let is_visible = |it: &&AdapterSpec| head.who.sees(graph, Some(&it.name));
+    let visible: Vec<AdapterSpec> = known.iter().filter(is_visible).cloned().collect();
     let listed = target.dialect.adapters(body, &visible)?;
     let is_applied = |it: &&NamedAdapter| it.scale.is_none_or(|scale| scale.get() != 0.0);
     for named in listed.iter().filter(is_applied) {

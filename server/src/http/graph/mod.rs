@@ -104,9 +104,8 @@ pub(crate) async fn endpoint(
     let (mut head, body) = read(&app, request).await?;
     let body = body?;
     let sees = |graph: &str| head.who.sees(graph, None);
-    let meant = head
-        .target
-        .map(|target| app.servables().meant(target, &body.json, sees));
+    let target = head.target;
+    let meant = target.map(|target| app.servables().meant(target, &body.json, sees));
     head.target = meant;
     let answered = answer_meant(&app, head, body).await;
     let refused = |failure: Failure| {

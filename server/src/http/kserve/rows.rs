@@ -50,10 +50,8 @@ pub(super) async fn predict(
     let (name, version) = path.rsplit_once("/versions/").unwrap_or((path, ""));
     let ready = kserve::available(&who, name, version).await?;
     let ports = tensors::inputs(ready.plan());
-    let reading = move || read(&ports, &bytes);
-    let (inputs, rows) = share
-        .beside(reading, "the body could not be read")
-        .await??;
+    let read = move || read(&ports, &bytes);
+    let (inputs, rows) = share.beside(read, "the body could not be read").await??;
     let request = RunRequest {
         graph: name.to_owned(),
         version: version.to_owned(),

@@ -75,13 +75,10 @@ struct ModelQuery {
 
 impl ModelQuery {
     fn model(&self) -> Result<&str, Failure> {
-        let given = self.model.iter().chain(&self.name);
-        let mut given = given.filter(|name| !name.is_empty());
-        let why = "it names the graph";
-        given
-            .next()
-            .map(String::as_str)
-            .ok_or_else(|| missing("model", why))
+        let mut given = self.model.iter().chain(&self.name);
+        let name = given.find(|name| !name.is_empty());
+        let name = name.ok_or_else(|| missing("model", "it names the graph"))?;
+        Ok(name)
     }
 }
 

@@ -78,9 +78,7 @@ pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<
         shown["parameters"] = format!("num_ctx {tokens}").into();
     }
     let models = plan.resources::<LanguageModel>();
-    let template = models
-        .first()
-        .and_then(|model| model.chat_template(false).ok());
+    let template = models.first().and_then(|it| it.chat_template(false).ok());
     shown["template"] = template.map_or("", |template| template.source()).into();
     if let Some(time) = servable.files().last_change() {
         shown["modified_at"] = written(time);

@@ -45,9 +45,8 @@ pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
         let named = servables.named(graph, &Choice::Newest)?;
         Some((graph.to_owned(), named.servable))
     });
-    let all = servables
-        .all()
-        .map(|it| (it.name().to_owned(), Arc::clone(it)));
+    let all = servables.all();
+    let all = all.map(|it| (it.name().to_owned(), Arc::clone(it)));
     let mut named: Vec<(String, Arc<Servable>)> = newest.chain(all).collect();
     named.sort_by(|one, other| one.0.cmp(&other.0));
     let mut models = Vec::new();

@@ -57,9 +57,8 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// Returns true for paths whose failures have the form of TorchServe.
 pub(super) fn owns(path: &str) -> bool {
-    let of_models = path
-        .strip_prefix("/models")
-        .filter(|_| !residence::owns(path));
+    let of_models = path.strip_prefix("/models");
+    let of_models = of_models.filter(|_| !residence::owns(path));
     path.starts_with("/predictions/")
         || of_models.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -150,7 +149,6 @@ async fn unregister(
     Path(path): Path<String>,
 ) -> Result<Json<Value>, Failure> {
     let (name, version) = models::named(&who, &path);
-    models::unregister(&app, &who, name, version)
-        .await
-        .map(Json)
+    let status = models::unregister(&app, &who, name, version).await?;
+    Ok(Json(status))
 }

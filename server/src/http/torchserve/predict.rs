@@ -45,13 +45,11 @@ pub(super) async fn predict(
     RequestBody { bytes, share }: RequestBody,
 ) -> Result<Response, Failure> {
     let (name, version) = models::named(&who, &path);
-    let reading = move || read(&headers, bytes);
+    let read = move || read(&headers, bytes);
     let request = PredictionRequest {
         name: name.to_owned(),
         version: version.to_owned(),
-        parts: share
-            .beside(reading, "the body could not be read")
-            .await??,
+        parts: share.beside(read, "the body could not be read").await??,
         streams: None,
     };
     let prediction = torchserve::predict(&app, &who, request, &share).await?;
