@@ -5,7 +5,7 @@ use std::sync::Arc;
 use graphmill_calculators::{llm::LanguageModel, payload::JsonBody};
 use graphmill_llm::{AdapterSpec, NamedAdapter};
 
-use super::Head;
+use super::RequestHead;
 use crate::{
     errors::{Cause, Failure},
     servable::Ready,
@@ -13,7 +13,7 @@ use crate::{
 
 /// Finds the adapters of a request, which a field of its dialect or `model` names.
 pub(super) fn find(
-    head: &Head,
+    head: &RequestHead,
     ready: &Ready,
     body: &JsonBody,
 ) -> Result<Arc<[NamedAdapter]>, Failure> {

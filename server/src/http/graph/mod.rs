@@ -58,7 +58,7 @@ use crate::{
 };
 
 /// A request without its body.
-struct Head {
+struct RequestHead {
     who: RequestContext,
     parts: Parts,
     target: Option<Target>,
@@ -73,9 +73,12 @@ struct Head {
 const NOTICE: Duration = Duration::from_millis(10);
 
 /// Splits a request into its head and its body, read as far as the limit allows.
-async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, Failure>), Failure> {
+async fn read(
+    app: &App,
+    request: Request,
+) -> Result<(RequestHead, Result<ParsedBody, Failure>), Failure> {
     let (parts, body) = request.into_parts();
-    let head = Head {
+    let head = RequestHead {
         who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
         target: parts.extensions.get().copied(),
         share: app.bodies.share(&parts.extensions),
@@ -122,7 +125,7 @@ pub(crate) async fn endpoint(
 /// Answers a request in the dialect of its target.
 async fn answer_meant(
     app: &App,
-    mut head: Head,
+    mut head: RequestHead,
     mut body: ParsedBody,
 ) -> Result<Response, Failure> {
     let name = choose_graph(app, &head, &mut body, false)?;
@@ -206,7 +209,7 @@ pub(crate) async fn any_path(
 async fn answer(
     app: &App,
     name: &str,
-    mut head: Head,
+    mut head: RequestHead,
     mut body: ParsedBody,
 ) -> Result<Response, Failure> {
     let who = &head.who;
@@ -293,7 +296,7 @@ async fn answer(
 /// Fetches the images that a text request names.
 async fn with_images(
     app: &App,
-    head: &Head,
+    head: &RequestHead,
     deadline: Option<Instant>,
     mut body: ParsedBody,
 ) -> Result<ParsedBody, Failure> {
@@ -310,7 +313,11 @@ async fn with_images(
 }
 
 /// Returns the part of a request that the graph sees, without keys of this server.
-fn payload(head: &Head, body: ParsedBody, adapters: Arc<[NamedAdapter]>) -> HttpRequestPayload {
+fn payload(
+    head: &RequestHead,
+    body: ParsedBody,
+    adapters: Arc<[NamedAdapter]>,
+) -> HttpRequestPayload {
     let has_key = head.who.caller.is_some();
     let seen = head.parts.headers.iter();
     let seen = seen.filter(|(name, _)| !has_key || !keys::has_key(name));
