@@ -38,7 +38,7 @@ mod stream;
 use body::ParsedBody;
 use choice::choose_graph;
 use residence::Residence;
-use stream::Events;
+use stream::AnswerEvents;
 
 use crate::{
     app::state::App,
@@ -274,7 +274,7 @@ async fn answer(
             (headers, bytes).into_response()
         }
         first => {
-            let events = Events {
+            let events = AnswerEvents {
                 next: Some(first),
                 listener: head.listener,
                 run,
