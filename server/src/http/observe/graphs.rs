@@ -126,22 +126,22 @@ pub(super) async fn events(
         app.servables().graph(&name)?.plan()?;
         FollowTarget::Graph(name)
     };
-    let events = Events {
+    let events = GraphEvents {
         frames: app.runner.sessions.follow(&followed, &app.runner.served),
         shown: None,
         seq: 0,
     };
-    sse::view(&app, stream::unfold(events, Events::next))
+    sse::view(&app, stream::unfold(events, GraphEvents::next))
 }
 
-struct Events {
+struct GraphEvents {
     frames: watch::Receiver<Option<Arc<Frame>>>,
     /// Frame that the client has.
     shown: Option<Arc<Frame>>,
     seq: u64,
 }
 
-impl Events {
+impl GraphEvents {
     /// Returns the event that leads from the client's frame to this one.
     fn event(&mut self, frame: &Arc<Frame>) -> (&'static str, Value) {
         // None is alike for the first frame, and when the graph was loaded again.
