@@ -32,7 +32,7 @@ const MAX_TENSORS: usize = 1_024;
 /// The JSON of a request, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Body<'a> {
+struct InferRequestBody<'a> {
     /// Name of the graph, which must be the one in the path. Some clients send both.
     model_name: Option<String>,
     model_version: Option<String>,
@@ -105,7 +105,7 @@ impl InferRequest {
             return Err(refuse_length(&why));
         }
         let mut behind = body.slice(length..);
-        let written: Body<'_> = read_json(&body[..length], "the body is not an inference request")?;
+        let written: InferRequestBody<'_> = read_json(&body[..length], "the body is not an inference request")?;
         if written.model_name.is_some_and(|name| name != graph) {
             let why = format!("the path names the graph `{}`", shortened(&graph, 100));
             return Err(wrong("model_name", why));
