@@ -39,13 +39,13 @@ struct InferRequestBody<'a> {
     id: Option<String>,
     parameters: Option<Parameters>,
     #[serde(borrow)]
-    inputs: Vec<Input<'a>>,
+    inputs: Vec<InferInput<'a>>,
     outputs: Option<Vec<Output>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Input<'a> {
+struct InferInput<'a> {
     name: String,
     datatype: String,
     shape: Vec<i64>,
@@ -145,7 +145,7 @@ impl InferRequest {
     }
 }
 
-impl Input<'_> {
+impl InferInput<'_> {
     fn read(self, position: usize, behind: &mut Bytes) -> Result<(String, Tensor), Failure> {
         let place = format!("inputs[{position}]");
         let mut parameters = self.parameters.unwrap_or_default();
