@@ -57,7 +57,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Load {
+struct LoadRequest {
     lora_name: String,
     lora_path: String,
     base_model_name: Option<String>,
@@ -83,7 +83,7 @@ async fn load(
     body: RequestBody,
 ) -> Result<String, Failure> {
     let root = root(&app)?;
-    let request: Load = body.fields()?;
+    let request: LoadRequest = body.fields()?;
     let name = request.lora_name;
     let is_odd = |it: char| it == ':' || log::is_disruptive(it);
     if !(1..=MAX_NAME).contains(&name.len()) || name.contains(is_odd) {
