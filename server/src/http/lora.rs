@@ -71,7 +71,7 @@ struct LoadRequest {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Unload {
+struct UnloadRequest {
     lora_name: String,
     #[serde(default, rename = "lora_int_id")]
     _number: Option<u64>,
@@ -128,7 +128,7 @@ async fn unload(
     body: RequestBody,
 ) -> Result<String, Failure> {
     root(&app)?;
-    let request: Unload = body.fields()?;
+    let request: UnloadRequest = body.fields()?;
     let name = request.lora_name;
     let unknown = |why: &str| {
         let message = format!("`lora_name` {why}");
