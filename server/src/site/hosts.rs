@@ -50,7 +50,7 @@ impl Hosts {
             } else if let Some(end) = name.strip_prefix('*').filter(|end| end.starts_with('.')) {
                 hosts.ends.push(normal(end));
             } else {
-                let name = Name::read(name).map_or_else(|| normal(name), |name| name.host);
+                let name = HostName::read(name).map_or_else(|| normal(name), |name| name.host);
                 hosts.names.insert(name);
             }
         }
@@ -62,7 +62,7 @@ impl Hosts {
         if self.any {
             return true;
         }
-        let Some(name) = Name::read(name) else {
+        let Some(name) = HostName::read(name) else {
             return false;
         };
         if self.names.contains(&name.host) {
@@ -85,13 +85,13 @@ fn normal(name: &str) -> String {
 }
 
 /// A host, optionally with a port.
-pub(super) struct Name {
+pub(super) struct HostName {
     /// Host in lower case, without a trailing dot; an IPv6 address without brackets and zone.
     pub(super) host: String,
     pub(super) port: Option<u16>,
 }
 
-impl Name {
+impl HostName {
     /// Parses a host; `None` if it is not valid.
     pub(super) fn read(text: &str) -> Option<Self> {
         if text.contains('@') {
@@ -134,7 +134,7 @@ impl<'a> Destination<'a> {
         if request.version() == Version::HTTP_11 && host.is_none() {
             return Err(wrong("`Host` is missing"));
         }
-        if let Some(not) = asked.names().find(|name| Name::read(name).is_none()) {
+        if let Some(not) = asked.names().find(|name| HostName::read(name).is_none()) {
             let shown = super::shown(not);
             return Err(wrong(&format!("`{shown}` is not a host")));
         }
@@ -152,10 +152,10 @@ impl<'a> Destination<'a> {
         let Some((scheme, page)) = origin.split_once("://") else {
             return false;
         };
-        let (Some(page), Some(usual)) = (Name::read(page), origins::usual_port(scheme)) else {
+        let (Some(page), Some(usual)) = (HostName::read(page), origins::usual_port(scheme)) else {
             return false;
         };
-        let mut asked = self.names().filter_map(Name::read).peekable();
+        let mut asked = self.names().filter_map(HostName::read).peekable();
         // If TLS ends before this server, only the page's origin shows it: a host without a port
         // has the default port of the page's scheme.
         asked.peek().is_some()
