@@ -139,7 +139,7 @@ pub(crate) async fn run(
 }
 
 /// Returns the key of a request in the graph's cache of answers.
-async fn key_of(request: &RunRequest) -> Result<tensors::Key, Failure> {
+async fn key_of(request: &RunRequest) -> Result<tensors::AnswerKey, Failure> {
     let parameters = request.parameters.iter();
     let parameters = parameters.filter(|(name, _)| !HOW_AND_WHEN.contains(&name.as_str()));
     let parameters = parameters.map(|(name, value)| (name.clone(), value.encode_to_vec()));

@@ -105,7 +105,8 @@ impl InferRequest {
             return Err(refuse_length(&why));
         }
         let mut behind = body.slice(length..);
-        let written: InferRequestBody<'_> = read_json(&body[..length], "the body is not an inference request")?;
+        let written: InferRequestBody<'_> =
+            read_json(&body[..length], "the body is not an inference request")?;
         if written.model_name.is_some_and(|name| name != graph) {
             let why = format!("the path names the graph `{}`", shortened(&graph, 100));
             return Err(wrong("model_name", why));
