@@ -77,7 +77,7 @@ pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> AnswerKey {
 /// Answers of a graph. The least used ones are removed above the limit.
 #[derive(Deserialize)]
 #[serde(from = "Options")]
-pub(crate) struct ResponseCache(Mutex<Cache<AnswerKey, CachedAnswer, Size>>);
+pub(crate) struct ResponseCache(Mutex<Cache<AnswerKey, CachedAnswer, AnswerWeight>>);
 
 /// A cached answer with its size.
 struct CachedAnswer {
@@ -85,9 +85,9 @@ struct CachedAnswer {
     bytes: u64,
 }
 
-struct Size;
+struct AnswerWeight;
 
-impl Weighter<AnswerKey, CachedAnswer> for Size {
+impl Weighter<AnswerKey, CachedAnswer> for AnswerWeight {
     fn weight(&self, _: &AnswerKey, answer: &CachedAnswer) -> u64 {
         answer.bytes
     }
@@ -97,7 +97,7 @@ impl From<Options> for ResponseCache {
     fn from(options: Options) -> Self {
         let bytes = options.max_bytes.get();
         let answers = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX);
-        let cache = Cache::with_weighter(answers.clamp(16, 1 << 16), bytes, Size);
+        let cache = Cache::with_weighter(answers.clamp(16, 1 << 16), bytes, AnswerWeight);
         Self(Mutex::new(cache))
     }
 }
@@ -111,7 +111,7 @@ pub(crate) struct CacheUse {
 }
 
 impl ResponseCache {
-    fn lock(&self) -> MutexGuard<'_, Cache<AnswerKey, CachedAnswer, Size>> {
+    fn lock(&self) -> MutexGuard<'_, Cache<AnswerKey, CachedAnswer, AnswerWeight>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
