@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     openai::with_language_model,
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side, refused},
+    operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind, Side, refused},
     request::Query,
 };
 use crate::{
@@ -18,15 +18,15 @@ use crate::{
 
 const MODEL: Parameter = Parameter::new(
     "model",
-    Kind::OptionalText,
+    ParameterKind::OptionalText,
     "The graph; without it, the only one with a language model",
 );
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     use Group::{Models, Server};
-    const AUTOLOAD: Parameter = Parameter::new("autoload", Kind::Boolean, "`false` refuses a graph that is not in memory, instead of loading it");
-    const FAILS: Parameter = Parameter::new("fail_on_no_slot", Kind::Boolean, "Answers 503 if no slot is free");
+    const AUTOLOAD: Parameter = Parameter::new("autoload", ParameterKind::Boolean, "`false` refuses a graph that is not in memory, instead of loading it");
+    const FAILS: Parameter = Parameter::new("fail_on_no_slot", ParameterKind::Boolean, "Answers 503 if no slot is free");
     let change = |path, why| {
         let change = Operation::post(path, refused(why)).about(Models, "Refused: the configuration says what is served");
         change.refuses(&[Cause::Unsupported])

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     openai::{named_or_only, why_to_name},
-    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{RequestBody, missing, wrong},
     residence::OF_A_GRAPH,
 };
@@ -36,15 +36,15 @@ const MAX_NAME: usize = 200;
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    const NAME: Parameter = Parameter::new("lora_name", Kind::Text, "Name of the adapter, without colons");
-    const NUMBER: Parameter = Parameter::new("lora_int_id", Kind::Count(1 << 32), "Has no effect");
+    const NAME: Parameter = Parameter::new("lora_name", ParameterKind::Text, "Name of the adapter, without colons");
+    const NUMBER: Parameter = Parameter::new("lora_int_id", ParameterKind::Count(1 << 32), "Has no effect");
     const LOAD: &[Parameter] = &[
         NAME,
-        Parameter::new("lora_path", Kind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
-        Parameter::new("base_model_name", Kind::OptionalText, "The graph; without it, the only one with a language model"),
-        Parameter::new("load_inplace", Kind::Boolean, "`true` replaces an adapter that was loaded under this name"),
+        Parameter::new("lora_path", ParameterKind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
+        Parameter::new("base_model_name", ParameterKind::OptionalText, "The graph; without it, the only one with a language model"),
+        Parameter::new("load_inplace", ParameterKind::Boolean, "`true` replaces an adapter that was loaded under this name"),
         NUMBER,
-        Parameter::new("is_3d_lora_weight", Kind::Boolean, "Has no effect: the file says it"),
+        Parameter::new("is_3d_lora_weight", ParameterKind::Boolean, "Has no effect: the file says it"),
     ];
     const UNLOAD: &[Parameter] = &[NAME, NUMBER];
     let operations = [

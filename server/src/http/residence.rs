@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
-    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{Query, RequestBody, wrong},
 };
 use crate::{
@@ -30,12 +30,12 @@ pub(super) const OF_A_GRAPH: &[Cause] = &[
     Cause::Unavailable,
 ];
 
-const MODEL: &[Parameter] = &[Parameter::new("model", Kind::Text, "Name of the graph")];
+const MODEL: &[Parameter] = &[Parameter::new("model", ParameterKind::Text, "Name of the graph")];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     const DONE: Answer = Answer::Json(&["success"]);
-    const LEVEL: &[Parameter] = &[Parameter::new("level", Kind::OneOf(&["1", "2"]), "Level of sleep; both levels have the same effect")];
+    const LEVEL: &[Parameter] = &[Parameter::new("level", ParameterKind::OneOf(&["1", "2"]), "Level of sleep; both levels have the same effect")];
     let operations = [
         Operation::post("/models/load", load).about(Group::Models, "Loads a graph, as llama-server does").takes(MODEL).answers(DONE),
         Operation::post("/models/unload", unload).about(Group::Models, "Unloads a graph when its requests have ended; the next request loads it again")

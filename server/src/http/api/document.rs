@@ -14,7 +14,7 @@ use crate::{
     errors::{self, Cause},
     http::{
         example, hugging_face, kserve,
-        operation::{Answer, Kind, Operation},
+        operation::{Answer, Operation, ParameterKind},
         torchserve,
     },
     servable::INFER,
@@ -148,18 +148,18 @@ fn describe(operation: &Operation, path: &str, known: &DocumentInputs) -> Value 
 }
 
 /// Returns the schema of a parameter.
-fn kind(kind: Kind) -> Value {
+fn kind(kind: ParameterKind) -> Value {
     match kind {
-        Kind::Text | Kind::OptionalText => json!({ "type": "string" }),
-        Kind::Object => json!({ "type": "object" }),
-        Kind::Objects | Kind::OptionalObjects => {
+        ParameterKind::Text | ParameterKind::OptionalText => json!({ "type": "string" }),
+        ParameterKind::Object => json!({ "type": "object" }),
+        ParameterKind::Objects | ParameterKind::OptionalObjects => {
             json!({ "type": "array", "items": { "type": "object" } })
         }
-        Kind::OneOf(texts) => json!({ "type": "string", "enum": texts }),
-        Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
-        Kind::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
-        Kind::Boolean => json!({ "type": "boolean" }),
+        ParameterKind::OneOf(texts) => json!({ "type": "string", "enum": texts }),
+        ParameterKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        ParameterKind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
+        ParameterKind::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
+        ParameterKind::Boolean => json!({ "type": "boolean" }),
     }
 }
 

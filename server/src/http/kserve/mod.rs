@@ -21,7 +21,7 @@ pub(super) use models::{ready, told};
 
 use super::{
     graph,
-    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::RequestBody,
 };
 use crate::{
@@ -52,10 +52,10 @@ const OF_VERSION_1: &str = "/v1/models/{*name}";
 
 #[rustfmt::skip]
 const OF_A_RUN: &[Parameter] = &[
-    Parameter::new("inputs", Kind::Objects, "Input tensors, each with `name`, `datatype`, `shape` and `data`"),
-    Parameter::new("outputs", Kind::OptionalObjects, "Outputs to return, each with `name`. Default: all"),
-    Parameter::new("id", Kind::OptionalText, "Value of `id` in the answer"),
-    Parameter::new("parameters", Kind::Object, "Side packets of the run, by name"),
+    Parameter::new("inputs", ParameterKind::Objects, "Input tensors, each with `name`, `datatype`, `shape` and `data`"),
+    Parameter::new("outputs", ParameterKind::OptionalObjects, "Outputs to return, each with `name`. Default: all"),
+    Parameter::new("id", ParameterKind::OptionalText, "Value of `id` in the answer"),
+    Parameter::new("parameters", ParameterKind::Object, "Side packets of the run, by name"),
 ];
 
 /// Names of Triton's shared memory extensions, which are not supported.

@@ -10,7 +10,7 @@ use graphmill_calculators::{http::dialect::PREFIXES, llm::LanguageModel};
 use serde_json::{Value, json};
 
 use super::{
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter},
+    operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind},
     request::{Query, missing},
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(super) fn operations() -> Vec<Operation> {
 fn tokenizer(path: &str) -> Operation {
     Operation::get(path, tokenizer_info)
         .about(Group::Prompts, "The special tokens and the chat template of a model")
-        .asks(const { &[Parameter::new("model", Kind::OptionalText, "Name of the graph. Default: the only graph with a language model")] })
+        .asks(const { &[Parameter::new("model", ParameterKind::OptionalText, "Name of the graph. Default: the only graph with a language model")] })
         .answers(Answer::Json(&["model", "bos_token", "eos_token", "chat_template"]))
         .refuses(OF_GRAPHS)
 }
