@@ -18,7 +18,7 @@ use crate::{
     kserve::wrong,
     run::RequestContext,
     torchserve::{
-        self, Kind, Part, Prediction, PredictionRequest, models,
+        self, PartKind, Part, Prediction, PredictionRequest, models,
         proto::{
             inference::{
                 self, PredictionResponse, PredictionsRequest, TorchServeHealthResponse,
@@ -64,7 +64,7 @@ async fn predict(
 ) -> Result<Prediction, Failure> {
     let parts = asked.input.into_iter().map(|(name, bytes)| Part {
         name,
-        kind: Kind::Other,
+        kind: PartKind::Other,
         bytes,
     });
     let request = PredictionRequest {

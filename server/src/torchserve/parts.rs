@@ -48,13 +48,13 @@ const REFUSED: [(&str, Option<i64>, &str); 9] = [
 
 /// Tells how the bytes of a part are read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PartKind {
     Json,
     Text,
     Other,
 }
 
-impl Kind {
+impl PartKind {
     /// The kind that a media type says, without its parameters.
     pub(crate) fn from_media_type(media_type: &str) -> Self {
         let media_type = media_type.to_ascii_lowercase();
@@ -72,13 +72,13 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PartKind,
     pub(crate) bytes: Bytes,
 }
 
 impl Part {
     /// A whole body.
-    pub(crate) fn body(kind: Kind, bytes: Bytes) -> Self {
+    pub(crate) fn body(kind: PartKind, bytes: Bytes) -> Self {
         let name = BODY.to_owned();
         Self { name, kind, bytes }
     }
@@ -90,7 +90,7 @@ impl Part {
 
     /// The part as a text.
     pub(super) fn text(&self) -> Result<String, Failure> {
-        if self.kind == Kind::Json {
+        if self.kind == PartKind::Json {
             let text = serde_json::from_slice(&self.bytes);
             return text.map_err(|_| self.wrong("expected a JSON string"));
         }
@@ -114,7 +114,7 @@ impl Part {
 
     /// The part as the value of a parameter. A form has texts alone: Python writes `True` there.
     fn value(&self, name: &str, allowance: &Allowance) -> Result<Value, Failure> {
-        if self.kind == Kind::Json {
+        if self.kind == PartKind::Json {
             return Ok(allowance.parse(&self.bytes, name)?);
         }
         let text = self.text()?;
@@ -139,7 +139,7 @@ const DO_SAMPLE: &str = "do_sample";
 pub(crate) fn fields(json: &JsonBody, body: &Bytes) -> Vec<Part> {
     let part = |name: &str| {
         let bytes = body.slice_ref(json.text(name)?);
-        let (name, kind) = (name.to_owned(), Kind::Json);
+        let (name, kind) = (name.to_owned(), PartKind::Json);
         Some(Part { name, kind, bytes })
     };
     json.names().filter_map(part).collect()

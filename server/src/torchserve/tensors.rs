@@ -10,7 +10,7 @@ use graphmill_calculators::{
 };
 use serde_json::{Value, value::RawValue};
 
-use super::{Kind, Part};
+use super::{Part, PartKind};
 use crate::{errors::Failure, kserve::wrong, run::Tensors, tensors::Port};
 
 /// Makes the tensor of an input.
@@ -18,7 +18,7 @@ use crate::{errors::Failure, kserve::wrong, run::Tensors, tensors::Port};
 /// Text is the text. JSON is the elements of what the graph declares. Anything else is the bytes of
 /// it, or one element of BYTES.
 pub(crate) fn read(input: &Port, part: &Part) -> Result<Tensor, Failure> {
-    let (is_json, is_text) = (part.kind == Kind::Json, part.kind == Kind::Text);
+    let (is_json, is_text) = (part.kind == PartKind::Json, part.kind == PartKind::Text);
     let is_element = matches!(input.datatype, None | Some(Datatype::Bytes));
     let tensor = match input.datatype {
         None if is_json => {

@@ -25,7 +25,7 @@ use crate::{
     kserve::{self, Parameters, RunRequest, SHOWN_BYTES, wrong},
     run::{RequestContext, Tensors},
     tensors::{self, Port},
-    torchserve::{self, Kind, Part, fields},
+    torchserve::{self, Part, PartKind, fields},
 };
 
 /// Suffix of the path, after the name of a graph.
@@ -147,7 +147,7 @@ fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
         let why = |error| wrong(&*port.name, format_args!("`b64` is not Base64: {error}"));
         return Ok(Tensor::from_strings(bytes.map_err(why)?));
     }
-    let (name, kind, bytes) = (port.name.clone(), Kind::Json, list.into());
+    let (name, kind, bytes) = (port.name.clone(), PartKind::Json, list.into());
     torchserve::read_tensor(port, &Part { name, kind, bytes })
 }
 

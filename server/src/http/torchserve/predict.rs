@@ -24,7 +24,7 @@ use crate::{
         timings::SERVER_TIMING,
     },
     run::RequestContext,
-    torchserve::{self, Kind, Part, Prediction, PredictionRequest, collect, fields, models},
+    torchserve::{self, Part, PartKind, Prediction, PredictionRequest, collect, fields, models},
 };
 
 /// Headers that forbid caching, which TorchServe sends with every answer.
@@ -83,7 +83,7 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
             name: part.name,
             kind: part
                 .media_type
-                .map_or(Kind::Text, |it| Kind::from_media_type(&it)),
+                .map_or(PartKind::Text, |it| PartKind::from_media_type(&it)),
             bytes: part.bytes,
         });
         return collect(parts, MAX_FIELDS).ok_or_else(too_many_fields);
@@ -91,13 +91,13 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         let fields = form_urlencoded::parse(&body).map(|(name, text)| Part {
             name: name.into_owned(),
-            kind: Kind::Text,
+            kind: PartKind::Text,
             bytes: text.into_owned().into(),
         });
         return collect(fields, MAX_FIELDS).ok_or_else(too_many_fields);
     }
-    let kind = Kind::from_media_type(media_type);
-    if kind == Kind::Json && without_mark(&body).trim_ascii_start().starts_with(b"{") {
+    let kind = PartKind::from_media_type(media_type);
+    if kind == PartKind::Json && without_mark(&body).trim_ascii_start().starts_with(b"{") {
         return Ok(fields(&JsonBody::scan(body.clone())?, &body));
     }
     Ok(vec![Part::body(kind, body)])
