@@ -18,7 +18,7 @@ use crate::{
     kserve::wrong,
     run::RequestContext,
     torchserve::{
-        self, PartKind, Part, Prediction, PredictionRequest, models,
+        self, PartKind, RequestPart, Prediction, PredictionRequest, models,
         proto::{
             inference::{
                 self, PredictionResponse, PredictionsRequest, TorchServeHealthResponse,
@@ -62,7 +62,7 @@ async fn predict(
     share: &Arc<Share>,
     streams: bool,
 ) -> Result<Prediction, Failure> {
-    let parts = asked.input.into_iter().map(|(name, bytes)| Part {
+    let parts = asked.input.into_iter().map(|(name, bytes)| RequestPart {
         name,
         kind: PartKind::Other,
         bytes,

@@ -9,7 +9,7 @@ mod predict;
 pub mod proto;
 mod tensors;
 
-pub(crate) use parts::{Part, PartKind, collect, fields};
+pub(crate) use parts::{PartKind, RequestPart, collect, fields};
 pub(crate) use predict::{Pieces, Prediction, PredictionRequest, predict};
 pub(crate) use tensors::{TEXT, json as write_tensor, read as read_tensor};
 

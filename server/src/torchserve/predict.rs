@@ -10,7 +10,7 @@ use graphmill_engine::Plan;
 use serde_json::{Map, Value};
 
 use super::{
-    Part, completion,
+    RequestPart, completion,
     parts::{self, take_input, take_prompt},
     tensors::{self, TEXT, only_element},
 };
@@ -33,7 +33,7 @@ pub(crate) struct PredictionRequest {
     pub(crate) name: String,
     /// Empty where the request has none.
     pub(crate) version: String,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<RequestPart>,
     /// True if the text is to come in pieces; `None` where the carrier does not say it.
     pub(crate) streams: Option<bool>,
 }
@@ -61,7 +61,7 @@ pub(super) struct PredictOptions {
 }
 
 impl PredictOptions {
-    fn read(parts: &[Part], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
+    fn read(parts: &[RequestPart], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
         let mut parameters = parts::parameters(parts)?;
         let asked = parameters.remove("stream").map(|value| {
             let asked = value.as_bool();
@@ -173,7 +173,7 @@ const UNREADABLE: &str = "the body could not be read";
 const STREAM: &str = "stream";
 
 /// The tensors of a graph's inputs.
-fn read_inputs(plan: &Plan, parts: &mut Vec<Part>) -> Result<Tensors, Failure> {
+fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors, Failure> {
     let inputs = crate::tensors::inputs(plan);
     let is_only = inputs.len() == 1;
     let read = |input: Port| {

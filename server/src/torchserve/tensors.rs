@@ -10,14 +10,14 @@ use graphmill_calculators::{
 };
 use serde_json::{Value, value::RawValue};
 
-use super::{Part, PartKind};
+use super::{PartKind, RequestPart};
 use crate::{errors::Failure, kserve::wrong, run::Tensors, tensors::Port};
 
 /// Makes the tensor of an input.
 ///
 /// Text is the text. JSON is the elements of what the graph declares. Anything else is the bytes of
 /// it, or one element of BYTES.
-pub(crate) fn read(input: &Port, part: &Part) -> Result<Tensor, Failure> {
+pub(crate) fn read(input: &Port, part: &RequestPart) -> Result<Tensor, Failure> {
     let (is_json, is_text) = (part.kind == PartKind::Json, part.kind == PartKind::Text);
     let is_element = matches!(input.datatype, None | Some(Datatype::Bytes));
     let tensor = match input.datatype {

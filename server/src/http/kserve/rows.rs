@@ -25,7 +25,7 @@ use crate::{
     kserve::{self, Parameters, RunRequest, SHOWN_BYTES, wrong},
     run::{RequestContext, Tensors},
     tensors::{self, Port},
-    torchserve::{self, Part, PartKind, fields},
+    torchserve::{self, PartKind, RequestPart, fields},
 };
 
 /// Suffix of the path, after the name of a graph.
@@ -148,7 +148,7 @@ fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
         return Ok(Tensor::from_strings(bytes.map_err(why)?));
     }
     let (name, kind, bytes) = (port.name.clone(), PartKind::Json, list.into());
-    torchserve::read_tensor(port, &Part { name, kind, bytes })
+    torchserve::read_tensor(port, &RequestPart { name, kind, bytes })
 }
 
 /// Writes the outputs as rows. A single output has no name.

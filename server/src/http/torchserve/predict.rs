@@ -24,7 +24,7 @@ use crate::{
         timings::SERVER_TIMING,
     },
     run::RequestContext,
-    torchserve::{self, Part, PartKind, Prediction, PredictionRequest, collect, fields, models},
+    torchserve::{self, PartKind, Prediction, PredictionRequest, RequestPart, collect, fields, models},
 };
 
 /// Headers that forbid caching, which TorchServe sends with every answer.
@@ -71,7 +71,7 @@ pub(super) async fn predict(
 }
 
 /// Splits a body into its parts.
-fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
+fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<RequestPart>, Failure> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next();
@@ -79,7 +79,7 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
     if let Some(boundary) = boundary(headers)? {
         // The whole body is in memory, so this does not block.
         let parts = block_on(parts(body, boundary))?.into_iter();
-        let parts = parts.map(|part| Part {
+        let parts = parts.map(|part| RequestPart {
             name: part.name,
             kind: part
                 .media_type
@@ -89,7 +89,7 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
         return collect(parts, MAX_FIELDS).ok_or_else(too_many_fields);
     }
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        let fields = form_urlencoded::parse(&body).map(|(name, text)| Part {
+        let fields = form_urlencoded::parse(&body).map(|(name, text)| RequestPart {
             name: name.into_owned(),
             kind: PartKind::Text,
             bytes: text.into_owned().into(),
@@ -100,5 +100,5 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
     if kind == PartKind::Json && without_mark(&body).trim_ascii_start().starts_with(b"{") {
         return Ok(fields(&JsonBody::scan(body.clone())?, &body));
     }
-    Ok(vec![Part::body(kind, body)])
+    Ok(vec![RequestPart::body(kind, body)])
 }
