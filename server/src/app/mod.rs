@@ -36,7 +36,7 @@ use crate::{
     run::Runner,
     servable::{self, ServedGraphs},
     sessions::Sessions,
-    site::Site,
+    site::SitePolicy,
     stage::Stage,
 };
 
@@ -138,7 +138,7 @@ impl Server {
         let (metrics_listeners, metrics_addresses) = listen_at(&options.metrics)?;
         let (operator_listeners, operator_addresses) = listen_at(&options.grpc_management)?;
         let hosts = &options.allowed_hosts;
-        let site_at = |addresses: &[_], origins: &[_]| Site::new(addresses, hosts, origins);
+        let site_at = |addresses: &[_], origins: &[_]| SitePolicy::new(addresses, hosts, origins);
         let public_site = site_at(&addresses, &options.allowed_origins);
         // Clients of a Unix socket send any word as the host.
         let any_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));

@@ -23,12 +23,12 @@ pub(crate) use origins::checked as checked_origin;
 
 /// The hosts and origins that a listener accepts.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct SitePolicy {
     hosts: Hosts,
     origins: Arc<Origins>,
 }
 
-impl Site {
+impl SitePolicy {
     /// Creates the checks for a listener at `addresses`. `hosts` and `origins` are additional ones
     /// from the command line.
     pub(crate) fn new(addresses: &[SocketAddr], hosts: &[String], origins: &[String]) -> Self {
@@ -114,7 +114,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Refuses requests for another host, or from a page that is not allowed.
-pub(crate) async fn layer(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(site): State<Arc<SitePolicy>>, request: Request, next: Next) -> Response {
     match site.check(&request) {
         Ok(()) => next.run(request).await,
         Err(failure) => failure.into_response(),
