@@ -19,7 +19,7 @@ use crate::{
     bodies::Share,
     errors::{Cause, Failure},
     kserve::{
-        self, Parameters, RunRequest, Settings, WantedOutput,
+        self, ParameterMap, RunRequest, Settings, WantedOutput,
         proto::{InferParameter, infer_parameter::ParameterChoice},
         wrong,
     },
@@ -185,8 +185,8 @@ fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors, Fai
 }
 
 /// The parameters as those of KServe's protocol, which are side packets of the graph.
-fn side_packets(asked: &PredictOptions) -> Result<Parameters, Failure> {
-    let mut parameters = Parameters::new();
+fn side_packets(asked: &PredictOptions) -> Result<ParameterMap, Failure> {
+    let mut parameters = ParameterMap::new();
     for (name, value) in &asked.parameters {
         let choice = match value {
             Value::Bool(value) => ParameterChoice::BoolParam(*value),

@@ -21,7 +21,7 @@ use crate::{
     errors::Failure,
     http::{request::RequestBody, unknown_route},
     kserve::{
-        self, Parameters,
+        self, ParameterMap,
         proto::{TraceSettingResponse, repository_index_response::ModelIndex},
     },
     run::RequestContext,
@@ -119,7 +119,7 @@ pub(super) async fn set_log(
     who: RequestContext,
     body: RequestBody,
 ) -> Result<Json<impl Serialize>, Failure> {
-    let given: Parameters = body.fields()?;
+    let given: ParameterMap = body.fields()?;
     Ok(Json(kserve::set_log(&who, &given)?.settings))
 }
 
@@ -132,7 +132,7 @@ struct Index {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
 struct Change {
-    parameters: Parameters,
+    parameters: ParameterMap,
 }
 
 /// Returns the state of each graph.

@@ -12,7 +12,7 @@ use crate::{
     errors::{Cause, Failure},
     http::request::read_json,
     kserve::{
-        Parameters, RunRequest, WantedOutput, proto::infer_parameter::ParameterChoice, read_type,
+        ParameterMap, RunRequest, WantedOutput, proto::infer_parameter::ParameterChoice, read_type,
         refuse_parameters, take_count, wrong,
     },
 };
@@ -37,7 +37,7 @@ struct InferRequestBody<'a> {
     model_name: Option<String>,
     model_version: Option<String>,
     id: Option<String>,
-    parameters: Option<Parameters>,
+    parameters: Option<ParameterMap>,
     #[serde(borrow)]
     inputs: Vec<InferInput<'a>>,
     outputs: Option<Vec<Output>>,
@@ -49,7 +49,7 @@ struct InferInput<'a> {
     name: String,
     datatype: String,
     shape: Vec<i64>,
-    parameters: Option<Parameters>,
+    parameters: Option<ParameterMap>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
@@ -58,7 +58,7 @@ struct InferInput<'a> {
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct Output {
     name: String,
-    parameters: Option<Parameters>,
+    parameters: Option<ParameterMap>,
 }
 
 /// A request for a run, with parsed tensors.

@@ -22,7 +22,7 @@ use crate::{
     app::state::App,
     errors::{Cause, Failure},
     http::{request::RequestBody, timings::SERVER_TIMING},
-    kserve::{self, Parameters, RunRequest, SHOWN_BYTES, wrong},
+    kserve::{self, ParameterMap, RunRequest, SHOWN_BYTES, wrong},
     run::{RequestContext, Tensors},
     tensors::{self, Port},
     torchserve::{self, PartKind, RequestPart, fields},
@@ -55,7 +55,7 @@ pub(super) async fn predict(
     let request = RunRequest {
         graph: name.to_owned(),
         version: version.to_owned(),
-        parameters: Parameters::new(),
+        parameters: ParameterMap::new(),
         inputs,
         outputs: Vec::new(),
     };
