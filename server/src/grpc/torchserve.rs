@@ -18,7 +18,7 @@ use crate::{
     kserve::wrong,
     run::RequestContext,
     torchserve::{
-        self, PartKind, RequestPart, Prediction, PredictionRequest, models,
+        self, PartKind, Prediction, PredictionRequest, RequestPart, models,
         proto::{
             inference::{
                 self, PredictionResponse, PredictionsRequest, TorchServeHealthResponse,

@@ -86,7 +86,11 @@ pub(crate) async fn load(
     loaded
 }
 
-async fn load_as(who: &RequestContext, name: &str, parameters: ParameterMap) -> Result<(), Failure> {
+async fn load_as(
+    who: &RequestContext,
+    name: &str,
+    parameters: ParameterMap,
+) -> Result<(), Failure> {
     let config = read_config(parameters)?;
     let served = Arc::clone(&who.runner.served);
     if config.is_some() && !served.reads_models() {

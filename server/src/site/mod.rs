@@ -114,7 +114,11 @@ fn shown(text: &str) -> String {
 }
 
 /// Refuses requests for another host, or from a page that is not allowed.
-pub(crate) async fn layer(State(site): State<Arc<SitePolicy>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(
+    State(site): State<Arc<SitePolicy>>,
+    request: Request,
+    next: Next,
+) -> Response {
     match site.check(&request) {
         Ok(()) => next.run(request).await,
         Err(failure) => failure.into_response(),

@@ -147,7 +147,10 @@ pub(crate) fn fields(json: &JsonBody, body: &Bytes) -> Vec<RequestPart> {
 
 /// Collects the fields of a form, at most `most` besides vectors. Vectors come row by row or number
 /// by number, and become one list. Returns `None` if there are more fields.
-pub(crate) fn collect(fields: impl Iterator<Item = RequestPart>, most: usize) -> Option<Vec<RequestPart>> {
+pub(crate) fn collect(
+    fields: impl Iterator<Item = RequestPart>,
+    most: usize,
+) -> Option<Vec<RequestPart>> {
     let mut parts = Vec::new();
     let mut vectors: Vec<(RequestPart, Vec<u8>)> = Vec::new();
     for field in fields {
@@ -216,7 +219,11 @@ pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt, Failur
 
 /// Takes the part that is the input `name` of a graph; if it is the graph's only one, handlers'
 /// names mean it, too.
-pub(super) fn take_input(parts: &mut Vec<RequestPart>, name: &str, only: bool) -> Result<RequestPart, Failure> {
+pub(super) fn take_input(
+    parts: &mut Vec<RequestPart>,
+    name: &str,
+    only: bool,
+) -> Result<RequestPart, Failure> {
     let is_named = |part: &RequestPart| part.name == name;
     let is_input = |part: &RequestPart| only && INPUTS.contains(&part.name.as_str());
     let found = parts.iter().position(is_named);

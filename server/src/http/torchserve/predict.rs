@@ -24,7 +24,9 @@ use crate::{
         timings::SERVER_TIMING,
     },
     run::RequestContext,
-    torchserve::{self, PartKind, Prediction, PredictionRequest, RequestPart, collect, fields, models},
+    torchserve::{
+        self, PartKind, Prediction, PredictionRequest, RequestPart, collect, fields, models,
+    },
 };
 
 /// Headers that forbid caching, which TorchServe sends with every answer.
