@@ -23,7 +23,6 @@ mod ovms;
 mod page;
 mod request;
 mod residence;
-mod sse;
 mod status;
 mod timings;
 mod torchserve;

@@ -23,9 +23,9 @@ use crate::{
     errors::{Cause, Failure},
     explain::Format,
     http::{
-        SHOWN_BYTES, example,
+        SHOWN_BYTES, example, frames,
         request::{Query, missing, wrong},
-        residence, sse,
+        residence,
     },
     run::RequestContext,
     servable::Servable,
@@ -131,7 +131,7 @@ pub(super) async fn events(
         shown: None,
         seq: 0,
     };
-    sse::view(&app, stream::unfold(events, GraphEvents::next))
+    frames::view(&app, stream::unfold(events, GraphEvents::next))
 }
 
 struct GraphEvents {
@@ -163,7 +163,7 @@ impl GraphEvents {
                 let (name, event) = self.event(&frame);
                 self.shown = Some(frame);
                 let mut out = BytesMut::new();
-                sse::write_named_event(&mut out, name, &event.to_string());
+                frames::write_event(&mut out, Some(name), &event.to_string());
                 return Some((out.freeze(), self));
             }
             self.frames.changed().await.ok()?;
@@ -196,7 +196,7 @@ pub(super) async fn tap(
         payloads,
         ..observation
     });
-    sse::view(&app, stream::unfold((taps, shows), packets))
+    frames::view(&app, stream::unfold((taps, shows), packets))
 }
 
 /// Refuses streams that the graph does not have.
@@ -237,11 +237,11 @@ fn write_packets(packets: &[TappedPacket], dropped: u64, shows: &Observation) ->
     for tapped in packets {
         let mut event = described(&tapped.stream, &tapped.packet, shows);
         event["session"] = json!(tapped.session);
-        sse::write_named_event(&mut out, "packet", &event.to_string());
+        frames::write_event(&mut out, Some("packet"), &event.to_string());
     }
     if dropped > 0 {
         let event = json!({ "count": dropped });
-        sse::write_named_event(&mut out, "dropped", &event.to_string());
+        frames::write_event(&mut out, Some("dropped"), &event.to_string());
     }
     out.freeze()
 }
