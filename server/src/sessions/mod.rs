@@ -8,7 +8,6 @@ mod frames;
 mod open;
 mod recording_rule;
 mod recordings;
-mod run_on_thread;
 mod taps;
 
 use std::{
@@ -20,10 +19,9 @@ use graphmill_engine::{Handle, Session, SidePackets};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use frames::{FollowTarget, Frame};
-pub(crate) use open::OpenSession;
+pub(crate) use open::{OpenSession, run_on_thread};
 pub(crate) use recording_rule::{RecordingOptions, RecordingRule};
 pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
-pub(crate) use run_on_thread::run_on_thread;
 pub(crate) use taps::{Tap, TappedPacket, Taps};
 
 use crate::{
