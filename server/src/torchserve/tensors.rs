@@ -106,7 +106,7 @@ pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes), Failure>
 }
 
 /// The media type of texts.
-pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 const JSON: &str = "application/json";
 

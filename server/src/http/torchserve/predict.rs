@@ -25,7 +25,7 @@ use crate::{
     },
     run::RequestContext,
     torchserve::{
-        self, PartKind, Prediction, PredictionRequest, RequestPart, collect, fields, models,
+        self, PartKind, PredictionBody, PredictionRequest, RequestPart, collect, fields, models,
     },
 };
 
@@ -56,20 +56,15 @@ pub(super) async fn predict(
     };
     let prediction = torchserve::predict(&app, &who, request, &share).await?;
     let timing = [(SERVER_TIMING, who.entry.server_timing())];
-    let (headers, media_type, body) = match prediction {
-        Prediction::Whole {
-            media_type,
-            headers,
-            bytes,
-        } => (headers, media_type, Body::from(bytes)),
-        Prediction::Pieces { headers, pieces } => {
-            // A truncated body is not a complete text.
-            let pieces = pieces.map_err(|failure| io::Error::other(failure.message));
-            (headers, torchserve::TEXT, Body::from_stream(pieces))
+    let body = match prediction.body {
+        PredictionBody::Whole(bytes) => Body::from(bytes),
+        // A truncated body is not a complete text.
+        PredictionBody::Pieces(pieces) => {
+            Body::from_stream(pieces.map_err(|failure| io::Error::other(failure.message)))
         }
     };
-    let content_type = [(header::CONTENT_TYPE, media_type)];
-    Ok((NOT_KEPT, timing, content_type, headers, body).into_response())
+    let content_type = [(header::CONTENT_TYPE, prediction.media_type)];
+    Ok((NOT_KEPT, timing, content_type, prediction.headers, body).into_response())
 }
 
 /// Splits a body into its parts.
