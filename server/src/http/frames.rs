@@ -12,7 +12,8 @@ use futures_util::{Stream, StreamExt as _, stream};
 use graphmill_calculators::http::dialect::Framing;
 use tokio::time::timeout;
 
-use crate::{app::state::App, errors::Failure, stage::Stage};
+use super::HttpResult;
+use crate::{app::state::App, stage::Stage};
 
 /// Media type of lines of JSON.
 pub(super) const LINES: &str = "application/x-ndjson";
@@ -88,10 +89,7 @@ pub(super) fn response(framing: Framing, body: Body) -> Response {
 
 /// Creates a stream of server-sent events for a viewer, until its client leaves or the server
 /// stops.
-pub(super) fn view(
-    app: &App,
-    events: impl Stream<Item = Bytes> + Send + 'static,
-) -> Result<Response, Failure> {
+pub(super) fn view(app: &App, events: impl Stream<Item = Bytes> + Send + 'static) -> HttpResult {
     let place = app.runner.sessions.viewer()?;
     let keep_alive = app.options.keep_alive;
     let viewed = (events.boxed(), place);

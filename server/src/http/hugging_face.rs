@@ -13,6 +13,7 @@ use graphmill_llm::embed::{Head, Pooling};
 use serde_json::{Map, Value, json};
 
 use super::{
+    JsonResult,
     operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind, refused},
     request::Query,
 };
@@ -59,11 +60,7 @@ pub(super) fn error(failure: &Failure) -> Value {
     graphmill_calculators::http::hugging_face_error(&failure.view(None))
 }
 
-async fn info(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    query: Query,
-) -> Result<Json<Value>, Failure> {
+async fn info(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["model"])?;
     let default = || {
         let servables = app.servables();

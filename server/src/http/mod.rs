@@ -31,7 +31,7 @@ mod vllm;
 use std::sync::Arc;
 
 use axum::{
-    Extension, Router,
+    Extension, Json, Router,
     extract::State,
     http::{HeaderMap, HeaderValue, Method, Uri, header::ALLOW},
     response::{IntoResponse, Response},
@@ -39,6 +39,7 @@ use axum::{
 use graphmill_calculators::http::dialect::Target;
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
+use serde_json::Value;
 
 use crate::app::state::App;
 pub(crate) use graph::{first_response, routes::Targets, when_to_retry};
@@ -51,8 +52,14 @@ use crate::{
     metrics,
 };
 
+/// The result of a handler that answers with JSON.
+type JsonResult<T = Value> = Result<Json<T>, Failure>;
+
+/// The result of any other handler.
+type HttpResult = Result<Response, Failure>;
+
 /// Returns the metrics for Prometheus.
-async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Failure> {
+async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> HttpResult {
     if app.options.serves_metrics {
         return Ok(app.metrics.scrape(&headers)?.into_response());
     }

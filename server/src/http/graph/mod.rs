@@ -14,7 +14,7 @@ use axum::{
     Json,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, header, request::Parts},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use graphmill_calculators::{
     http::{
@@ -46,6 +46,7 @@ use crate::{
     conversations::{Listener, Turn},
     errors::{Cause, Failure},
     http::{
+        HttpResult,
         timings::{self, SERVER_TIMING, Timings},
         unknown_route,
     },
@@ -100,10 +101,7 @@ async fn read(
 
 /// Answers a request at a path of a dialect. Clients of servers with a single model may name no
 /// graph.
-pub(crate) async fn endpoint(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
+pub(crate) async fn endpoint(State(app): State<Arc<App>>, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let body = body?;
     let sees = |graph: &str| head.who.sees(graph, None);
@@ -123,11 +121,7 @@ pub(crate) async fn endpoint(
 }
 
 /// Answers a request in the dialect of its target.
-async fn answer_meant(
-    app: &App,
-    mut head: RequestHead,
-    mut body: ParsedBody,
-) -> Result<Response, Failure> {
+async fn answer_meant(app: &App, mut head: RequestHead, mut body: ParsedBody) -> HttpResult {
     let name = choose_graph(app, &head, &mut body, false)?;
     let dialect = head.target.map(|target| target.dialect);
     if dialect.is_some_and(Dialect::keeps_conversations) {
@@ -152,10 +146,7 @@ const INVOCATIONS: [(&str, &str); 4] = [
 ];
 
 /// Answers a request at SageMaker's path, whose clients need not name the graph.
-pub(crate) async fn invocation(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
+pub(crate) async fn invocation(State(app): State<Arc<App>>, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let mut body = body?;
     let found = INVOCATIONS.iter().find(|(field, _)| body.json.has(field));
@@ -178,7 +169,7 @@ pub(crate) async fn answer_named(
     name: &str,
     version: &str,
     request: Request,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let (head, body) = read(app, request).await?;
     let mut body = body?;
     let choose = |name: &str| head.who.choose(name);
@@ -189,10 +180,7 @@ pub(crate) async fn answer_named(
 
 /// Answers a request at any other path. `model`, or the path itself, names the graph. If neither
 /// does, the path is unknown.
-pub(crate) async fn any_path(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
+pub(crate) async fn any_path(State(app): State<Arc<App>>, request: Request) -> HttpResult {
     let (head, body) = read(&app, request).await?;
     let path = percent_decode_str(head.parts.uri.path()).decode_utf8_lossy();
     let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();
@@ -206,12 +194,7 @@ pub(crate) async fn any_path(
 }
 
 /// Runs a graph with a request, and waits for the first packet of its answer.
-async fn answer(
-    app: &App,
-    name: &str,
-    mut head: RequestHead,
-    mut body: ParsedBody,
-) -> Result<Response, Failure> {
+async fn answer(app: &App, name: &str, mut head: RequestHead, mut body: ParsedBody) -> HttpResult {
     let who = &head.who;
     let graph = who.choose(name)?.servable;
     let dialect = head.target.map(|target| target.dialect);

@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use axum::{
     extract::{Path, State},
     http::header,
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -21,7 +21,7 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    http::{request::RequestBody, timings::SERVER_TIMING},
+    http::{HttpResult, request::RequestBody, timings::SERVER_TIMING},
     kserve::{self, ParameterMap, RunRequest, SHOWN_BYTES, wrong},
     run::{RequestContext, Tensors},
     tensors::{self, Port},
@@ -42,7 +42,7 @@ pub(super) async fn predict(
     who: RequestContext,
     Path(path): Path<String>,
     RequestBody { bytes, share }: RequestBody,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let path = path.strip_suffix(VERB).ok_or_else(|| {
         let why = format!("expected `POST /v1/models/<name>{VERB}`, which runs a graph of tensors");
         Failure::new(Cause::WrongMethod, why)

@@ -7,7 +7,7 @@ use axum::{
     Json,
     extract::{Path, State},
     http::header,
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use bytes::{Bytes, BytesMut};
 use clap::ValueEnum as _;
@@ -23,7 +23,7 @@ use crate::{
     errors::{Cause, Failure},
     explain::Format,
     http::{
-        SHOWN_BYTES, example, frames,
+        HttpResult, SHOWN_BYTES, example, frames,
         request::{Query, missing, wrong},
         residence,
     },
@@ -64,7 +64,7 @@ pub(super) async fn one(
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     query.check(&["format"])?;
     let format = match query.one("format")? {
         None => Format::Json,
@@ -117,7 +117,7 @@ pub(super) async fn events(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     query: Query,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     query.check(&["session"])?;
     let followed = if let Some(id) = query.one("session")? {
         FollowTarget::Session(Arc::clone(&sessions::find_in(&app, &name, id)?.id))
@@ -177,7 +177,7 @@ pub(super) async fn tap(
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     query.check(&["stream", "session", "rate", "payloads"])?;
     let plan = app.servables().graph(&name)?.plan()?;
     let streams = query.all("stream");

@@ -22,7 +22,10 @@ use crate::{
     bodies::Share,
     config::Observation,
     errors::{Cause, Failure},
-    http::request::{RequestBody, wrong},
+    http::{
+        HttpResult,
+        request::{RequestBody, wrong},
+    },
     offline::{
         play::{PacketLog, Play},
         test_file::{Bench, Case, TestFile},
@@ -56,7 +59,7 @@ pub(super) async fn run(
     State(app): State<Arc<App>>,
     who: RequestContext,
     body: RequestBody,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let place = app.runner.sessions.trial()?;
     authoring::check_length("the body", &body.bytes)?;
     let mut asked: TrialRequest = body.fields()?;

@@ -4,16 +4,12 @@
 
 mod models;
 
-use axum::{
-    Json,
-    http::header,
-    response::{IntoResponse as _, Response},
-};
+use axum::{Json, http::header, response::IntoResponse as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    frames,
+    HttpResult, frames,
     operation::{Answer, Group, OF_GRAPHS, Operation, refused},
     request::{RequestBody, missing},
 };
@@ -83,7 +79,7 @@ impl ModelQuery {
 }
 
 /// Reports that a model exists. Models are downloaded by the command line, not by clients.
-async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failure> {
+async fn pull(who: RequestContext, body: RequestBody) -> HttpResult {
     let asked: ModelQuery = body.fields()?;
     let name = asked.model()?;
     let found = who.find(name).map_err(|failure| {

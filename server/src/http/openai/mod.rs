@@ -10,6 +10,7 @@ use graphmill_calculators::{http::dialect::PREFIXES, llm::LanguageModel};
 use serde_json::{Value, json};
 
 use super::{
+    JsonResult,
     operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind},
     request::{Query, missing},
 };
@@ -45,7 +46,7 @@ fn tokenizer(path: &str) -> Operation {
 /// prompts, with the names of a `tokenizer_config.json`. vLLM has this endpoint, and `lm_eval`'s
 /// remote tokenizer uses it. The query's `model` names the graph; without it, the only graph with a
 /// language model answers.
-async fn tokenizer_info(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+async fn tokenizer_info(who: RequestContext, query: Query) -> JsonResult {
     let (_, model) = with_language_model(&who, query.one("model")?).await?;
     Ok(Json(describe(&model)))
 }

@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::state::App,
-    errors::Failure,
-    http::residence,
+    http::{JsonResult, residence},
     run::RequestContext,
     servable::{Choice, LATEST, ResolvedGraph, Servable},
 };
@@ -74,7 +73,7 @@ pub(super) async fn one(
     who: RequestContext,
     headers: HeaderMap,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Failure> {
+) -> JsonResult {
     let ResolvedGraph { servable, adapter } = who.find(&name)?;
     if !servable.answers() && !servable.is_independent() {
         servable.plan()?;

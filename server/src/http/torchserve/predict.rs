@@ -7,7 +7,7 @@ use axum::{
     body::Body,
     extract::{Path, State},
     http::{HeaderMap, HeaderName, header},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -19,6 +19,7 @@ use crate::{
     app::state::App,
     errors::Failure,
     http::{
+        HttpResult,
         graph::body::{boundary, parts, too_many_fields},
         request::RequestBody,
         timings::SERVER_TIMING,
@@ -45,7 +46,7 @@ pub(super) async fn predict(
     Path(path): Path<String>,
     headers: HeaderMap,
     RequestBody { bytes, share }: RequestBody,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let (name, version) = models::named(&who, &path);
     let read = move || read(&headers, bytes);
     let request = PredictionRequest {
