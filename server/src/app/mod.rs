@@ -36,7 +36,7 @@ use crate::{
     run::Runner,
     servable::{self, ServedGraphs},
     sessions::Sessions,
-    site::Site,
+    site::SitePolicy,
     stage::Stage,
 };
 
@@ -179,7 +179,7 @@ impl Server {
             started: Instant::now(),
         });
         let site = |addresses: &[_], origins: &[_]| {
-            Site::new(addresses, &app.options.allowed_hosts, origins)
+            SitePolicy::new(addresses, &app.options.allowed_hosts, origins)
         };
         let side = |is_alone| if is_alone { Side::Both } else { Side::Public };
         let audience = side(management_listeners.is_empty());

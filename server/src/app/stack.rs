@@ -21,12 +21,12 @@ use crate::{
     keys::{self, Gate, Permission},
     listen,
     observe::{log, request_id},
-    site::{self, Site},
+    site::{self, SitePolicy},
     stage::Stage,
 };
 
 /// Builds the service of a listener for REST.
-pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
+pub(super) fn rest(app: &Arc<App>, audience: Side, site: SitePolicy) -> Router {
     let web = app.options.web;
     let routes = http::routes(audience, web);
     let protocol = Protocol::Rest(Targets::new());
@@ -41,7 +41,7 @@ pub(super) fn rest(app: &Arc<App>, audience: Side, site: Site) -> Router {
 }
 
 /// Builds the service of a listener that serves metrics alone.
-pub(super) fn metrics(app: &Arc<App>, site: Site) -> Router {
+pub(super) fn metrics(app: &Arc<App>, site: SitePolicy) -> Router {
     let protocol = Protocol::Rest(Targets::new());
     stacked(
         app,
@@ -75,7 +75,7 @@ fn without_prefix(mut request: Request, prefix: Option<&str>) -> Request {
 }
 
 /// Builds the service of a listener for gRPC.
-pub(super) fn grpc(app: &Arc<App>, audience: Side, site: Site, rest_port: u16) -> Router {
+pub(super) fn grpc(app: &Arc<App>, audience: Side, site: SitePolicy, rest_port: u16) -> Router {
     let routes = grpc::routes(app, audience);
     stacked(
         app,
@@ -99,7 +99,7 @@ fn stacked(
     app: &Arc<App>,
     routes: Router<Arc<App>>,
     needs: impl IntoIterator<Item = (Method, String, Permission)>,
-    site: Site,
+    site: SitePolicy,
     protocol: Protocol,
 ) -> Router {
     let gate = app.keys.as_ref().map(|keys| {

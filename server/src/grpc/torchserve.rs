@@ -18,7 +18,7 @@ use crate::{
     kserve::wrong,
     run::RequestContext,
     torchserve::{
-        self, Kind, Part, Prediction, PredictionRequest, models,
+        self, PartKind, Prediction, PredictionBody, PredictionRequest, RequestPart, models,
         proto::{
             inference::{
                 self, PredictionResponse, PredictionsRequest, TorchServeHealthResponse,
@@ -62,9 +62,9 @@ async fn predict(
     share: &Arc<Share>,
     streams: bool,
 ) -> Result<Prediction, Failure> {
-    let parts = asked.input.into_iter().map(|(name, bytes)| Part {
+    let parts = asked.input.into_iter().map(|(name, bytes)| RequestPart {
         name,
-        kind: Kind::Other,
+        kind: PartKind::Other,
         bytes,
     });
     let request = PredictionRequest {
@@ -83,9 +83,9 @@ async fn pieces(
     asked: PredictionsRequest,
     share: &Arc<Share>,
 ) -> Result<torchserve::Pieces, Failure> {
-    Ok(match predict(app, who, asked, share, true).await? {
-        Prediction::Whole { bytes, .. } => stream::iter([Ok(bytes)]).boxed(),
-        Prediction::Pieces { pieces, .. } => pieces,
+    Ok(match predict(app, who, asked, share, true).await?.body {
+        PredictionBody::Whole(bytes) => stream::iter([Ok(bytes)]).boxed(),
+        PredictionBody::Pieces(pieces) => pieces,
     })
 }
 
@@ -102,9 +102,9 @@ impl InferenceApIsService for Predictions {
     ) -> Answer<PredictionResponse> {
         let (call, mut asked) = read(request);
         let share = call.charge(&mut asked);
-        match predict(&self.0, &call.who, asked, &share, false).await? {
-            Prediction::Whole { bytes, .. } => Ok(Response::new(message(bytes))),
-            Prediction::Pieces { .. } => {
+        match predict(&self.0, &call.who, asked, &share, false).await?.body {
+            PredictionBody::Whole(bytes) => Ok(Response::new(message(bytes))),
+            PredictionBody::Pieces(_) => {
                 Err(Failure::new(Cause::NoAnswer, "the answer is streamed").into())
             }
         }

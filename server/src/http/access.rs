@@ -138,7 +138,7 @@ pub(crate) async fn layer(
     request.extensions_mut().insert(entry.clone());
     // If the client leaves before there is a status, the future is dropped without one.
     app.metrics.begins();
-    let mut line = Line {
+    let mut line = LogLine {
         app,
         entry,
         status: None,
@@ -168,14 +168,14 @@ pub(crate) async fn layer(
 }
 
 /// The log line of a request, written on drop.
-struct Line {
+struct LogLine {
     app: Arc<App>,
     entry: Entry,
     status: Option<StatusCode>,
     whole: bool,
 }
 
-impl Drop for Line {
+impl Drop for LogLine {
     fn drop(&mut self) {
         let facts = &*self.entry;
         let failure = facts.failure.get();
@@ -211,7 +211,7 @@ impl Drop for Line {
 /// Response body that records whether it was sent to its end.
 struct WatchedBody {
     body: Body,
-    line: Line,
+    line: LogLine,
     /// Bytes still to be sent, if the length is known. hyper does not poll such a body for its end.
     left: Option<u64>,
     /// True once the time to the first token was counted.

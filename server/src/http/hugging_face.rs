@@ -13,7 +13,8 @@ use graphmill_llm::embed::{Head, Pooling};
 use serde_json::{Map, Value, json};
 
 use super::{
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, refused},
+    JsonResult,
+    operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind, refused},
     request::Query,
 };
 use crate::{
@@ -40,7 +41,7 @@ const INFO: &str = "/info";
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     let info = Operation::get(INFO, info).about(Group::Models, "Describes a model as TGI and TEI do")
-        .asks(const { &[Parameter::new("model", Kind::OptionalText, "Name of the graph. Default: the only graph that generates, or else that embeds or ranks")] })
+        .asks(const { &[Parameter::new("model", ParameterKind::OptionalText, "Name of the graph. Default: the only graph that generates, or else that embeds or ranks")] })
         .answers(Answer::Json(&["model_id", "version"])).refuses(OF_GRAPHS);
     let refused = REFUSED.iter().map(|(path, why)| {
         let refused = Operation::post(path, refused(why)).about(Group::Vectors, "Refused: such models are not supported");
@@ -59,11 +60,7 @@ pub(super) fn error(failure: &Failure) -> Value {
     graphmill_calculators::http::hugging_face_error(&failure.view(None))
 }
 
-async fn info(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    query: Query,
-) -> Result<Json<Value>, Failure> {
+async fn info(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["model"])?;
     let default = || {
         let servables = app.servables();

@@ -7,8 +7,9 @@ use graphmill_llm::Standing;
 use serde_json::{Value, json};
 
 use super::{
+    JsonResult,
     openai::with_language_model,
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter, Side, refused},
+    operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind, Side, refused},
     request::Query,
 };
 use crate::{
@@ -18,15 +19,15 @@ use crate::{
 
 const MODEL: Parameter = Parameter::new(
     "model",
-    Kind::OptionalText,
+    ParameterKind::OptionalText,
     "The graph; without it, the only one with a language model",
 );
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     use Group::{Models, Server};
-    const AUTOLOAD: Parameter = Parameter::new("autoload", Kind::Boolean, "`false` refuses a graph that is not in memory, instead of loading it");
-    const FAILS: Parameter = Parameter::new("fail_on_no_slot", Kind::Boolean, "Answers 503 if no slot is free");
+    const AUTOLOAD: Parameter = Parameter::new("autoload", ParameterKind::Boolean, "`false` refuses a graph that is not in memory, instead of loading it");
+    const FAILS: Parameter = Parameter::new("fail_on_no_slot", ParameterKind::Boolean, "Answers 503 if no slot is free");
     let change = |path, why| {
         let change = Operation::post(path, refused(why)).about(Models, "Refused: the configuration says what is served");
         change.refuses(&[Cause::Unsupported])
@@ -52,7 +53,7 @@ fn build() -> String {
 
 /// Describes a model, after loading it. If there are several graphs and the query names none, the
 /// answer has the role `router`, like that of a llama-server with several models.
-async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+async fn props(who: RequestContext, query: Query) -> JsonResult {
     query.check(&["model", "autoload"])?;
     let name = query.one("model")?.filter(|name| !name.is_empty());
     let servables = who.servables();
@@ -91,7 +92,7 @@ async fn props(who: RequestContext, query: Query) -> Result<Json<Value>, Failure
 }
 
 /// Describes each slot of a model.
-async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
+async fn slots(who: RequestContext, query: Query) -> JsonResult<Vec<Value>> {
     query.check(&["model", "fail_on_no_slot"])?;
     let fails = query.boolean("fail_on_no_slot")? == Some(true);
     let (_, model) = with_language_model(&who, query.one("model")?).await?;
@@ -128,7 +129,7 @@ async fn slots(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Fa
 }
 
 /// Lists the adapters of a model that the caller may use, numbered from 0.
-async fn adapters(who: RequestContext, query: Query) -> Result<Json<Vec<Value>>, Failure> {
+async fn adapters(who: RequestContext, query: Query) -> JsonResult<Vec<Value>> {
     query.check(&["model"])?;
     let (ready, model) = with_language_model(&who, query.one("model")?).await?;
     let engine = model.engine();

@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     openai::{named_or_only, why_to_name},
-    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{RequestBody, missing, wrong},
     residence::OF_A_GRAPH,
 };
@@ -36,15 +36,15 @@ const MAX_NAME: usize = 200;
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
-    const NAME: Parameter = Parameter::new("lora_name", Kind::Text, "Name of the adapter, without colons");
-    const NUMBER: Parameter = Parameter::new("lora_int_id", Kind::Count(1 << 32), "Has no effect");
+    const NAME: Parameter = Parameter::new("lora_name", ParameterKind::Text, "Name of the adapter, without colons");
+    const NUMBER: Parameter = Parameter::new("lora_int_id", ParameterKind::Count(1 << 32), "Has no effect");
     const LOAD: &[Parameter] = &[
         NAME,
-        Parameter::new("lora_path", Kind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
-        Parameter::new("base_model_name", Kind::OptionalText, "The graph; without it, the only one with a language model"),
-        Parameter::new("load_inplace", Kind::Boolean, "`true` replaces an adapter that was loaded under this name"),
+        Parameter::new("lora_path", ParameterKind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
+        Parameter::new("base_model_name", ParameterKind::OptionalText, "The graph; without it, the only one with a language model"),
+        Parameter::new("load_inplace", ParameterKind::Boolean, "`true` replaces an adapter that was loaded under this name"),
         NUMBER,
-        Parameter::new("is_3d_lora_weight", Kind::Boolean, "Has no effect: the file says it"),
+        Parameter::new("is_3d_lora_weight", ParameterKind::Boolean, "Has no effect: the file says it"),
     ];
     const UNLOAD: &[Parameter] = &[NAME, NUMBER];
     let operations = [
@@ -57,7 +57,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Load {
+struct LoadRequest {
     lora_name: String,
     lora_path: String,
     base_model_name: Option<String>,
@@ -71,7 +71,7 @@ struct Load {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Unload {
+struct UnloadRequest {
     lora_name: String,
     #[serde(default, rename = "lora_int_id")]
     _number: Option<u64>,
@@ -83,7 +83,7 @@ async fn load(
     body: RequestBody,
 ) -> Result<String, Failure> {
     let root = root(&app)?;
-    let request: Load = body.fields()?;
+    let request: LoadRequest = body.fields()?;
     let name = request.lora_name;
     let is_odd = |it: char| it == ':' || log::is_disruptive(it);
     if !(1..=MAX_NAME).contains(&name.len()) || name.contains(is_odd) {
@@ -118,9 +118,8 @@ async fn load(
         None => failure.with_field("lora_path"),
         Some(_) => failure,
     })?;
-    Ok(format!(
-        "Success: LoRA adapter '{name}' added successfully."
-    ))
+    let success = format!("Success: LoRA adapter '{name}' added successfully.");
+    Ok(success)
 }
 
 async fn unload(
@@ -129,9 +128,8 @@ async fn unload(
     body: RequestBody,
 ) -> Result<String, Failure> {
     root(&app)?;
-    let Unload {
-        lora_name: name, ..
-    } = body.fields()?;
+    let request: UnloadRequest = body.fields()?;
+    let name = request.lora_name;
     let unknown = |why: &str| {
         let message = format!("`lora_name` {why}");
         Failure::new(Cause::NotFound, message).with_field("lora_name")
@@ -155,9 +153,8 @@ async fn unload(
         Ok(())
     };
     change(&who, Arc::clone(graph), ("unload adapter", &name), take).await?;
-    Ok(format!(
-        "Success: LoRA adapter '{name}' removed successfully."
-    ))
+    let success = format!("Success: LoRA adapter '{name}' removed successfully.");
+    Ok(success)
 }
 
 /// Returns true if an adapter still has its file. The graph could not be loaded again without it.
@@ -173,13 +170,10 @@ fn has_file(adapter: &AdapterSpec) -> bool {
 /// Returns the folder that adapters are loaded from.
 fn root(app: &App) -> Result<PathBuf, Failure> {
     let folder = app.options.runtime_lora.as_ref();
-    folder
-        .and_then(|folder| folder.canonicalize().ok())
-        .ok_or_else(|| {
-            let why =
-                "adapters are loaded at run time only from the folder of `--runtime_lora`, and none is set";
-            Failure::new(Cause::Forbidden, why)
-        })
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    let why = "adapters are loaded at run time only from the folder of `--runtime_lora`, and none \
+               is set";
+    folder.ok_or_else(|| Failure::new(Cause::Forbidden, why))
 }
 
 /// Finds the file of an adapter in a folder. Links out of the folder are not followed.

@@ -257,9 +257,8 @@ fn too_large(image: &RemoteImage, failure: Failure) -> Failure {
 
 fn refused(image: &RemoteImage, why: &str) -> Failure {
     let message = format!("`{}`: {why}", image.field);
-    Failure::new(Cause::BadRequest, message)
-        .with_field(image.field.clone())
-        .with_code("invalid_image_url")
+    let failure = Failure::new(Cause::BadRequest, message).with_field(image.field.clone());
+    failure.with_code("invalid_image_url")
 }
 
 /// Resolver that returns addresses only if all of them are public. IP addresses in URLs are not

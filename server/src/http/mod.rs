@@ -23,7 +23,6 @@ mod ovms;
 mod page;
 mod request;
 mod residence;
-mod sse;
 mod status;
 mod timings;
 mod torchserve;
@@ -32,7 +31,7 @@ mod vllm;
 use std::sync::Arc;
 
 use axum::{
-    Extension, Router,
+    Extension, Json, Router,
     extract::State,
     http::{HeaderMap, HeaderValue, Method, Uri, header::ALLOW},
     response::{IntoResponse, Response},
@@ -40,6 +39,7 @@ use axum::{
 use graphmill_calculators::http::dialect::Target;
 use graphmill_engine::shortened;
 use graphmill_grammar::suggest;
+use serde_json::Value;
 
 use crate::app::state::App;
 pub(crate) use graph::{first_response, routes::Targets, when_to_retry};
@@ -52,8 +52,14 @@ use crate::{
     metrics,
 };
 
+/// The result of a handler that answers with JSON.
+type JsonResult<T = Value> = Result<Json<T>, Failure>;
+
+/// The result of any other handler.
+type HttpResult = Result<Response, Failure>;
+
 /// Returns the metrics for Prometheus.
-async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, Failure> {
+async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> HttpResult {
     if app.options.serves_metrics {
         return Ok(app.metrics.scrape(&headers)?.into_response());
     }
@@ -120,12 +126,9 @@ pub(crate) fn routes(side: Side, web: bool) -> Router<Arc<App>> {
 pub(crate) fn metrics_routes() -> Router<Arc<App>> {
     let mut operations = operations(false);
     operations.retain(|operation| operation.path == "/metrics");
-    operation::routes(operations).fallback(not_metrics)
-}
-
-/// Refuses other paths at a listener for scrapers.
-async fn not_metrics(method: Method, uri: Uri) -> Failure {
-    unknown(&method, &uri, ": this port serves only `/metrics`")
+    operation::routes(operations).fallback(async |method: Method, uri: Uri| {
+        unknown(&method, &uri, ": this port serves only `/metrics`")
+    })
 }
 
 /// Returns the permission that each operation needs.

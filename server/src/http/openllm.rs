@@ -7,14 +7,14 @@ use axum::{Json, extract::State};
 use graphmill_calculators::llm::LanguageModel;
 use graphmill_dialects::bodies::OPENLLM;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
-    kserve,
+    JsonResult, kserve,
     operation::{Answer, Group, OF_GRAPHS, Operation},
     request::RequestBody,
 };
-use crate::{app::state::App, errors::Failure, run::RequestContext};
+use crate::{app::state::App, run::RequestContext};
 
 /// Timeout in milliseconds that is reported if there is no limit.
 const NO_TIMEOUT: u64 = 36_000_000;
@@ -49,7 +49,7 @@ async fn metadata(
     State(app): State<Arc<App>>,
     who: RequestContext,
     body: RequestBody,
-) -> Result<Json<Value>, Failure> {
+) -> JsonResult {
     let Nothing {} = body.fields()?;
     let name = {
         let servables = app.servables();

@@ -56,13 +56,13 @@ pub(crate) struct Operation {
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Parameter {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: ParameterKind,
     pub(super) about: &'static str,
 }
 
 /// The type of a parameter.
 #[derive(Copy, Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ParameterKind {
     Text,
     OptionalText,
     Object,
@@ -80,7 +80,7 @@ pub(crate) enum Kind {
     Boolean,
 }
 
-impl Kind {
+impl ParameterKind {
     /// Returns true if a request must contain it.
     pub(super) fn is_required(self) -> bool {
         matches!(self, Self::Text | Self::Texts | Self::Objects)
@@ -88,7 +88,7 @@ impl Kind {
 }
 
 impl Parameter {
-    pub(crate) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub(crate) const fn new(name: &'static str, kind: ParameterKind, about: &'static str) -> Self {
         Self { name, kind, about }
     }
 }

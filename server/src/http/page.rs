@@ -92,7 +92,7 @@ async fn answer(
 }
 
 /// Returns true if the client has the current file.
-fn is_known(file: &File, headers: &HeaderMap) -> bool {
+fn is_known(file: &PageFile, headers: &HeaderMap) -> bool {
     listed(headers, header::IF_NONE_MATCH).any(|tag| tag == "*" || tag == file.etag)
 }
 
@@ -116,10 +116,10 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 /// Output of `scripts/web.sh`, which is committed so that cargo needs no Node.
 static BUILT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../web/dist");
 
-static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
+static FILES: LazyLock<HashMap<&'static str, PageFile>> = LazyLock::new(|| {
     let named = BUILT.files().filter_map(|file| {
         let name = file.path().to_str()?;
-        Some((name, File::new(name, file.contents())))
+        Some((name, PageFile::new(name, file.contents())))
     });
     named.collect()
 });
@@ -128,7 +128,7 @@ static FILES: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
 const TAG_BYTES: usize = 12;
 
 /// A file of the page with its headers.
-struct File {
+struct PageFile {
     bytes: &'static [u8],
     /// Value of the header `content-type`.
     media_type: &'static str,
@@ -138,7 +138,7 @@ struct File {
     gzip: OnceLock<Bytes>,
 }
 
-impl File {
+impl PageFile {
     fn new(name: &str, bytes: &'static [u8]) -> Self {
         let digest = digest(&SHA256, bytes);
         let tag = &digest.as_ref()[..TAG_BYTES];

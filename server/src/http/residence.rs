@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
-    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    JsonResult,
+    operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{Query, RequestBody, wrong},
 };
 use crate::{
@@ -30,12 +31,12 @@ pub(super) const OF_A_GRAPH: &[Cause] = &[
     Cause::Unavailable,
 ];
 
-const MODEL: &[Parameter] = &[Parameter::new("model", Kind::Text, "Name of the graph")];
+const MODEL: &[Parameter] = &[Parameter::new("model", ParameterKind::Text, "Name of the graph")];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     const DONE: Answer = Answer::Json(&["success"]);
-    const LEVEL: &[Parameter] = &[Parameter::new("level", Kind::OneOf(&["1", "2"]), "Level of sleep; both levels have the same effect")];
+    const LEVEL: &[Parameter] = &[Parameter::new("level", ParameterKind::OneOf(&["1", "2"]), "Level of sleep; both levels have the same effect")];
     let operations = [
         Operation::post("/models/load", load).about(Group::Models, "Loads a graph, as llama-server does").takes(MODEL).answers(DONE),
         Operation::post("/models/unload", unload).about(Group::Models, "Unloads a graph when its requests have ended; the next request loads it again")
@@ -74,7 +75,7 @@ struct ModelBody {
 }
 
 /// Loads a graph. A load that takes long continues after the answer.
-async fn load(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
+async fn load(who: RequestContext, body: RequestBody) -> JsonResult {
     let ModelBody { model } = body.fields()?;
     who.find(&model)?.servable.let_in();
     wake(&who, &model).await?;
@@ -89,7 +90,7 @@ async fn wake(who: &RequestContext, name: &str) -> Result<(), Failure> {
     }
 }
 
-async fn unload(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
+async fn unload(who: RequestContext, body: RequestBody) -> JsonResult {
     let ModelBody { model } = body.fields()?;
     let servable = who.find(&model)?.servable;
     put_to_sleep(&who, vec![servable]).await?;
@@ -108,11 +109,7 @@ async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Resul
     Ok(())
 }
 
-async fn sleep(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    query: Query,
-) -> Result<Json<Value>, Failure> {
+async fn sleep(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["level"])?;
     if !matches!(query.one("level")?, None | Some("1" | "2")) {
         return Err(wrong("level", "is neither `1` nor `2`"));
@@ -124,11 +121,7 @@ async fn sleep(
     Ok(Json(json!({})))
 }
 
-async fn wake_up(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    query: Query,
-) -> Result<Json<Value>, Failure> {
+async fn wake_up(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
     query.check(&[])?;
     let servables = app.servables();
     let mut ended = Ok(());

@@ -30,12 +30,12 @@ pub(crate) struct Timings<'a> {
     parts: serde_json::Map<String, serde_json::Value>,
     /// Absent if the session failed or continues.
     #[serde(skip_serializing_if = "Option::is_none")]
-    nodes: Option<Vec<Node<'a>>>,
+    nodes: Option<Vec<NodeTiming<'a>>>,
 }
 
 /// The total time of all calls of a node. Calls of nodes that work outside of the session overlap.
 #[derive(Serialize)]
-struct Node<'a> {
+struct NodeTiming<'a> {
     name: &'a str,
     calls: u64,
     ms: f64,
@@ -58,7 +58,7 @@ impl<'a> Timings<'a> {
         // Graphs of tensors count no tokens.
         let counts = counts.into_iter().filter(|_| tally.prompt > 0);
         let counts = counts.map(|(name, count)| (name.to_owned(), count.into()));
-        let node = |node: NodeSummary<'a>| Node {
+        let node = |node: NodeSummary<'a>| NodeTiming {
             name: node.name,
             calls: node.runs,
             ms: milliseconds(node.time),

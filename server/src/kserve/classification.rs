@@ -3,7 +3,7 @@
 
 use graphmill_calculators::tensor::{Datatype, Tensor};
 
-use super::{Parameters, refuse_parameters, take_count, wrong};
+use super::{ParameterMap, refuse_parameters, take_count, wrong};
 use crate::errors::Failure;
 
 /// Parameter of an output that requests classes.
@@ -21,7 +21,7 @@ impl WantedOutput {
     pub(crate) fn read(
         position: usize,
         name: String,
-        mut parameters: Parameters,
+        mut parameters: ParameterMap,
     ) -> Result<Self, Failure> {
         let place = format!("outputs[{position}]");
         let classes = take_count(&mut parameters, &place, CLASSES, "classes")?.unwrap_or_default();

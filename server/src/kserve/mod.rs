@@ -19,7 +19,7 @@ pub(crate) use metadata::{
     serialize_data_type, serialize_format,
 };
 pub(crate) use parameters::{
-    BINARY_OUTPUT, Parameters, SequenceControl, Settings, is_set, take_count,
+    BINARY_OUTPUT, ParameterMap, SequenceControl, Settings, is_set, take_count,
 };
 pub(crate) use repository::{index, load, parameters_of, state, unload};
 pub(crate) use run::{

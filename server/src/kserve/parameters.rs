@@ -45,7 +45,7 @@ const END: &str = "sequence_end";
 const MAX_ID_BYTES: usize = 128;
 
 /// Parameters of a request by name.
-pub(crate) type Parameters = BTreeMap<String, InferParameter>;
+pub(crate) type ParameterMap = BTreeMap<String, InferParameter>;
 
 /// Returns the name of a parameter for messages.
 pub(super) fn field(name: &str) -> String {
@@ -59,14 +59,14 @@ fn value<'a>(name: &str, parameter: &'a InferParameter) -> Result<&'a ParameterC
 }
 
 /// Returns true if a parameter is `true`.
-pub(crate) fn is_set(parameters: &Parameters, name: &str) -> bool {
+pub(crate) fn is_set(parameters: &ParameterMap, name: &str) -> bool {
     let asked = parameters.get(name);
     asked.is_some_and(|it| it.parameter_choice == Some(ParameterChoice::BoolParam(true)))
 }
 
 /// Removes the parameter of a tensor that is a number of `what`.
 pub(crate) fn take_count(
-    parameters: &mut Parameters,
+    parameters: &mut ParameterMap,
     place: &str,
     name: &str,
     what: &str,
@@ -131,7 +131,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the parameters of a request that starts a run.
-    pub(crate) fn read(parameters: &Parameters, plan: &Plan) -> Result<Self, Failure> {
+    pub(crate) fn read(parameters: &ParameterMap, plan: &Plan) -> Result<Self, Failure> {
         let mut settings = Self::default();
         for (name, parameter) in parameters {
             let value = value(name, parameter)?;
@@ -162,7 +162,7 @@ impl Settings {
     }
 
     /// Reads the parameters of a request that continues a run. It cannot have side packets.
-    pub(crate) fn read_next(parameters: &Parameters) -> Result<Self, Failure> {
+    pub(crate) fn read_next(parameters: &ParameterMap) -> Result<Self, Failure> {
         let mut settings = Self::default();
         for (name, parameter) in parameters {
             if !settings.set(name, value(name, parameter)?)? {
@@ -263,7 +263,7 @@ pub(crate) struct SequenceControl {
 impl SequenceControl {
     /// Reads the parameters. `None` if the request belongs to no sequence; clients also write that
     /// as id 0 or an empty id.
-    pub(crate) fn read(parameters: &Parameters) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(parameters: &ParameterMap) -> Result<Option<Self>, Failure> {
         let find = |name: &str| {
             let parameter = parameters.get(name);
             parameter.map(|it| value(name, it)).transpose()
@@ -280,11 +280,8 @@ impl SequenceControl {
                 (!text.is_empty()).then(|| Id::Text(text.clone()))
             }
             Some(value) => {
-                let number = number(
-                    ID,
-                    value,
-                    "expected a string, or a whole number of at least 0",
-                )?;
+                let why = "expected a string, or a whole number of at least 0";
+                let number = number(ID, value, why)?;
                 (number > 0).then_some(Id::Number(number))
             }
         };

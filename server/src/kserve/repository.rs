@@ -6,7 +6,7 @@ use graphmill_engine::shortened;
 use tokio::task::spawn_blocking;
 
 use super::{
-    Label, Parameters, SHOWN_BYTES,
+    Label, ParameterMap, SHOWN_BYTES,
     parameters::field,
     proto::{
         InferParameter, ModelRepositoryParameter, infer_parameter::ParameterChoice,
@@ -43,24 +43,20 @@ pub(crate) fn index(servables: &Servables, ready: bool) -> Vec<ModelIndex> {
     let listed = servables.iter().map(|servable| {
         let Label { name, version } = servable.into();
         let state = state(servable);
-        let untried = if state == "UNAVAILABLE" {
-            ON_DEMAND
-        } else {
-            ""
-        };
-        let reason = servable.failure();
+        let reason = servable.failure().map(|why| why.to_string());
+        let untried = || (state == "UNAVAILABLE").then(|| ON_DEMAND.to_owned());
         ModelIndex {
             name,
             version,
             state: state.to_owned(),
-            reason: reason.map_or_else(|| untried.to_owned(), |why| why.to_string()),
+            reason: reason.or_else(untried).unwrap_or_default(),
         }
     });
     listed.filter(|it| !ready || it.state == "READY").collect()
 }
 
 /// Converts the parameters of a gRPC request to those of REST.
-pub(crate) fn parameters_of(given: BTreeMap<String, ModelRepositoryParameter>) -> Parameters {
+pub(crate) fn parameters_of(given: BTreeMap<String, ModelRepositoryParameter>) -> ParameterMap {
     use model_repository_parameter::ParameterChoice as Given;
 
     let read = |value| match value {
@@ -83,14 +79,18 @@ pub(crate) fn parameters_of(given: BTreeMap<String, ModelRepositoryParameter>) -
 pub(crate) async fn load(
     who: &RequestContext,
     name: &str,
-    parameters: Parameters,
+    parameters: ParameterMap,
 ) -> Result<(), Failure> {
     let loaded = load_as(who, name, parameters).await;
     audit(who, "load", name, loaded.as_ref().err());
     loaded
 }
 
-async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Result<(), Failure> {
+async fn load_as(
+    who: &RequestContext,
+    name: &str,
+    parameters: ParameterMap,
+) -> Result<(), Failure> {
     let config = read_config(parameters)?;
     let served = Arc::clone(&who.runner.served);
     if config.is_some() && !served.reads_models() {
@@ -123,7 +123,7 @@ async fn load_as(who: &RequestContext, name: &str, parameters: Parameters) -> Re
 pub(crate) async fn unload(
     who: &RequestContext,
     name: &str,
-    parameters: &Parameters,
+    parameters: &ParameterMap,
 ) -> Result<(), Failure> {
     check_unload(parameters)?;
     let graphs = versions(who, name)?;
@@ -145,7 +145,7 @@ pub(super) fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Serva
 }
 
 /// Returns the configuration in a request that loads a model. Refuses other parameters.
-fn read_config(parameters: Parameters) -> Result<Option<String>, Failure> {
+fn read_config(parameters: ParameterMap) -> Result<Option<String>, Failure> {
     let mut config = None;
     for (name, InferParameter { parameter_choice }) in parameters {
         match (&*name, parameter_choice) {
@@ -165,7 +165,7 @@ fn read_config(parameters: Parameters) -> Result<Option<String>, Failure> {
 }
 
 /// Refuses parameters that are not supported for unloading a graph.
-fn check_unload(parameters: &Parameters) -> Result<(), Failure> {
+fn check_unload(parameters: &ParameterMap) -> Result<(), Failure> {
     for (name, value) in parameters {
         match (&**name, &value.parameter_choice) {
             ("unload_dependents", Some(ParameterChoice::BoolParam(false))) => {}

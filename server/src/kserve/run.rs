@@ -9,7 +9,7 @@ use prost::Message as _;
 use tokio::task::spawn_blocking;
 
 use super::{
-    Label, Parameters, SHOWN_BYTES, SequenceControl, Sequences, Settings, WantedOutput,
+    Label, ParameterMap, SHOWN_BYTES, SequenceControl, Sequences, Settings, WantedOutput,
     find_version,
     parameters::{
         BINARY_OUTPUT, CONTENT_TYPE, FINAL_RESPONSE, PRIORITY, TIMEOUT, check_content_type,
@@ -35,7 +35,7 @@ pub(crate) struct RunRequest {
     pub(crate) graph: String,
     /// Version of the graph; empty if the request names none.
     pub(crate) version: String,
-    pub(crate) parameters: Parameters,
+    pub(crate) parameters: ParameterMap,
     pub(crate) inputs: Tensors,
     /// Wanted outputs; empty means all.
     pub(crate) outputs: Vec<WantedOutput>,
@@ -139,7 +139,7 @@ pub(crate) async fn run(
 }
 
 /// Returns the key of a request in the graph's cache of answers.
-async fn key_of(request: &RunRequest) -> Result<tensors::Key, Failure> {
+async fn key_of(request: &RunRequest) -> Result<tensors::AnswerKey, Failure> {
     let parameters = request.parameters.iter();
     let parameters = parameters.filter(|(name, _)| !HOW_AND_WHEN.contains(&name.as_str()));
     let parameters = parameters.map(|(name, value)| (name.clone(), value.encode_to_vec()));
@@ -294,7 +294,7 @@ pub(crate) fn read_type(
 }
 
 /// Refuses unknown parameters of a tensor.
-pub(crate) fn refuse_parameters(place: &str, parameters: &Parameters) -> Result<(), Failure> {
+pub(crate) fn refuse_parameters(place: &str, parameters: &ParameterMap) -> Result<(), Failure> {
     for (name, value) in parameters {
         let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
         if name == CONTENT_TYPE {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use graphmill_engine::shortened;
 
 use super::{
-    Parameters, SHOWN_BYTES,
+    ParameterMap, SHOWN_BYTES,
     proto::{
         InferParameter, LogSettingsResponse, TraceSettingResponse, infer_parameter,
         log_settings_request,
@@ -58,7 +58,7 @@ pub(crate) fn log_settings() -> LogSettingsResponse {
 /// Converts the settings of a gRPC request to those of REST.
 pub(crate) fn log_parameters(
     given: BTreeMap<String, log_settings_request::SettingValue>,
-) -> Parameters {
+) -> ParameterMap {
     use infer_parameter::ParameterChoice as Read;
     use log_settings_request::setting_value::ParameterChoice::{
         BoolParam, StringParam, Uint32Param,
@@ -79,7 +79,7 @@ pub(crate) fn log_parameters(
 /// Sets the log level, and returns the log settings.
 pub(crate) fn set_log(
     who: &RequestContext,
-    given: &Parameters,
+    given: &ParameterMap,
 ) -> Result<LogSettingsResponse, Failure> {
     if given.is_empty() {
         return Ok(log_settings());
@@ -99,7 +99,7 @@ pub(crate) fn set_log(
 }
 
 /// Returns the log level after applying the settings of a request to the current ones.
-fn wanted_level(given: &Parameters) -> Result<Level, Failure> {
+fn wanted_level(given: &ParameterMap) -> Result<Level, Failure> {
     use infer_parameter::ParameterChoice::{BoolParam, Int64Param, StringParam};
 
     let now = log::level();

@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use futures_util::future::join_all;
 use graphmill_engine::{Activity, Plan};
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
@@ -123,7 +124,8 @@ impl Frame {
                 edge.packets = totals.packets[of.stream];
             }
         }
-        for (_, seen) in Sessions::see(open).await {
+        let seen = open.iter().map(|session| session.see());
+        for seen in join_all(seen).await.into_iter().flatten() {
             frame.add(&seen);
         }
         frame.is_not_behind(before);

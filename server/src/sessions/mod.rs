@@ -8,7 +8,6 @@ mod frames;
 mod open;
 mod recording_rule;
 mod recordings;
-mod run_on_thread;
 mod taps;
 
 use std::{
@@ -16,15 +15,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use futures_util::future::join_all;
-use graphmill_engine::{Handle, Session, SidePackets, View};
+use graphmill_engine::{Handle, Session, SidePackets};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use frames::{FollowTarget, Frame};
-pub(crate) use open::OpenSession;
+pub(crate) use open::{OpenSession, run_on_thread};
 pub(crate) use recording_rule::{RecordingOptions, RecordingRule};
 pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
-pub(crate) use run_on_thread::run_on_thread;
 pub(crate) use taps::{Tap, TappedPacket, Taps};
 
 use crate::{
@@ -140,15 +137,6 @@ impl Sessions {
                 format!("the limit of {MAX_TRIALS} concurrent playground runs is reached");
             Failure::new(Cause::QueueFull, message).with_code("too_many_trials")
         })
-    }
-
-    /// Returns the current views of some sessions. Sessions that have ended are left out.
-    pub(crate) async fn see(sessions: &[Arc<OpenSession>]) -> Vec<(Arc<OpenSession>, View)> {
-        let seen = sessions.iter().map(async |session| {
-            let seen = session.see().await?;
-            Some((Arc::clone(session), seen))
-        });
-        join_all(seen).await.into_iter().flatten().collect()
     }
 }
 

@@ -151,12 +151,11 @@ impl Recording {
             }
             let recording = Arc::clone(&self);
             let streams: Vec<&str> = self.streams.iter().map(String::as_str).collect();
-            let watched = session.watch(&streams, move |stream, packet| {
+            // The plan has exactly these streams.
+            let _ = session.watch(&streams, move |stream, packet| {
                 recording.add(&recording.streams[stream], packet, false);
                 true
             });
-            // The plan has exactly these streams.
-            let _ = watched;
         }
         session.keep_timeline(MAX_EVENTS, move |timeline, error| {
             self.end(timeline, error);
@@ -214,11 +213,7 @@ impl Recording {
     }
 
     fn state(&self) -> &'static str {
-        if self.ended().is_some() {
-            "ended"
-        } else {
-            "open"
-        }
+        self.ended().map_or("open", |_| "ended")
     }
 
     /// Returns the recording as an element of the list of recordings.

@@ -20,8 +20,7 @@ const QUEUE: usize = 256;
 /// A packet for a viewer.
 pub(crate) struct TappedPacket {
     pub(crate) session: Arc<str>,
-    /// Index of its stream among those of the tap.
-    pub(crate) stream: usize,
+    pub(crate) stream: Arc<str>,
     pub(crate) packet: Packet,
 }
 
@@ -31,7 +30,7 @@ pub(crate) struct Tap {
     graph: String,
     /// Id of the session; `None` for all sessions.
     session: Option<String>,
-    streams: Vec<String>,
+    streams: Vec<Arc<str>>,
     /// Share of the packets to send.
     rate: f64,
     sender: mpsc::Sender<TappedPacket>,
@@ -60,16 +59,17 @@ impl Tap {
         let has = |stream: &str| plan.streams().any(|other| other == stream);
         let streams = self.streams.iter().enumerate();
         let streams = streams.filter(|(_, stream)| has(stream));
-        let (places, streams): (Vec<usize>, Vec<&str>) = streams
-            .map(|(place, stream)| (place, stream.as_str()))
-            .unzip();
+        let streams = streams.map(|(place, stream)| (place, &**stream));
+        let (places, streams): (Vec<usize>, Vec<&str>) = streams.unzip();
         let (tap, session) = (Arc::clone(self), Arc::clone(id));
-        let sink = move |place: usize, packet: &Packet| tap.take(&session, places[place], packet);
+        let sink = move |place: usize, packet: &Packet| {
+            tap.take(&session, &tap.streams[places[place]], packet)
+        };
         (streams, sink)
     }
 
     /// Queues a packet, if there is space. Returns false if the viewer is gone.
-    fn take(&self, session: &Arc<str>, stream: usize, packet: &Packet) -> bool {
+    fn take(&self, session: &Arc<str>, stream: &Arc<str>, packet: &Packet) -> bool {
         let passed = self.passed.fetch_add(1, Relaxed);
         let share = |packets: u64| (packets as f64 * self.rate) as u64;
         if share(passed) == share(passed + 1) {
@@ -77,7 +77,7 @@ impl Tap {
         }
         let tapped = TappedPacket {
             session: Arc::clone(session),
-            stream,
+            stream: Arc::clone(stream),
             packet: packet.clone(),
         };
         match self.sender.try_send(tapped) {
@@ -99,24 +99,16 @@ pub(crate) struct Taps {
 }
 
 impl Taps {
-    /// Waits for the next packet.
-    pub(crate) async fn next(&mut self) -> Option<TappedPacket> {
-        self.packets.recv().await
-    }
-
-    /// Returns the next packet, if one is available.
-    pub(crate) fn try_next(&mut self) -> Option<TappedPacket> {
-        self.packets.try_recv().ok()
+    /// Waits for a packet, and returns the available ones, at most `most`.
+    pub(crate) async fn next(&mut self, most: usize) -> Vec<TappedPacket> {
+        let mut packets = Vec::new();
+        self.packets.recv_many(&mut packets, most).await;
+        packets
     }
 
     /// Returns the number of packets dropped since the last call.
     pub(crate) fn dropped(&self) -> u64 {
         self.tap.dropped.swap(0, Relaxed)
-    }
-
-    /// Returns the name of a stream.
-    pub(crate) fn stream(&self, stream: usize) -> &str {
-        &self.tap.streams[stream]
     }
 }
 
@@ -141,7 +133,7 @@ impl Sessions {
         let tap = Arc::new(Tap {
             graph: graph.to_owned(),
             session,
-            streams,
+            streams: streams.into_iter().map(Into::into).collect(),
             rate,
             sender,
             passed: AtomicU64::new(0),

@@ -2,12 +2,12 @@
 
 use std::{
     collections::HashSet,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
 use axum::{
     extract::Request,
-    http::{Version, header, uri::Authority},
+    http::{HeaderValue, Version, header, uri::Authority},
 };
 
 use super::origins;
@@ -50,7 +50,7 @@ impl Hosts {
             } else if let Some(end) = name.strip_prefix('*').filter(|end| end.starts_with('.')) {
                 hosts.ends.push(normal(end));
             } else {
-                let name = Name::read(name).map_or_else(|| normal(name), |name| name.host);
+                let name = HostName::read(name).map_or_else(|| normal(name), |name| name.host);
                 hosts.names.insert(name);
             }
         }
@@ -62,15 +62,15 @@ impl Hosts {
         if self.any {
             return true;
         }
-        let Some(name) = Name::read(name) else {
+        let Some(name) = HostName::read(name) else {
             return false;
         };
         if self.names.contains(&name.host) {
             return true;
         }
-        if let Some(address) = name.address() {
+        if let Ok(address) = name.host.parse::<IpAddr>() {
             // DNS rebinding needs a name, not a numeric host.
-            return !self.is_local || address.is_loopback();
+            return !self.is_local || address.to_canonical().is_loopback();
         }
         let is_of = |end: &String| name.host.len() > end.len() && name.host.ends_with(end);
         // A name without a dot cannot be registered either. It belongs to a container or a service.
@@ -85,42 +85,30 @@ fn normal(name: &str) -> String {
 }
 
 /// A host, optionally with a port.
-pub(super) struct Name {
+pub(super) struct HostName {
     /// Host in lower case, without a trailing dot; an IPv6 address without brackets and zone.
     pub(super) host: String,
     pub(super) port: Option<u16>,
 }
 
-impl Name {
+impl HostName {
     /// Parses a host; `None` if it is not valid.
     pub(super) fn read(text: &str) -> Option<Self> {
         if text.contains('@') {
             return None;
         }
         let authority: Authority = text.parse().ok()?;
-        let after = &text[authority.host().len()..];
-        let port = match after.strip_prefix(':') {
-            Some("") => None,
-            Some(port) => Some(port.parse().ok()?),
-            None if after.is_empty() => None,
-            None => return None,
+        let port = match &text[authority.host().len()..] {
+            "" | ":" => None,
+            port => Some(port.strip_prefix(':')?.parse().ok()?),
         };
-        let host = normal(authority.host());
-        let host = match host.strip_prefix('[') {
-            Some(address) => {
-                let address = address.strip_suffix(']')?;
-                let address = address.split_once('%').map_or(address, |(it, _)| it);
-                let address: std::net::Ipv6Addr = address.parse().ok()?;
-                address.to_string()
-            }
-            None => host,
-        };
+        let mut host = normal(authority.host());
+        if let Some(address) = host.strip_prefix('[') {
+            let address = address.strip_suffix(']')?;
+            let address = address.split_once('%').map_or(address, |(it, _)| it);
+            host = address.parse::<Ipv6Addr>().ok()?.to_string();
+        }
         (!host.is_empty()).then_some(Self { host, port })
-    }
-
-    fn address(&self) -> Option<IpAddr> {
-        let address: IpAddr = self.host.parse().ok()?;
-        Some(address.to_canonical())
     }
 }
 
@@ -135,20 +123,18 @@ impl<'a> Destination<'a> {
         let wrong =
             |message: &str| Failure::new(Cause::BadRequest, message).with_code("invalid_host");
         let mut hosts = request.headers().get_all(header::HOST).into_iter();
-        let host = match (hosts.next(), hosts.next()) {
-            (None, _) => None,
-            (Some(host), None) => Some(
-                host.to_str()
-                    .map_err(|_| wrong("`Host` is not visible ASCII"))?,
-            ),
-            (Some(_), Some(_)) => return Err(wrong("there is more than one `Host`")),
-        };
+        let (host, second) = (hosts.next(), hosts.next());
+        if second.is_some() {
+            return Err(wrong("there is more than one `Host`"));
+        }
+        let host = host.map(HeaderValue::to_str).transpose();
+        let host = host.map_err(|_| wrong("`Host` is not visible ASCII"))?;
         let authority = request.uri().authority().map(Authority::as_str);
         let asked = Self { host, authority };
         if request.version() == Version::HTTP_11 && host.is_none() {
             return Err(wrong("`Host` is missing"));
         }
-        if let Some(not) = asked.names().find(|name| Name::read(name).is_none()) {
+        if let Some(not) = asked.names().find(|name| HostName::read(name).is_none()) {
             let shown = super::shown(not);
             return Err(wrong(&format!("`{shown}` is not a host")));
         }
@@ -166,10 +152,10 @@ impl<'a> Destination<'a> {
         let Some((scheme, page)) = origin.split_once("://") else {
             return false;
         };
-        let (Some(page), Some(usual)) = (Name::read(page), origins::usual_port(scheme)) else {
+        let (Some(page), Some(usual)) = (HostName::read(page), origins::usual_port(scheme)) else {
             return false;
         };
-        let mut asked = self.names().filter_map(Name::read).peekable();
+        let mut asked = self.names().filter_map(HostName::read).peekable();
         // If TLS ends before this server, only the page's origin shows it: a host without a port
         // has the default port of the page's scheme.
         asked.peek().is_some()

@@ -23,12 +23,12 @@ pub(crate) use origins::checked as checked_origin;
 
 /// The hosts and origins that a listener accepts.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub(crate) struct SitePolicy {
     hosts: Hosts,
     origins: Arc<Origins>,
 }
 
-impl Site {
+impl SitePolicy {
     /// Creates the checks for a listener at `addresses`. `hosts` and `origins` are additional ones
     /// from the command line.
     pub(crate) fn new(addresses: &[SocketAddr], hosts: &[String], origins: &[String]) -> Self {
@@ -79,13 +79,9 @@ impl Site {
     fn check(&self, request: &Request) -> Result<(), Failure> {
         let asked = Destination::from_request(request)?;
         if let Some(foreign) = asked.names().find(|name| !self.hosts.include(name)) {
-            return Err(Failure::new(
-                Cause::ForeignHost,
-                format!(
-                    "this server is not `{}`; `--allowed_hosts` adds names",
-                    shown(foreign)
-                ),
-            ));
+            let foreign = shown(foreign);
+            let why = format!("this server is not `{foreign}`; `--allowed_hosts` adds names");
+            return Err(Failure::new(Cause::ForeignHost, why));
         }
         let headers = request.headers();
         let reads = match *request.method() {
@@ -100,13 +96,11 @@ impl Site {
         for origin in origins.into_iter().filter(|_| !reads) {
             let origin = origin.to_str().unwrap_or("?");
             if !self.origins.allow(origin) && !asked.is_same_origin(origin) {
-                return Err(Failure::new(
-                    Cause::ForeignOrigin,
-                    format!(
-                        "pages of `{}` may not send requests; `--allowed_origins` allows more sites",
-                        shown(origin)
-                    ),
-                ));
+                let origin = shown(origin);
+                let why = format!(
+                    "pages of `{origin}` may not send requests; `--allowed_origins` allows more sites"
+                );
+                return Err(Failure::new(Cause::ForeignOrigin, why));
             }
         }
         Ok(())
@@ -120,7 +114,11 @@ fn shown(text: &str) -> String {
 }
 
 /// Refuses requests for another host, or from a page that is not allowed.
-pub(crate) async fn layer(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(
+    State(site): State<Arc<SitePolicy>>,
+    request: Request,
+    next: Next,
+) -> Response {
     match site.check(&request) {
         Ok(()) => next.run(request).await,
         Err(failure) => failure.into_response(),

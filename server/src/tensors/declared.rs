@@ -10,6 +10,7 @@
 //! ```
 
 use graphmill_calculators::tensor::{Datatype, Tensor, shown};
+use graphmill_engine::Plan;
 use graphmill_grammar::{Diagnostic, GraphConfig, de::from_options};
 use serde::Deserialize;
 
@@ -75,16 +76,12 @@ impl TensorDeclarations {
 
     /// Returns the declaration of an input stream.
     pub(super) fn input(&self, name: &str) -> Option<&TensorDeclaration> {
-        self.input
-            .iter()
-            .find(|described| described.stream() == name)
+        self.input.iter().find(|it| it.stream() == name)
     }
 
     /// Returns the declaration of an output stream.
     pub(super) fn output(&self, name: &str) -> Option<&TensorDeclaration> {
-        self.output
-            .iter()
-            .find(|described| described.stream() == name)
+        self.output.iter().find(|it| it.stream() == name)
     }
 
     /// Refuses a tensor with more rows than a request may have.
@@ -98,18 +95,38 @@ impl TensorDeclarations {
         }
     }
 
-    /// Returns the first output that has a `format`, which only inputs can have.
-    pub(super) fn formatted_output(&self) -> Option<&str> {
-        let mut outputs = self.output.iter();
-        let found = outputs.find(|it| it.format != ImageFormat::None);
-        found.map(|it| it.name.as_str())
-    }
-
-    /// Returns the first input that has labels, which are for outputs.
-    pub(super) fn labeled_input(&self) -> Option<&str> {
-        let mut inputs = self.input.iter();
-        let found = inputs.find(|it| !it.label.is_empty());
-        found.map(|it| it.name.as_str())
+    /// Refuses declarations that do not fit the graph.
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), String> {
+        if let Some(output) = self.output.iter().find(|it| it.format != ImageFormat::None) {
+            let name = &output.name;
+            return Err(format!(
+                "TensorOptions has a `format` for the output `{name}`, but only inputs can have one"
+            ));
+        }
+        if let Some(input) = self.input.iter().find(|it| !it.label.is_empty()) {
+            let name = &input.name;
+            return Err(format!(
+                "TensorOptions has a `label` of the input `{name}`, but only outputs can have labels"
+            ));
+        }
+        let inputs = self.input.iter().map(|it| ("input", it.stream()));
+        let inputs = inputs.filter(|(_, name)| !plan.graph_inputs().any(|it| it == *name));
+        let outputs = self.output.iter().map(|it| ("output", it.stream()));
+        let outputs = outputs.filter(|(_, name)| !plan.graph_outputs().any(|it| it == *name));
+        if let Some((side, name)) = inputs.chain(outputs).next() {
+            return Err(format!(
+                "TensorOptions declares the {side} `{name}`, but the graph has no {side} stream of that name"
+            ));
+        }
+        let inputs = plan.graph_inputs().map(|name| (name, self.input(name)));
+        let outputs = plan.graph_outputs().map(|name| (name, self.output(name)));
+        let mut batched = inputs.chain(outputs).filter(|_| self.max_batch_size > 0);
+        if let Some((name, _)) = batched.find(|(_, it)| it.is_none_or(|it| !it.has_rows())) {
+            return Err(format!(
+                "TensorOptions has `max_batch_size`, but declares no shape of `{name}` that begins with -1"
+            ));
+        }
+        Ok(())
     }
 
     /// Returns the names of the classes of the output of this name in requests.
@@ -117,11 +134,6 @@ impl TensorDeclarations {
         let mut outputs = self.output.iter();
         let found = outputs.find(|described| described.name == name);
         found.map_or(&[], |described| described.label.as_slice())
-    }
-
-    /// Returns the declared input streams and output streams.
-    pub(super) fn streams(&self) -> [impl Iterator<Item = &str>; 2] {
-        [&self.input, &self.output].map(|all| all.iter().map(TensorDeclaration::stream))
     }
 }
 
@@ -134,34 +146,25 @@ impl TensorDeclaration {
     }
 
     /// Returns true if the first dimension can be a batch dimension.
-    pub(super) fn has_rows(&self) -> bool {
+    fn has_rows(&self) -> bool {
         self.shape.first() == Some(&-1)
     }
 
     /// Checks that a tensor matches its declaration.
     pub(super) fn check(&self, tensor: &Tensor) -> Result<(), String> {
-        if tensor.datatype() != self.datatype {
-            return Err(format!(
-                "the tensor is {}, but the graph declares {}",
-                tensor.datatype(),
-                self.datatype
-            ));
+        let (sent, declared) = (tensor.datatype(), self.datatype);
+        if sent != declared {
+            let why = format!("the tensor is {sent}, but the graph declares {declared}");
+            return Err(why);
         }
-        let fits = self.shape.len() == tensor.shape().len()
-            && self
-                .shape
-                .iter()
-                .zip(tensor.shape())
-                .all(|(wanted, length)| {
-                    *wanted < 0 || usize::try_from(*wanted).is_ok_and(|wanted| wanted == *length)
-                });
-        if fits {
+        let (sent, declared) = (tensor.shape(), &self.shape);
+        let mut sides = declared.iter().zip(sent);
+        let fits = sides.all(|(side, length)| *side < 0 || usize::try_from(*side) == Ok(*length));
+        if fits && sent.len() == declared.len() {
             return Ok(());
         }
-        Err(format!(
-            "the tensor's shape is {}, but the graph declares {}",
-            shown(tensor.shape()),
-            shown(&self.shape)
-        ))
+        let (sent, declared) = (shown(sent), shown(declared));
+        let why = format!("the tensor's shape is {sent}, but the graph declares {declared}");
+        Err(why)
     }
 }

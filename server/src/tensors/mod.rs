@@ -12,4 +12,4 @@ pub(crate) use ports::{
     Port, foreign_input, input_name, input_stream, inputs, is_served, labels, max_batch_size,
     output_name, outputs, response_cache, takes_tensors, to_packet, to_tensor,
 };
-pub(crate) use response_cache::{CacheUse, Key, ResponseCache, key};
+pub(crate) use response_cache::{AnswerKey, CacheUse, ResponseCache, key};

@@ -82,10 +82,9 @@ impl Port {
             Some(declared) => (Some(declared.datatype), declared.shape.clone()),
             None => (of_type, of_type.map_or(Vec::new(), |_| vec![1])),
         };
+        let name = declared.map_or(stream, |declared| &declared.name);
         Self {
-            name: declared
-                .map_or(stream, |declared| &declared.name)
-                .to_owned(),
+            name: name.to_owned(),
             stream: stream.to_owned(),
             datatype,
             shape,
@@ -101,9 +100,8 @@ impl Port {
 
 /// Returns the response cache of a graph, if it has one.
 pub(crate) fn response_cache(plan: &Plan) -> Option<&ResponseCache> {
-    plan.attached::<TensorDeclarations>()?
-        .response_cache
-        .as_ref()
+    let declared = plan.attached::<TensorDeclarations>()?;
+    declared.response_cache.as_ref()
 }
 
 /// Returns the maximum number of rows in a request, if the first dimension of all tensors is the
@@ -121,31 +119,36 @@ pub(crate) fn labels<'a>(plan: &'a Plan, output: &str) -> &'a [String] {
 
 /// Returns the inputs of a graph with their tensors.
 pub(crate) fn inputs(plan: &Plan) -> Vec<Port> {
-    let declared = plan.attached::<TensorDeclarations>();
-    let ports = plan.tagged_inputs().map(|(tag, name)| {
-        let declared = declared.and_then(|declared| declared.input(name));
-        Port::new(name, declared, carried(plan, tag, name))
-    });
-    ports.collect()
+    let port = |name: &str| Port::new(name, declared_input(plan, name), carried(plan, name));
+    plan.graph_inputs().map(port).collect()
 }
 
 /// Returns the outputs of a graph with their tensors.
 pub(crate) fn outputs(plan: &Plan) -> Vec<Port> {
-    let declared = plan.attached::<TensorDeclarations>();
     let ports = plan.tagged_outputs().map(|(tag, name)| {
-        let declared = declared.and_then(|declared| declared.output(name));
         let carried = match plan.output_types(name).unwrap_or_default() {
             // Of several possible types, the actual one is known only from a packet.
             [_, _, ..] => None,
             types => StreamContent::from_types(types, tag),
         };
-        Port::new(name, declared, carried)
+        Port::new(name, declared_output(plan, name), carried)
     });
     ports.collect()
 }
 
-fn carried(plan: &Plan, tag: &str, name: &str) -> Option<StreamContent> {
+/// Returns the content of an input stream, if it can be a tensor.
+fn carried(plan: &Plan, name: &str) -> Option<StreamContent> {
+    let mut tagged = plan.tagged_inputs();
+    let (tag, _) = tagged.find(|(_, other)| *other == name)?;
     StreamContent::from_types(plan.input_types(name).unwrap_or_default(), tag)
+}
+
+fn declared_input<'a>(plan: &'a Plan, stream: &str) -> Option<&'a TensorDeclaration> {
+    plan.attached::<TensorDeclarations>()?.input(stream)
+}
+
+fn declared_output<'a>(plan: &'a Plan, stream: &str) -> Option<&'a TensorDeclaration> {
+    plan.attached::<TensorDeclarations>()?.output(stream)
 }
 
 /// Returns the input stream with this name in requests.
@@ -156,96 +159,47 @@ pub(crate) fn input_stream<'a>(plan: &'a Plan, name: &str) -> Option<&'a str> {
 
 /// Returns the name in requests of an input stream.
 pub(crate) fn input_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
-    let declared = plan
-        .attached::<TensorDeclarations>()
-        .and_then(|declared| declared.input(stream));
-    declared.map_or(stream, |declared| &declared.name)
+    declared_input(plan, stream).map_or(stream, |declared| &declared.name)
 }
 
 /// Returns the name in answers of an output stream.
 pub(crate) fn output_name<'a>(plan: &'a Plan, stream: &'a str) -> &'a str {
-    let declared = plan
-        .attached::<TensorDeclarations>()
-        .and_then(|declared| declared.output(stream));
-    declared.map_or(stream, |declared| &declared.name)
+    declared_output(plan, stream).map_or(stream, |declared| &declared.name)
 }
 
 /// Returns true if requests with tensors can enter a graph, and answers leave it. The error is
 /// about its declarations.
 pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
     if let Some(declared) = plan.attached::<TensorDeclarations>() {
-        let [mut inputs, mut outputs] = declared.streams();
-        if let Some(name) = declared.formatted_output() {
-            return Err(format!(
-                "TensorOptions has a `format` for the output `{name}`, but only inputs can have one"
-            ));
-        }
-        if let Some(name) = declared.labeled_input() {
-            return Err(format!(
-                "TensorOptions has a `label` of the input `{name}`, but only outputs can have labels"
-            ));
-        }
-        let unknown = inputs.find(|name| !plan.graph_inputs().any(|input| input == *name));
-        let unknown = unknown.map(|name| ("input", name)).or_else(|| {
-            let name = outputs.find(|name| !plan.graph_outputs().any(|output| output == *name));
-            name.map(|name| ("output", name))
-        });
-        if let Some((side, name)) = unknown {
-            return Err(format!(
-                "TensorOptions declares the {side} `{name}`, but the graph has no {side} stream of that name"
-            ));
-        }
+        declared.check(plan)?;
     }
-    if let Some(declared) = plan.attached::<TensorDeclarations>()
-        && declared.max_batch_size > 0
-    {
-        let has_rows = |it: Option<&TensorDeclaration>| it.is_some_and(TensorDeclaration::has_rows);
-        let mut inputs = plan.graph_inputs();
-        let mut outputs = plan.graph_outputs();
-        let without = inputs.find(|it| !has_rows(declared.input(it)));
-        if let Some(name) = without.or_else(|| outputs.find(|it| !has_rows(declared.output(it)))) {
-            return Err(format!(
-                "TensorOptions has `max_batch_size`, but declares no shape of `{name}` that begins with -1"
-            ));
-        }
-    }
-    let mut inputs = plan.tagged_inputs().peekable();
+    let mut inputs = plan.graph_inputs().peekable();
     let any = inputs.peek().is_some() && plan.graph_outputs().next().is_some();
-    Ok(any && inputs.all(|(tag, name)| carried(plan, tag, name).is_some()))
+    Ok(any && inputs.all(|name| carried(plan, name).is_some()))
 }
 
 /// Returns the first input stream that no tensor can enter, with its types.
 pub(crate) fn foreign_input(plan: &Plan) -> Option<(&str, Vec<String>)> {
-    let mut inputs = plan.tagged_inputs();
-    let (_, name) = inputs.find(|(tag, name)| carried(plan, tag, name).is_none())?;
+    let name = plan.graph_inputs().find(|name| carried(plan, name).is_none())?;
     let types = plan.input_types(name).unwrap_or_default();
     Some((name, types.iter().map(|kind| kind.name()).collect()))
 }
 
 /// Returns true if an input stream carries tensors themselves.
 pub(crate) fn takes_tensors(plan: &Plan, name: &str) -> bool {
-    carried(plan, tag_of(plan, name), name) == Some(StreamContent::Tensor)
-}
-
-/// Returns the tag of an input stream; empty if it has none.
-fn tag_of<'a>(plan: &'a Plan, name: &str) -> &'a str {
-    let mut tagged = plan.tagged_inputs();
-    let found = tagged.find(|(_, other)| *other == name);
-    found.map(|(tag, _)| tag).unwrap_or_default()
+    carried(plan, name) == Some(StreamContent::Tensor)
 }
 
 /// Converts a tensor to the packet of an input stream, without a timestamp. The error is about the
 /// tensor.
 pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packet, String> {
-    let declared = plan.attached::<TensorDeclarations>();
-    if let Some(declared) = declared
+    if let Some(declared) = plan.attached::<TensorDeclarations>()
         && let Some(described) = declared.input(name)
     {
         described.check(&tensor)?;
         declared.check_rows(&tensor)?;
     }
-    let carried = carried(plan, tag_of(plan, name), name);
-    let carried = carried.ok_or("the stream carries no tensors")?;
+    let carried = carried(plan, name).ok_or("the stream carries no tensors")?;
     if let Some(datatype) = carried.datatype()
         && (tensor.datatype() != datatype || tensor.elements() != 1)
     {

@@ -48,10 +48,10 @@ impl Default for Options {
 }
 
 /// Digest of a request's inputs, and of everything else that determines its answer.
-pub(crate) type Key = [u8; 32];
+pub(crate) type AnswerKey = [u8; 32];
 
-/// Computes a [`Key`]. `others` determine an answer in addition to the inputs.
-pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> Key {
+/// Computes an [`AnswerKey`]. `others` determine an answer in addition to the inputs.
+pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> AnswerKey {
     let mut hash = Context::new(&SHA256);
     // Each part is preceded by its length, so that different requests never have the same bytes.
     let mut add = |part: &[u8]| {
@@ -77,7 +77,7 @@ pub(crate) fn key(others: &[(String, Vec<u8>)], inputs: &Tensors) -> Key {
 /// Answers of a graph. The least used ones are removed above the limit.
 #[derive(Deserialize)]
 #[serde(from = "Options")]
-pub(crate) struct ResponseCache(Mutex<Cache<Key, CachedAnswer, Size>>);
+pub(crate) struct ResponseCache(Mutex<Cache<AnswerKey, CachedAnswer, AnswerWeight>>);
 
 /// A cached answer with its size.
 struct CachedAnswer {
@@ -85,10 +85,10 @@ struct CachedAnswer {
     bytes: u64,
 }
 
-struct Size;
+struct AnswerWeight;
 
-impl Weighter<Key, CachedAnswer> for Size {
-    fn weight(&self, _: &Key, answer: &CachedAnswer) -> u64 {
+impl Weighter<AnswerKey, CachedAnswer> for AnswerWeight {
+    fn weight(&self, _: &AnswerKey, answer: &CachedAnswer) -> u64 {
         answer.bytes
     }
 }
@@ -97,7 +97,7 @@ impl From<Options> for ResponseCache {
     fn from(options: Options) -> Self {
         let bytes = options.max_bytes.get();
         let answers = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX);
-        let cache = Cache::with_weighter(answers.clamp(16, 1 << 16), bytes, Size);
+        let cache = Cache::with_weighter(answers.clamp(16, 1 << 16), bytes, AnswerWeight);
         Self(Mutex::new(cache))
     }
 }
@@ -111,17 +111,17 @@ pub(crate) struct CacheUse {
 }
 
 impl ResponseCache {
-    fn lock(&self) -> MutexGuard<'_, Cache<Key, CachedAnswer, Size>> {
+    fn lock(&self) -> MutexGuard<'_, Cache<AnswerKey, CachedAnswer, AnswerWeight>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the answer to an earlier request with this key.
-    pub(crate) fn get(&self, key: &Key) -> Option<Tensors> {
+    pub(crate) fn get(&self, key: &AnswerKey) -> Option<Tensors> {
         self.lock().get(key).map(|answer| answer.tensors.clone())
     }
 
     /// Stores an answer, unless it is too large.
-    pub(crate) fn keep(&self, key: Key, tensors: &Tensors) {
+    pub(crate) fn keep(&self, key: AnswerKey, tensors: &Tensors) {
         let sizes = tensors.iter().map(|(name, tensor)| {
             name.len() + size_of_val(tensor.shape()) + tensor.data().len() + OVERHEAD
         });
@@ -178,7 +178,7 @@ mod tests {
             (side("s1", b""), tensors("x", &[2], b"ab")),
         ];
         let keys = requests.iter().map(|(others, inputs)| key(others, inputs));
-        let keys: Vec<Key> = keys.collect();
+        let keys: Vec<AnswerKey> = keys.collect();
         for (position, one) in keys.iter().enumerate() {
             assert!(!keys[..position].contains(one), "{position}");
         }

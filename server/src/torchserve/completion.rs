@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Prediction,
+    Prediction, PredictionBody,
     parts::Prompt,
     predict::{PredictOptions, begin},
     tensors::TEXT,
@@ -100,10 +100,10 @@ pub(super) async fn complete(
         begun.map_err(|it| http::when_to_retry(it, &servable, who.caller.as_deref()))?;
     if let HttpResponse::Body { bytes, .. } = first {
         who.entry.answers();
-        return Ok(Prediction::Whole {
+        return Ok(Prediction {
             media_type: TEXT,
             headers,
-            bytes: text(&bytes)?,
+            body: PredictionBody::Whole(text(&bytes)?),
         });
     }
     stream_events(who, run, settlement, headers, first).await

@@ -9,9 +9,9 @@ mod predict;
 pub mod proto;
 mod tensors;
 
-pub(crate) use parts::{Kind, Part, collect, fields};
-pub(crate) use predict::{Pieces, Prediction, PredictionRequest, predict};
-pub(crate) use tensors::{TEXT, json as write_tensor, read as read_tensor};
+pub(crate) use parts::{PartKind, RequestPart, collect, fields};
+pub(crate) use predict::{Pieces, Prediction, PredictionBody, PredictionRequest, predict};
+pub(crate) use tensors::{json as write_tensor, read as read_tensor};
 
 use crate::app::state::App;
 

@@ -54,10 +54,8 @@ pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<V
     let mut names: Vec<&str> = names.filter(|name| who.sees(name, None)).collect();
     names.dedup();
     let shown = names.iter().skip(first).take(limit);
-    let models: Vec<Value> = shown
-        .map(|name| json!({ "modelName": name, "modelUrl": name }))
-        .collect();
-    let mut answer = json!({ "models": models });
+    let models = shown.map(|name| json!({ "modelName": name, "modelUrl": name }));
+    let mut answer = json!({ "models": models.collect::<Value>() });
     let next = first.saturating_add(limit);
     if next < names.len() {
         answer["nextPageToken"] = json!(next.to_string());
@@ -112,9 +110,8 @@ pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Resul
 
 /// The batchers of a graph, whose threads are what TorchServe's workers are.
 fn batchers(graph: &Servable) -> Vec<Arc<Batcher>> {
-    graph
-        .plan()
-        .map_or(Vec::new(), |plan| plan.resources::<Batcher>())
+    let plan = graph.plan();
+    plan.map_or(Vec::new(), |plan| plan.resources::<Batcher>())
 }
 
 /// Refuses other numbers of workers than one for a graph that is registered.
@@ -204,10 +201,8 @@ pub(crate) async fn register(
     }
     let (root, folder) = (root.canonicalize(), root.join(path).canonicalize());
     let (Ok(root), Ok(folder)) = (root, folder) else {
-        return Err(wrong(
-            "url",
-            "there is no such folder where graphs are registered from",
-        ));
+        let why = "there is no such folder where graphs are registered from";
+        return Err(wrong("url", why));
     };
     if folder == root || !folder.starts_with(&root) {
         let why = "graphs are registered from folders in --allow_registration";
@@ -280,7 +275,7 @@ async fn change(
     // One after the other: each reads what the one before has written.
     let changing = Arc::clone(&app.changing).lock_owned().await;
     let (served, actor, file) = (Arc::clone(&app.runner.served), who.key(), file.to_owned());
-    let changed = spawn_blocking(move || {
+    let work = spawn_blocking(move || {
         // Also where the client has left meanwhile.
         let _changing = changing;
         let before = read_text(&file).map_err(|error| error.to_string())?;
@@ -292,13 +287,9 @@ async fn change(
         }
         Ok(())
     });
-    let changed = changed
-        .await
-        .unwrap_or_else(|_| Err("it failed".to_owned()));
+    let changed = work.await.unwrap_or_else(|_| Err("it failed".to_owned()));
     changed.map_err(|why| {
-        Failure::new(
-            Cause::BadRequest,
-            format!("the configuration is not changed: {why}"),
-        )
+        let why = format!("the configuration is not changed: {why}");
+        Failure::new(Cause::BadRequest, why)
     })
 }

@@ -48,13 +48,13 @@ const REFUSED: [(&str, Option<i64>, &str); 9] = [
 
 /// Tells how the bytes of a part are read.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PartKind {
     Json,
     Text,
     Other,
 }
 
-impl Kind {
+impl PartKind {
     /// The kind that a media type says, without its parameters.
     pub(crate) fn from_media_type(media_type: &str) -> Self {
         let media_type = media_type.to_ascii_lowercase();
@@ -70,15 +70,15 @@ impl Kind {
 
 /// A part of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct RequestPart {
     pub(crate) name: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: PartKind,
     pub(crate) bytes: Bytes,
 }
 
-impl Part {
+impl RequestPart {
     /// A whole body.
-    pub(crate) fn body(kind: Kind, bytes: Bytes) -> Self {
+    pub(crate) fn body(kind: PartKind, bytes: Bytes) -> Self {
         let name = BODY.to_owned();
         Self { name, kind, bytes }
     }
@@ -90,13 +90,12 @@ impl Part {
 
     /// The part as a text.
     pub(super) fn text(&self) -> Result<String, Failure> {
-        if self.kind == Kind::Json {
+        if self.kind == PartKind::Json {
             let text = serde_json::from_slice(&self.bytes);
             return text.map_err(|_| self.wrong("expected a JSON string"));
         }
-        let text = str::from_utf8(&self.bytes);
-        text.map(str::to_owned)
-            .map_err(|_| self.wrong("it is no text in UTF-8"))
+        let text = str::from_utf8(&self.bytes).map(str::to_owned);
+        text.map_err(|_| self.wrong("it is no text in UTF-8"))
     }
 
     /// Reads the part as JSON of vectors: rows of numbers, or the Base64 of a file.
@@ -115,7 +114,7 @@ impl Part {
 
     /// The part as the value of a parameter. A form has texts alone: Python writes `True` there.
     fn value(&self, name: &str, allowance: &Allowance) -> Result<Value, Failure> {
-        if self.kind == Kind::Json {
+        if self.kind == PartKind::Json {
             return Ok(allowance.parse(&self.bytes, name)?);
         }
         let text = self.text()?;
@@ -137,20 +136,23 @@ fn refusal(name: &str) -> Option<(Option<i64>, &'static str)> {
 const DO_SAMPLE: &str = "do_sample";
 
 /// The parts of a JSON object, which are its fields.
-pub(crate) fn fields(json: &JsonBody, body: &Bytes) -> Vec<Part> {
+pub(crate) fn fields(json: &JsonBody, body: &Bytes) -> Vec<RequestPart> {
     let part = |name: &str| {
         let bytes = body.slice_ref(json.text(name)?);
-        let (name, kind) = (name.to_owned(), Kind::Json);
-        Some(Part { name, kind, bytes })
+        let (name, kind) = (name.to_owned(), PartKind::Json);
+        Some(RequestPart { name, kind, bytes })
     };
     json.names().filter_map(part).collect()
 }
 
 /// Collects the fields of a form, at most `most` besides vectors. Vectors come row by row or number
 /// by number, and become one list. Returns `None` if there are more fields.
-pub(crate) fn collect(fields: impl Iterator<Item = Part>, most: usize) -> Option<Vec<Part>> {
+pub(crate) fn collect(
+    fields: impl Iterator<Item = RequestPart>,
+    most: usize,
+) -> Option<Vec<RequestPart>> {
     let mut parts = Vec::new();
-    let mut vectors: Vec<(Part, Vec<u8>)> = Vec::new();
+    let mut vectors: Vec<(RequestPart, Vec<u8>)> = Vec::new();
     for field in fields {
         if !VECTORS.contains(&&*field.name) {
             parts.push(field);
@@ -177,7 +179,7 @@ pub(crate) fn collect(fields: impl Iterator<Item = Part>, most: usize) -> Option
         }
         list.push(b']');
         let bytes = list.into();
-        Part { bytes, ..first }
+        RequestPart { bytes, ..first }
     }));
     Some(parts)
 }
@@ -191,8 +193,8 @@ pub(super) struct Prompt {
 }
 
 /// Takes the part that is the prompt of a completion: vectors, or else a text.
-pub(super) fn take_prompt(parts: &mut Vec<Part>) -> Result<Prompt, Failure> {
-    let name = |part: &Part| {
+pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt, Failure> {
+    let name = |part: &RequestPart| {
         let mut names = VECTORS.into_iter().filter(|_| part.bytes != "null");
         names.find(|name| *name == part.name)
     };
@@ -207,8 +209,8 @@ pub(super) fn take_prompt(parts: &mut Vec<Part>) -> Result<Prompt, Failure> {
         });
     };
     let json = parts.remove(at).read_vectors()?;
-    let is_text = |part: &Part| INPUTS.contains(&&*part.name) && part.bytes != "null";
-    let is_input = |part: &&Part| is_text(part) || name(part).is_some();
+    let is_text = |part: &RequestPart| INPUTS.contains(&&*part.name) && part.bytes != "null";
+    let is_input = |part: &&RequestPart| is_text(part) || name(part).is_some();
     match parts.iter().find(is_input) {
         None => Ok(Prompt { field, json }),
         Some(second) => Err(second.wrong(format_args!("the input is `{field}` already"))),
@@ -217,9 +219,13 @@ pub(super) fn take_prompt(parts: &mut Vec<Part>) -> Result<Prompt, Failure> {
 
 /// Takes the part that is the input `name` of a graph; if it is the graph's only one, handlers'
 /// names mean it, too.
-pub(super) fn take_input(parts: &mut Vec<Part>, name: &str, only: bool) -> Result<Part, Failure> {
-    let is_named = |part: &Part| part.name == name;
-    let is_input = |part: &Part| only && INPUTS.contains(&part.name.as_str());
+pub(super) fn take_input(
+    parts: &mut Vec<RequestPart>,
+    name: &str,
+    only: bool,
+) -> Result<RequestPart, Failure> {
+    let is_named = |part: &RequestPart| part.name == name;
+    let is_input = |part: &RequestPart| only && INPUTS.contains(&part.name.as_str());
     let found = parts.iter().position(is_named);
     let Some(found) = found.or_else(|| parts.iter().position(is_input)) else {
         // What is not taken for an input has a reason of its own.
@@ -250,7 +256,7 @@ pub(super) fn take_input(parts: &mut Vec<Part>, name: &str, only: bool) -> Resul
 
 /// Reads the parts that are left: parameters, in the names of completions. A form names a list as
 /// often as it has items.
-pub(super) fn parameters(parts: &[Part]) -> Result<Map<String, Value>, Failure> {
+pub(super) fn parameters(parts: &[RequestPart]) -> Result<Map<String, Value>, Failure> {
     let (mut parameters, mut is_greedy) = (Map::new(), false);
     let allowance = Allowance::default();
     for part in parts {

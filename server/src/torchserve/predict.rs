@@ -10,7 +10,7 @@ use graphmill_engine::Plan;
 use serde_json::{Map, Value};
 
 use super::{
-    Part, completion,
+    RequestPart, completion,
     parts::{self, take_input, take_prompt},
     tensors::{self, TEXT, only_element},
 };
@@ -19,7 +19,7 @@ use crate::{
     bodies::Share,
     errors::{Cause, Failure},
     kserve::{
-        self, Parameters, RunRequest, Settings, WantedOutput,
+        self, ParameterMap, RunRequest, Settings, WantedOutput,
         proto::{InferParameter, infer_parameter::ParameterChoice},
         wrong,
     },
@@ -33,20 +33,23 @@ pub(crate) struct PredictionRequest {
     pub(crate) name: String,
     /// Empty where the request has none.
     pub(crate) version: String,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<RequestPart>,
     /// True if the text is to come in pieces; `None` where the carrier does not say it.
     pub(crate) streams: Option<bool>,
 }
 
-/// An answer.
-pub(crate) enum Prediction {
-    Whole {
-        media_type: &'static str,
-        headers: HeaderMap,
-        bytes: Bytes,
-    },
-    /// A text in pieces, of which the first is there.
-    Pieces { headers: HeaderMap, pieces: Pieces },
+/// The answer to a prediction.
+pub(crate) struct Prediction {
+    pub(crate) media_type: &'static str,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: PredictionBody,
+}
+
+/// The body of an answer to a prediction.
+pub(crate) enum PredictionBody {
+    Whole(Bytes),
+    /// Pieces of a text, of which the first is available.
+    Pieces(Pieces),
 }
 
 /// Pieces of a text.
@@ -61,7 +64,7 @@ pub(super) struct PredictOptions {
 }
 
 impl PredictOptions {
-    fn read(parts: &[Part], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
+    fn read(parts: &[RequestPart], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
         let mut parameters = parts::parameters(parts)?;
         let asked = parameters.remove("stream").map(|value| {
             let asked = value.as_bool();
@@ -99,7 +102,7 @@ pub(crate) async fn predict(
     let token = &app.options.end_of_stream_token;
     let usually = token.is_some();
     let plan = Arc::clone(&ready.plan);
-    let prediction = if request_stream(&plan).is_some() {
+    let mut prediction = if request_stream(&plan).is_some() {
         let read = move || {
             let prompt = take_prompt(&mut parts)?;
             Ok::<_, Failure>((prompt, PredictOptions::read(&parts, streams, usually)?))
@@ -114,7 +117,8 @@ pub(crate) async fn predict(
             Ok::<_, Failure>((inputs, PredictOptions::read(&parts, streams, usually)?))
         };
         let (inputs, asked) = share.beside(read, UNREADABLE).await??;
-        let text = plan_text(ready.plan());
+        // The output of a graph of tensors that is a text.
+        let text = ready.plan.output_with_tag("TEXT").map(str::to_owned);
         let can_stream = ready.plan.side_types(STREAM).is_some();
         match text {
             Some(text) if asked.streams && can_stream => {
@@ -136,34 +140,27 @@ pub(crate) async fn predict(
                 let outcome = kserve::run(&app.sequences, who, request).await?;
                 share.is_read();
                 let (media_type, bytes) = tensors::write(&outcome.tensors)?;
-                let headers = HeaderMap::new();
-                Prediction::Whole {
+                Prediction {
                     media_type,
-                    headers,
-                    bytes,
+                    headers: HeaderMap::new(),
+                    body: PredictionBody::Whole(bytes),
                 }
             }
         }
     };
-    let prediction = match token {
-        Some(token) => ended(prediction, token),
-        None => prediction,
-    };
-    match app.options.max_response_bytes {
-        Some(most) => bounded(prediction, most),
-        None => Ok(prediction),
+    if let Some(token) = token
+        && prediction.media_type == TEXT
+    {
+        prediction.body = ended(prediction.body, token);
     }
-}
-
-/// Refuses an answer that is too long.
-fn bounded(prediction: Prediction, most: usize) -> Result<Prediction, Failure> {
-    match prediction {
-        Prediction::Whole { bytes, .. } if bytes.len() > most => {
-            let why = format!("the answer is longer than {most} bytes (--max_response_bytes)");
-            Err(Failure::new(Cause::NoAnswer, why).with_code("response_too_large"))
-        }
-        other => Ok(other),
+    if let Some(most) = app.options.max_response_bytes
+        && let PredictionBody::Whole(bytes) = &prediction.body
+        && bytes.len() > most
+    {
+        let why = format!("the answer is longer than {most} bytes (--max_response_bytes)");
+        return Err(Failure::new(Cause::NoAnswer, why).with_code("response_too_large"));
     }
+    Ok(prediction)
 }
 
 const UNREADABLE: &str = "the body could not be read";
@@ -171,13 +168,8 @@ const UNREADABLE: &str = "the body could not be read";
 /// The side packet that asks a graph for pieces.
 const STREAM: &str = "stream";
 
-/// The output of a graph of tensors that is a text.
-fn plan_text(plan: &Plan) -> Option<String> {
-    plan.output_with_tag("TEXT").map(str::to_owned)
-}
-
 /// The tensors of a graph's inputs.
-fn read_inputs(plan: &Plan, parts: &mut Vec<Part>) -> Result<Tensors, Failure> {
+fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors, Failure> {
     let inputs = crate::tensors::inputs(plan);
     let is_only = inputs.len() == 1;
     let read = |input: Port| {
@@ -189,8 +181,8 @@ fn read_inputs(plan: &Plan, parts: &mut Vec<Part>) -> Result<Tensors, Failure> {
 }
 
 /// The parameters as those of KServe's protocol, which are side packets of the graph.
-fn side_packets(asked: &PredictOptions) -> Result<Parameters, Failure> {
-    let mut parameters = Parameters::new();
+fn side_packets(asked: &PredictOptions) -> Result<ParameterMap, Failure> {
+    let mut parameters = ParameterMap::new();
     for (name, value) in &asked.parameters {
         let choice = match value {
             Value::Bool(value) => ParameterChoice::BoolParam(*value),
@@ -268,37 +260,31 @@ pub(super) async fn begin(
     // A text may be empty.
     let first = pieces.next().await.transpose()?;
     let pieces = stream::iter(first.map(Ok)).chain(pieces).boxed();
-    Ok(Prediction::Pieces { headers, pieces })
+    Ok(Prediction {
+        media_type: TEXT,
+        headers,
+        body: PredictionBody::Pieces(pieces),
+    })
 }
 
-/// Puts the token that ends texts behind an answer that is one.
-fn ended(prediction: Prediction, token: &str) -> Prediction {
-    match prediction {
-        Prediction::Whole {
-            media_type: TEXT,
-            headers,
-            bytes,
-        } => Prediction::Whole {
-            media_type: TEXT,
-            headers,
-            bytes: [&bytes, token.as_bytes()].concat().into(),
-        },
-        Prediction::Pieces { headers, pieces } => {
-            let token = Bytes::copy_from_slice(token.as_bytes());
-            // Not behind a failure: a client that waits for the token has no whole answer.
-            let state = Some((pieces, token));
-            let pieces = stream::try_unfold(state, async |state| {
-                let Some((mut pieces, token)) = state else {
-                    return Ok(None);
-                };
-                Ok(Some(match pieces.next().await.transpose()? {
-                    Some(piece) => (piece, Some((pieces, token))),
-                    None => (token, None),
-                }))
-            });
-            let pieces = pieces.boxed();
-            Prediction::Pieces { headers, pieces }
+/// Appends the token that ends texts.
+fn ended(body: PredictionBody, token: &str) -> PredictionBody {
+    let pieces = match body {
+        PredictionBody::Pieces(pieces) => pieces,
+        PredictionBody::Whole(bytes) => {
+            return PredictionBody::Whole([&bytes, token.as_bytes()].concat().into());
         }
-        whole @ Prediction::Whole { .. } => whole,
-    }
+    };
+    let state = Some((pieces, Bytes::copy_from_slice(token.as_bytes())));
+    // Not behind a failure: a client that waits for the token has no whole answer.
+    let pieces = stream::try_unfold(state, async |state| {
+        let Some((mut pieces, token)) = state else {
+            return Ok(None);
+        };
+        Ok(Some(match pieces.next().await.transpose()? {
+            Some(piece) => (piece, Some((pieces, token))),
+            None => (token, None),
+        }))
+    });
+    PredictionBody::Pieces(pieces.boxed())
 }

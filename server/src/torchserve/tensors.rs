@@ -10,15 +10,15 @@ use graphmill_calculators::{
 };
 use serde_json::{Value, value::RawValue};
 
-use super::{Kind, Part};
+use super::{PartKind, RequestPart};
 use crate::{errors::Failure, kserve::wrong, run::Tensors, tensors::Port};
 
 /// Makes the tensor of an input.
 ///
 /// Text is the text. JSON is the elements of what the graph declares. Anything else is the bytes of
 /// it, or one element of BYTES.
-pub(crate) fn read(input: &Port, part: &Part) -> Result<Tensor, Failure> {
-    let (is_json, is_text) = (part.kind == Kind::Json, part.kind == Kind::Text);
+pub(crate) fn read(input: &Port, part: &RequestPart) -> Result<Tensor, Failure> {
+    let (is_json, is_text) = (part.kind == PartKind::Json, part.kind == PartKind::Text);
     let is_element = matches!(input.datatype, None | Some(Datatype::Bytes));
     let tensor = match input.datatype {
         None if is_json => {
@@ -106,7 +106,7 @@ pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes), Failure>
 }
 
 /// The media type of texts.
-pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 const JSON: &str = "application/json";
 

@@ -14,7 +14,7 @@ use crate::{
     errors::{self, Cause},
     http::{
         example, hugging_face, kserve,
-        operation::{Answer, Kind, Operation},
+        operation::{Answer, Operation, ParameterKind},
         torchserve,
     },
     servable::INFER,
@@ -58,10 +58,9 @@ fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
             && bare(&other.path) == bare(&operation.path)
     };
     let others = operations.iter().filter(is_same);
-    let others: Vec<String> = others
-        .map(|other| format!("`{}`", other.path.replace("{*", "{")))
-        .collect();
-    (!others.is_empty()).then(|| format!("Also available at {}.", others.join(", ")))
+    let others = others.map(|other| format!("`{}`", other.path.replace("{*", "{")));
+    let others = others.collect::<Vec<_>>().join(", ");
+    (!others.is_empty()).then(|| format!("Also available at {others}."))
 }
 
 fn describe(operation: &Operation, path: &str, known: &DocumentInputs) -> Value {
@@ -149,18 +148,18 @@ fn describe(operation: &Operation, path: &str, known: &DocumentInputs) -> Value 
 }
 
 /// Returns the schema of a parameter.
-fn kind(kind: Kind) -> Value {
+fn kind(kind: ParameterKind) -> Value {
     match kind {
-        Kind::Text | Kind::OptionalText => json!({ "type": "string" }),
-        Kind::Object => json!({ "type": "object" }),
-        Kind::Objects | Kind::OptionalObjects => {
+        ParameterKind::Text | ParameterKind::OptionalText => json!({ "type": "string" }),
+        ParameterKind::Object => json!({ "type": "object" }),
+        ParameterKind::Objects | ParameterKind::OptionalObjects => {
             json!({ "type": "array", "items": { "type": "object" } })
         }
-        Kind::OneOf(texts) => json!({ "type": "string", "enum": texts }),
-        Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
-        Kind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
-        Kind::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
-        Kind::Boolean => json!({ "type": "boolean" }),
+        ParameterKind::OneOf(texts) => json!({ "type": "string", "enum": texts }),
+        ParameterKind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+        ParameterKind::Share => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
+        ParameterKind::Count(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
+        ParameterKind::Boolean => json!({ "type": "boolean" }),
     }
 }
 

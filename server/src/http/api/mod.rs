@@ -47,10 +47,8 @@ async fn openapi(
     let servables = app.servables();
     let loaded = servables.models();
     let vocabularies = loaded.iter().map(|(.., model)| model.vocab().n_vocab());
-    let embedding = servables.embedding_models();
-    let embedding = embedding
-        .iter()
-        .map(|(.., model)| model.engine().vocab().n_vocab());
+    let embedding = servables.embedding_models().into_iter();
+    let embedding = embedding.map(|(.., model)| model.engine().vocab().n_vocab());
     let vocabularies = [vocabularies.min(), embedding.min()].map(Option::unwrap_or_default);
     let sees = |name: &&str| caller.as_ref().is_none_or(|caller| caller.sees(name, None));
     let visible = || servables.iter().filter(|servable| sees(&servable.graph()));
@@ -75,9 +73,8 @@ async fn openapi(
         vocabularies,
     };
     let document = app.document.get_or_make(&described, || {
-        document::document(&super::offered(&app), &described)
-            .to_string()
-            .into_bytes()
+        let document = document::document(&super::offered(&app), &described);
+        document.to_string().into_bytes()
     });
     ([(header::CONTENT_TYPE, "application/json")], document)
 }

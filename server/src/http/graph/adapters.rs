@@ -5,7 +5,7 @@ use std::sync::Arc;
 use graphmill_calculators::{llm::LanguageModel, payload::JsonBody};
 use graphmill_llm::{AdapterSpec, NamedAdapter};
 
-use super::Head;
+use super::RequestHead;
 use crate::{
     errors::{Cause, Failure},
     servable::Ready,
@@ -13,7 +13,7 @@ use crate::{
 
 /// Finds the adapters of a request, which a field of its dialect or `model` names.
 pub(super) fn find(
-    head: &Head,
+    head: &RequestHead,
     ready: &Ready,
     body: &JsonBody,
 ) -> Result<Arc<[NamedAdapter]>, Failure> {
@@ -26,10 +26,8 @@ pub(super) fn find(
     let known = engine.as_ref().map_or(&[][..], |it| &it.spec().adapters);
     let graph = ready.servable.graph();
     // Numbers count only these, so that nobody learns of other adapters.
-    let visible = known
-        .iter()
-        .filter(|it| head.who.sees(graph, Some(&it.name)));
-    let visible: Vec<AdapterSpec> = visible.cloned().collect();
+    let is_visible = |it: &&AdapterSpec| head.who.sees(graph, Some(&it.name));
+    let visible: Vec<AdapterSpec> = known.iter().filter(is_visible).cloned().collect();
     let listed = target.dialect.adapters(body, &visible)?;
     let is_applied = |it: &&NamedAdapter| it.scale.is_none_or(|scale| scale.get() != 0.0);
     for named in listed.iter().filter(is_applied) {

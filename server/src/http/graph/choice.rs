@@ -2,7 +2,7 @@
 
 use graphmill_calculators::http::dialect::{Purpose, Target};
 
-use super::{Head, body::ParsedBody};
+use super::{RequestHead, body::ParsedBody};
 use crate::{app::state::App, errors::Failure, servable::Choice};
 
 /// Names that clients of servers with a single model send by default: `huggingface_hub` and
@@ -15,7 +15,7 @@ const NO_NAMES: [&str; 2] = ["dummy", "tgi"];
 /// the dialect needs none.
 pub(super) fn choose_graph(
     app: &App,
-    head: &Head,
+    head: &RequestHead,
     body: &mut ParsedBody,
     needs_no_model: bool,
 ) -> Result<String, Failure> {

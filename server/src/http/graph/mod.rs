@@ -14,7 +14,7 @@ use axum::{
     Json,
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, header, request::Parts},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use graphmill_calculators::{
     http::{
@@ -38,7 +38,7 @@ mod stream;
 use body::ParsedBody;
 use choice::choose_graph;
 use residence::Residence;
-use stream::Events;
+use stream::AnswerEvents;
 
 use crate::{
     app::state::App,
@@ -46,6 +46,7 @@ use crate::{
     conversations::{Listener, Turn},
     errors::{Cause, Failure},
     http::{
+        HttpResult,
         timings::{self, SERVER_TIMING, Timings},
         unknown_route,
     },
@@ -58,7 +59,7 @@ use crate::{
 };
 
 /// A request without its body.
-struct Head {
+struct RequestHead {
     who: RequestContext,
     parts: Parts,
     target: Option<Target>,
@@ -73,9 +74,12 @@ struct Head {
 const NOTICE: Duration = Duration::from_millis(10);
 
 /// Splits a request into its head and its body, read as far as the limit allows.
-async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, Failure>), Failure> {
+async fn read(
+    app: &App,
+    request: Request,
+) -> Result<(RequestHead, Result<ParsedBody, Failure>), Failure> {
     let (parts, body) = request.into_parts();
-    let head = Head {
+    let head = RequestHead {
         who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
         target: parts.extensions.get().copied(),
         share: app.bodies.share(&parts.extensions),
@@ -97,16 +101,12 @@ async fn read(app: &App, request: Request) -> Result<(Head, Result<ParsedBody, F
 
 /// Answers a request at a path of a dialect. Clients of servers with a single model may name no
 /// graph.
-pub(crate) async fn endpoint(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
+pub(crate) async fn endpoint(State(app): State<Arc<App>>, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let body = body?;
     let sees = |graph: &str| head.who.sees(graph, None);
-    let meant = head
-        .target
-        .map(|target| app.servables().meant(target, &body.json, sees));
+    let target = head.target;
+    let meant = target.map(|target| app.servables().meant(target, &body.json, sees));
     head.target = meant;
     let answered = answer_meant(&app, head, body).await;
     let refused = |failure: Failure| {
@@ -121,11 +121,7 @@ pub(crate) async fn endpoint(
 }
 
 /// Answers a request in the dialect of its target.
-async fn answer_meant(
-    app: &App,
-    mut head: Head,
-    mut body: ParsedBody,
-) -> Result<Response, Failure> {
+async fn answer_meant(app: &App, mut head: RequestHead, mut body: ParsedBody) -> HttpResult {
     let name = choose_graph(app, &head, &mut body, false)?;
     let dialect = head.target.map(|target| target.dialect);
     if dialect.is_some_and(Dialect::keeps_conversations) {
@@ -150,20 +146,15 @@ const INVOCATIONS: [(&str, &str); 4] = [
 ];
 
 /// Answers a request at SageMaker's path, whose clients need not name the graph.
-pub(crate) async fn invocation(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
+pub(crate) async fn invocation(State(app): State<Arc<App>>, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let mut body = body?;
     let found = INVOCATIONS.iter().find(|(field, _)| body.json.has(field));
     let dialect =
         found.and_then(|(_, name)| dialect_table::all().find(|it| it.endpoint() == *name));
     let dialect = dialect.ok_or_else(|| {
-        let fields = INVOCATIONS
-            .map(|(field, _)| format!("`{field}`"))
-            .join(", ");
-        let message = format!("the body has none of the fields {fields}: expected one of them");
+        let fields = INVOCATIONS.map(|(field, _)| field).join("`, `");
+        let message = format!("the body has none of the fields `{fields}`: expected one of them");
         Failure::new(Cause::BadRequest, message).with_code("missing_required_parameter")
     })?;
     let purpose = Some(Purpose::Answer);
@@ -178,7 +169,7 @@ pub(crate) async fn answer_named(
     name: &str,
     version: &str,
     request: Request,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let (head, body) = read(app, request).await?;
     let mut body = body?;
     let choose = |name: &str| head.who.choose(name);
@@ -189,10 +180,7 @@ pub(crate) async fn answer_named(
 
 /// Answers a request at any other path. `model`, or the path itself, names the graph. If neither
 /// does, the path is unknown.
-pub(crate) async fn any_path(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Response, Failure> {
+pub(crate) async fn any_path(State(app): State<Arc<App>>, request: Request) -> HttpResult {
     let (head, body) = read(&app, request).await?;
     let path = percent_decode_str(head.parts.uri.path()).decode_utf8_lossy();
     let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();
@@ -206,12 +194,7 @@ pub(crate) async fn any_path(
 }
 
 /// Runs a graph with a request, and waits for the first packet of its answer.
-async fn answer(
-    app: &App,
-    name: &str,
-    mut head: Head,
-    mut body: ParsedBody,
-) -> Result<Response, Failure> {
+async fn answer(app: &App, name: &str, mut head: RequestHead, mut body: ParsedBody) -> HttpResult {
     let who = &head.who;
     let graph = who.choose(name)?.servable;
     let dialect = head.target.map(|target| target.dialect);
@@ -274,7 +257,7 @@ async fn answer(
             (headers, bytes).into_response()
         }
         first => {
-            let events = Events {
+            let events = AnswerEvents {
                 next: Some(first),
                 listener: head.listener,
                 run,
@@ -296,7 +279,7 @@ async fn answer(
 /// Fetches the images that a text request names.
 async fn with_images(
     app: &App,
-    head: &Head,
+    head: &RequestHead,
     deadline: Option<Instant>,
     mut body: ParsedBody,
 ) -> Result<ParsedBody, Failure> {
@@ -313,7 +296,11 @@ async fn with_images(
 }
 
 /// Returns the part of a request that the graph sees, without keys of this server.
-fn payload(head: &Head, body: ParsedBody, adapters: Arc<[NamedAdapter]>) -> HttpRequestPayload {
+fn payload(
+    head: &RequestHead,
+    body: ParsedBody,
+    adapters: Arc<[NamedAdapter]>,
+) -> HttpRequestPayload {
     let has_key = head.who.caller.is_some();
     let seen = head.parts.headers.iter();
     let seen = seen.filter(|(name, _)| !has_key || !keys::has_key(name));

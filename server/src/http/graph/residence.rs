@@ -8,7 +8,7 @@ use axum::{
 use graphmill_calculators::{http::dialect::Dialect, payload::JsonBody};
 use graphmill_dialects::bodies::ollama::KEEP_ALIVE;
 
-use super::Head;
+use super::RequestHead;
 use crate::{errors::Failure, servable::Servable};
 
 /// Response header that names fields without effect.
@@ -25,7 +25,11 @@ pub(super) struct Residence {
 impl Residence {
     /// Reads the wish of a request. Only operators can unload a graph, and only one that the next
     /// request loads again.
-    pub(super) fn read(head: &Head, graph: &Servable, body: &JsonBody) -> Result<Self, Failure> {
+    pub(super) fn read(
+        head: &RequestHead,
+        graph: &Servable,
+        body: &JsonBody,
+    ) -> Result<Self, Failure> {
         let dialect = head.target.map(|target| target.dialect);
         let said = dialect.map_or(Ok(None), |dialect| dialect.unloads(body))?;
         let unloads = said == Some(true) && head.who.operates() && graph.loads_on_demand();

@@ -27,7 +27,7 @@ use crate::{
 const WRITE_BYTES: usize = 16 << 10;
 
 /// Events of an answer. Dropping them ends the session.
-pub(super) struct Events {
+pub(super) struct AnswerEvents {
     /// Packet to write next, if it was already taken from the session.
     pub(super) next: Option<HttpResponse>,
     /// Receives the data of events, too, for a stored conversation.
@@ -47,9 +47,9 @@ pub(super) struct Events {
 }
 
 /// The result of a write, and the events that are left.
-type WriteOutcome = (Result<Bytes, Infallible>, Option<Events>);
+type WriteOutcome = (Result<Bytes, Infallible>, Option<AnswerEvents>);
 
-impl Events {
+impl AnswerEvents {
     /// Creates the response that streams the events.
     pub(super) fn into_response(self) -> Response {
         let framing = self.framing;

@@ -7,7 +7,7 @@ use axum::{
     body::Body,
     extract::{FromRequest as _, Request},
     http::{HeaderValue, header},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use bytes::Bytes;
 use graphmill_calculators::tensor::{Datatype, Tensor, data_to_json};
@@ -20,6 +20,7 @@ use crate::{
     beside::claim,
     errors::{Cause, Failure},
     http::{
+        HttpResult,
         request::RequestBody,
         timings::{self, SERVER_TIMING, Timings},
     },
@@ -37,7 +38,7 @@ pub(super) async fn infer(
     name: &str,
     version: &str,
     request: Request,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let who = RequestContext::read(&app.runner, request.extensions(), request.headers())?;
     let with_timings = timings::are_asked(request.uri());
     let json = json_length(request.headers());
@@ -93,7 +94,7 @@ fn write(
     id: Option<&str>,
     tensors: &[(String, Tensor, bool)],
     timings: Option<Timings<'_>>,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let in_json = tensors.iter().filter(|(.., binary)| !binary);
     let bytes: usize = in_json.map(|(_, tensor, _)| json_bytes(tensor)).sum();
     // A growing string, and the answer that it is copied into.

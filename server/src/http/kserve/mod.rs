@@ -12,7 +12,7 @@ use axum::{
     Extension, Json,
     extract::{FromRequest as _, Path, Request, State},
     http::{Method, Uri},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use graphmill_calculators::http::dialect::Target;
 use serde_json::{Value, json};
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 pub(super) use models::{ready, told};
 
 use super::{
-    graph,
-    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    HttpResult, graph,
+    operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::RequestBody,
 };
 use crate::{
@@ -52,10 +52,10 @@ const OF_VERSION_1: &str = "/v1/models/{*name}";
 
 #[rustfmt::skip]
 const OF_A_RUN: &[Parameter] = &[
-    Parameter::new("inputs", Kind::Objects, "Input tensors, each with `name`, `datatype`, `shape` and `data`"),
-    Parameter::new("outputs", Kind::OptionalObjects, "Outputs to return, each with `name`. Default: all"),
-    Parameter::new("id", Kind::OptionalText, "Value of `id` in the answer"),
-    Parameter::new("parameters", Kind::Object, "Side packets of the run, by name"),
+    Parameter::new("inputs", ParameterKind::Objects, "Input tensors, each with `name`, `datatype`, `shape` and `data`"),
+    Parameter::new("outputs", ParameterKind::OptionalObjects, "Outputs to return, each with `name`. Default: all"),
+    Parameter::new("id", ParameterKind::OptionalText, "Value of `id` in the answer"),
+    Parameter::new("parameters", ParameterKind::Object, "Side packets of the run, by name"),
 ];
 
 /// Names of Triton's shared memory extensions, which are not supported.
@@ -145,7 +145,7 @@ async fn get_model(
     Path(path): Path<String>,
     method: Method,
     uri: Uri,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let (name, version, question) = read_path(&path);
     if question == ModelQuestion::Infer || target.is_some() {
         return Ok(super::wrong_method(target, method, uri).await);
@@ -159,7 +159,7 @@ async fn post_model(
     target: Option<Extension<Target>>,
     Path(path): Path<String>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     if target.is_some() {
         let (graph, _) = path.rsplit_once('/').unwrap_or_default();
         let (name, version) = versioned(graph.trim_end_matches('/'));

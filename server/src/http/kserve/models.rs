@@ -19,9 +19,9 @@ use super::ModelQuestion;
 use crate::{
     app::state::App,
     errors::Failure,
-    http::{request::RequestBody, unknown_route},
+    http::{HttpResult, JsonResult, request::RequestBody, unknown_route},
     kserve::{
-        self, Parameters,
+        self, ParameterMap,
         proto::{TraceSettingResponse, repository_index_response::ModelIndex},
     },
     run::RequestContext,
@@ -52,7 +52,7 @@ pub(super) async fn answer(
     name: &str,
     version: &str,
     question: ModelQuestion,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let servable = &*kserve::find(who, name, version)?;
     Ok(match question {
         ModelQuestion::Ready => {
@@ -99,10 +99,7 @@ enum Setting {
 }
 
 /// Refuses trace settings that differ from the current ones.
-pub(super) async fn set_traces(
-    State(app): State<Arc<App>>,
-    body: RequestBody,
-) -> Result<Json<Value>, Failure> {
+pub(super) async fn set_traces(State(app): State<Arc<App>>, body: RequestBody) -> JsonResult {
     let given: BTreeMap<String, Option<Setting>> = body.fields()?;
     let given = given.into_iter().map(|(name, setting)| match setting {
         None => (name, Vec::new()),
@@ -119,7 +116,7 @@ pub(super) async fn set_log(
     who: RequestContext,
     body: RequestBody,
 ) -> Result<Json<impl Serialize>, Failure> {
-    let given: Parameters = body.fields()?;
+    let given: ParameterMap = body.fields()?;
     Ok(Json(kserve::set_log(&who, &given)?.settings))
 }
 
@@ -132,14 +129,14 @@ struct Index {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object")]
 struct Change {
-    parameters: Parameters,
+    parameters: ParameterMap,
 }
 
 /// Returns the state of each graph.
 pub(super) async fn index(
     State(app): State<Arc<App>>,
     body: RequestBody,
-) -> Result<Json<Vec<ModelIndex>>, Failure> {
+) -> JsonResult<Vec<ModelIndex>> {
     let Index { ready } = body.fields()?;
     Ok(Json(kserve::index(&app.servables(), ready)))
 }
@@ -151,7 +148,7 @@ pub(super) async fn change(
     method: Method,
     uri: Uri,
     body: RequestBody,
-) -> Result<Json<Value>, Failure> {
+) -> JsonResult {
     let Change { parameters } = body.fields()?;
     if let Some(name) = path.strip_suffix("/unload") {
         kserve::unload(&who, name, &parameters).await?;

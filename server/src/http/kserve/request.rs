@@ -12,7 +12,7 @@ use crate::{
     errors::{Cause, Failure},
     http::request::read_json,
     kserve::{
-        Parameters, RunRequest, WantedOutput, proto::infer_parameter::ParameterChoice, read_type,
+        ParameterMap, RunRequest, WantedOutput, proto::infer_parameter::ParameterChoice, read_type,
         refuse_parameters, take_count, wrong,
     },
 };
@@ -32,24 +32,24 @@ const MAX_TENSORS: usize = 1_024;
 /// The JSON of a request, as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Body<'a> {
+struct InferRequestBody<'a> {
     /// Name of the graph, which must be the one in the path. Some clients send both.
     model_name: Option<String>,
     model_version: Option<String>,
     id: Option<String>,
-    parameters: Option<Parameters>,
+    parameters: Option<ParameterMap>,
     #[serde(borrow)]
-    inputs: Vec<Input<'a>>,
+    inputs: Vec<InferInput<'a>>,
     outputs: Option<Vec<Output>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-struct Input<'a> {
+struct InferInput<'a> {
     name: String,
     datatype: String,
     shape: Vec<i64>,
-    parameters: Option<Parameters>,
+    parameters: Option<ParameterMap>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
 }
@@ -58,7 +58,7 @@ struct Input<'a> {
 #[serde(deny_unknown_fields, expecting = "an object")]
 struct Output {
     name: String,
-    parameters: Option<Parameters>,
+    parameters: Option<ParameterMap>,
 }
 
 /// A request for a run, with parsed tensors.
@@ -105,7 +105,8 @@ impl InferRequest {
             return Err(refuse_length(&why));
         }
         let mut behind = body.slice(length..);
-        let written: Body<'_> = read_json(&body[..length], "the body is not an inference request")?;
+        let written: InferRequestBody<'_> =
+            read_json(&body[..length], "the body is not an inference request")?;
         if written.model_name.is_some_and(|name| name != graph) {
             let why = format!("the path names the graph `{}`", shortened(&graph, 100));
             return Err(wrong("model_name", why));
@@ -145,7 +146,7 @@ impl InferRequest {
     }
 }
 
-impl Input<'_> {
+impl InferInput<'_> {
     fn read(self, position: usize, behind: &mut Bytes) -> Result<(String, Tensor), Failure> {
         let place = format!("inputs[{position}]");
         let mut parameters = self.parameters.unwrap_or_default();

@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use axum::{
     extract::{Path, State},
     http::header,
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -21,11 +21,11 @@ use serde_json::{Value, value::RawValue};
 use crate::{
     app::state::App,
     errors::{Cause, Failure},
-    http::{request::RequestBody, timings::SERVER_TIMING},
-    kserve::{self, Parameters, RunRequest, SHOWN_BYTES, wrong},
+    http::{HttpResult, request::RequestBody, timings::SERVER_TIMING},
+    kserve::{self, ParameterMap, RunRequest, SHOWN_BYTES, wrong},
     run::{RequestContext, Tensors},
     tensors::{self, Port},
-    torchserve::{self, Kind, Part, fields},
+    torchserve::{self, PartKind, RequestPart, fields},
 };
 
 /// Suffix of the path, after the name of a graph.
@@ -42,7 +42,7 @@ pub(super) async fn predict(
     who: RequestContext,
     Path(path): Path<String>,
     RequestBody { bytes, share }: RequestBody,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let path = path.strip_suffix(VERB).ok_or_else(|| {
         let why = format!("expected `POST /v1/models/<name>{VERB}`, which runs a graph of tensors");
         Failure::new(Cause::WrongMethod, why)
@@ -50,14 +50,12 @@ pub(super) async fn predict(
     let (name, version) = path.rsplit_once("/versions/").unwrap_or((path, ""));
     let ready = kserve::available(&who, name, version).await?;
     let ports = tensors::inputs(ready.plan());
-    let reading = move || read(&ports, &bytes);
-    let (inputs, rows) = share
-        .beside(reading, "the body could not be read")
-        .await??;
+    let read = move || read(&ports, &bytes);
+    let (inputs, rows) = share.beside(read, "the body could not be read").await??;
     let request = RunRequest {
         graph: name.to_owned(),
         version: version.to_owned(),
-        parameters: Parameters::new(),
+        parameters: ParameterMap::new(),
         inputs,
         outputs: Vec::new(),
     };
@@ -149,8 +147,8 @@ fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
         let why = |error| wrong(&*port.name, format_args!("`b64` is not Base64: {error}"));
         return Ok(Tensor::from_strings(bytes.map_err(why)?));
     }
-    let (name, kind, bytes) = (port.name.clone(), Kind::Json, list.into());
-    torchserve::read_tensor(port, &Part { name, kind, bytes })
+    let (name, kind, bytes) = (port.name.clone(), PartKind::Json, list.into());
+    torchserve::read_tensor(port, &RequestPart { name, kind, bytes })
 }
 
 /// Writes the outputs as rows. A single output has no name.

@@ -19,7 +19,7 @@ use crate::{
     app::state::App,
     catalog,
     errors::{Cause, Failure},
-    http::{SHOWN_BYTES, meant, request::RequestBody},
+    http::{HttpResult, JsonResult, SHOWN_BYTES, meant, request::RequestBody},
     replace::replace,
     run::RequestContext,
     servable::{CompileResult, Servable, Servables, answers},
@@ -45,10 +45,7 @@ pub(super) fn check_length(what: &str, text: &[u8]) -> Result<(), Failure> {
 }
 
 /// Compiles a text without loading models.
-pub(super) async fn check(
-    State(app): State<Arc<App>>,
-    body: RequestBody,
-) -> Result<Json<Value>, Failure> {
+pub(super) async fn check(State(app): State<Arc<App>>, body: RequestBody) -> JsonResult {
     let GraphText { graph } = body.fields()?;
     check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.with_field("graph"))?;
     let servables = app.servables();
@@ -113,7 +110,7 @@ pub(super) async fn calculators(State(app): State<Arc<App>>) -> Json<Value> {
 pub(super) async fn calculator(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Failure> {
+) -> JsonResult {
     let servables = app.servables();
     let registry = servables.registry();
     if let Some(found) = catalog::describe(registry, &name) {
@@ -127,11 +124,8 @@ pub(super) async fn calculator(
 }
 
 /// Answers `GET /v3/graphs/{name}/file`.
-pub(super) async fn text(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> Result<Response, Failure> {
-    let servable = super::graph(&app, &name)?;
+pub(super) async fn text(State(app): State<Arc<App>>, Path(name): Path<String>) -> HttpResult {
+    let servable = app.servables().graph(&name)?;
     let text = servable.text().ok_or_else(|| {
         let message =
             format!("the text of the graph `{name}` is not known: it has not been loaded");
@@ -147,7 +141,7 @@ pub(super) async fn save(
     who: RequestContext,
     Path(name): Path<String>,
     request: Request,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let audit = |outcome, reason| who.audit("edit", &name, outcome, reason);
     if !app.options.graph_edits {
         let message = "editing graphs is off: the server runs without `--allow_graph_edits`";
@@ -155,7 +149,7 @@ pub(super) async fn save(
         return Err(Failure::new(Cause::Forbidden, message));
     }
     let servables = app.servables();
-    let servable = super::graph(&app, &name)?;
+    let servable = servables.graph(&name)?;
     let RequestBody { bytes, share } = RequestBody::from_request(request, &app).await?;
     check_length("the text", &bytes)?;
     if bytes.trim_ascii().is_empty() {
@@ -178,11 +172,7 @@ pub(super) async fn save(
 }
 
 /// Writes a text if it compiles. Otherwise returns the answer with its errors.
-fn check_and_write(
-    servables: &Servables,
-    servable: &Servable,
-    text: &str,
-) -> Result<Response, Failure> {
+fn check_and_write(servables: &Servables, servable: &Servable, text: &str) -> HttpResult {
     let name = servable.name();
     let gone = || {
         let message = format!("the graph `{name}` has no file");

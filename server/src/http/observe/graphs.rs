@@ -7,7 +7,7 @@ use axum::{
     Json,
     extract::{Path, State},
     http::header,
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use bytes::{Bytes, BytesMut};
 use clap::ValueEnum as _;
@@ -23,9 +23,9 @@ use crate::{
     errors::{Cause, Failure},
     explain::Format,
     http::{
-        SHOWN_BYTES, example,
+        HttpResult, SHOWN_BYTES, example, frames,
         request::{Query, missing, wrong},
-        residence, sse,
+        residence,
     },
     run::RequestContext,
     servable::Servable,
@@ -64,14 +64,14 @@ pub(super) async fn one(
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     query.check(&["format"])?;
     let format = match query.one("format")? {
         None => Format::Json,
         Some(format) => Format::from_str(format, false)
             .map_err(|_| wrong("format", "must be `json`, `dot`, `mermaid` or `text`"))?,
     };
-    let servable = super::graph(&app, &name)?;
+    let servable = app.servables().graph(&name)?;
     let plan = described_plan(&app, &servable).await?;
     if format == Format::Json {
         let mut graph = json!({
@@ -117,31 +117,31 @@ pub(super) async fn events(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
     query: Query,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     query.check(&["session"])?;
     let followed = if let Some(id) = query.one("session")? {
         FollowTarget::Session(Arc::clone(&sessions::find_in(&app, &name, id)?.id))
     } else {
         // Fails with the reason why there is nothing to show.
-        super::graph(&app, &name)?.plan()?;
+        app.servables().graph(&name)?.plan()?;
         FollowTarget::Graph(name)
     };
-    let events = Events {
+    let events = GraphEvents {
         frames: app.runner.sessions.follow(&followed, &app.runner.served),
         shown: None,
         seq: 0,
     };
-    sse::view(&app, stream::unfold(events, Events::next))
+    frames::view(&app, stream::unfold(events, GraphEvents::next))
 }
 
-struct Events {
+struct GraphEvents {
     frames: watch::Receiver<Option<Arc<Frame>>>,
     /// Frame that the client has.
     shown: Option<Arc<Frame>>,
     seq: u64,
 }
 
-impl Events {
+impl GraphEvents {
     /// Returns the event that leads from the client's frame to this one.
     fn event(&mut self, frame: &Arc<Frame>) -> (&'static str, Value) {
         // None is alike for the first frame, and when the graph was loaded again.
@@ -163,7 +163,7 @@ impl Events {
                 let (name, event) = self.event(&frame);
                 self.shown = Some(frame);
                 let mut out = BytesMut::new();
-                sse::write_named_event(&mut out, name, &event.to_string());
+                frames::write_event(&mut out, Some(name), &event.to_string());
                 return Some((out.freeze(), self));
             }
             self.frames.changed().await.ok()?;
@@ -177,9 +177,9 @@ pub(super) async fn tap(
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     query.check(&["stream", "session", "rate", "payloads"])?;
-    let plan = super::graph(&app, &name)?.plan()?;
+    let plan = app.servables().graph(&name)?.plan()?;
     let streams = query.all("stream");
     check_streams(&plan, &streams)?;
     let session = match query.one("session")? {
@@ -196,7 +196,7 @@ pub(super) async fn tap(
         payloads,
         ..observation
     });
-    sse::view(&app, stream::unfold((taps, shows), packets))
+    frames::view(&app, stream::unfold((taps, shows), packets))
 }
 
 /// Refuses streams that the graph does not have.
@@ -204,11 +204,9 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
     if streams.is_empty() {
         return Err(missing("stream", "it names the streams to tap"));
     }
-    if streams.len() > MAX_STREAMS {
-        let why = format!(
-            "is given {} times: at most {MAX_STREAMS} are allowed",
-            streams.len()
-        );
+    let count = streams.len();
+    if count > MAX_STREAMS {
+        let why = format!("is given {count} times: at most {MAX_STREAMS} are allowed");
         return Err(wrong("stream", &why));
     }
     let has = |stream: &str| plan.streams().any(|other| other == stream);
@@ -216,11 +214,9 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
         return Ok(());
     };
     let names: Vec<&str> = plan.streams().take(MAX_STREAMS).collect();
-    let message = format!(
-        "the graph has no stream `{}`; there are `{}`",
-        shortened(unknown, SHOWN_BYTES),
-        names.join("`, `")
-    );
+    let unknown = shortened(unknown, SHOWN_BYTES);
+    let names = names.join("`, `");
+    let message = format!("the graph has no stream `{unknown}`; there are `{names}`");
     Err(Failure::new(Cause::NotFound, message).with_field("stream"))
 }
 
@@ -228,30 +224,24 @@ fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
 async fn packets(
     (mut taps, shows): (Taps, Arc<Observation>),
 ) -> Option<(Bytes, (Taps, Arc<Observation>))> {
-    let first = taps.next().await?;
-    let more = std::iter::from_fn(|| taps.try_next());
-    let packets = std::iter::once(first).chain(more).take(MAX_PACKETS);
-    let packets: Vec<TappedPacket> = packets.collect();
-    let named = packets.into_iter();
-    let named = named.map(|packet| (taps.stream(packet.stream).to_owned(), packet));
-    let named: Vec<(String, TappedPacket)> = named.collect();
+    let packets = taps.next(MAX_PACKETS).await;
     let (dropped, observation) = (taps.dropped(), Arc::clone(&shows));
     // Payloads may be large, and this thread serves requests.
-    let written = spawn_blocking(move || write_packets(&named, dropped, &observation));
+    let written = spawn_blocking(move || write_packets(&packets, dropped, &observation));
     Some((written.await.ok()?, (taps, shows)))
 }
 
 /// Writes the events of packets, and the number of dropped ones.
-fn write_packets(packets: &[(String, TappedPacket)], dropped: u64, shows: &Observation) -> Bytes {
+fn write_packets(packets: &[TappedPacket], dropped: u64, shows: &Observation) -> Bytes {
     let mut out = BytesMut::new();
-    for (stream, tapped) in packets {
-        let mut event = described(stream, &tapped.packet, shows);
+    for tapped in packets {
+        let mut event = described(&tapped.stream, &tapped.packet, shows);
         event["session"] = json!(tapped.session);
-        sse::write_named_event(&mut out, "packet", &event.to_string());
+        frames::write_event(&mut out, Some("packet"), &event.to_string());
     }
     if dropped > 0 {
         let event = json!({ "count": dropped });
-        sse::write_named_event(&mut out, "dropped", &event.to_string());
+        frames::write_event(&mut out, Some("dropped"), &event.to_string());
     }
     out.freeze()
 }

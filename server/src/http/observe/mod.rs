@@ -6,17 +6,13 @@ mod graphs;
 mod playground;
 mod sessions;
 
-use std::sync::Arc;
-
 use super::{
-    operation::{Answer, Group, Kind, Operation, Parameter, Side},
+    operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::wrong,
 };
 use crate::{
-    app::state::App,
     errors::{Cause, Failure},
     keys::Permission,
-    servable::Servable,
 };
 
 /// Causes of failures of questions about a graph.
@@ -38,34 +34,34 @@ const WITH_A_TRIAL: &[Cause] = &[Cause::BadRequest, Cause::UnknownModel, Cause::
 
 const ONE_SESSION: Parameter = Parameter::new(
     "session",
-    Kind::OptionalText,
+    ParameterKind::OptionalText,
     "Id of a session. Default: all sessions",
 );
 
 #[rustfmt::skip]
 const OF_A_TAP: &[Parameter] = &[
-    Parameter::new("stream", Kind::Texts, "Names of streams, as `GET /v3/graphs/{name}` lists them"),
+    Parameter::new("stream", ParameterKind::Texts, "Names of streams, as `GET /v3/graphs/{name}` lists them"),
     ONE_SESSION,
-    Parameter::new("rate", Kind::Share, "Share of the packets to send. Default: 1"),
-    Parameter::new("payloads", Kind::Boolean, "Includes the payloads of packets. Default: `true`"),
+    Parameter::new("rate", ParameterKind::Share, "Share of the packets to send. Default: 1"),
+    Parameter::new("payloads", ParameterKind::Boolean, "Includes the payloads of packets. Default: `true`"),
 ];
 
 #[rustfmt::skip]
 const OF_A_RECORDING: &[Parameter] = &[
-    Parameter::new("key", Kind::OptionalText, "Name of the key whose requests are recorded. Default: all keys"),
-    Parameter::new("rate", Kind::Share, "Share of the sessions to record. Default: 1"),
-    Parameter::new("sessions", Kind::Count(sessions::MAX_SESSIONS as u64), "Maximum number of sessions to record. Default: 10"),
-    Parameter::new("payloads", Kind::Boolean, "Records the payloads of packets. Default: `false`"),
-    Parameter::new("seconds", Kind::Count(sessions::MAX_SECONDS), "Seconds after which recording ends. Default: 60"),
+    Parameter::new("key", ParameterKind::OptionalText, "Name of the key whose requests are recorded. Default: all keys"),
+    Parameter::new("rate", ParameterKind::Share, "Share of the sessions to record. Default: 1"),
+    Parameter::new("sessions", ParameterKind::Count(sessions::MAX_SESSIONS as u64), "Maximum number of sessions to record. Default: 10"),
+    Parameter::new("payloads", ParameterKind::Boolean, "Records the payloads of packets. Default: `false`"),
+    Parameter::new("seconds", ParameterKind::Count(sessions::MAX_SECONDS), "Seconds after which recording ends. Default: 60"),
 ];
 
 #[rustfmt::skip]
 const OF_A_TRIAL: &[Parameter] = &[
-    Parameter::new("graph", Kind::Text, "Text of the graph"),
-    Parameter::new("beside", Kind::OptionalText, "Served graph in whose folder the file is compiled. Default: the first whose folder has all that it needs"),
-    Parameter::new("test", Kind::OptionalText, "Input packets: a test file with one case, without a graph"),
-    Parameter::new("path", Kind::OptionalText, "Path of a request, in place of `test`"),
-    Parameter::new("body", Kind::Object, "Body of that request"),
+    Parameter::new("graph", ParameterKind::Text, "Text of the graph"),
+    Parameter::new("beside", ParameterKind::OptionalText, "Served graph in whose folder the file is compiled. Default: the first whose folder has all that it needs"),
+    Parameter::new("test", ParameterKind::OptionalText, "Input packets: a test file with one case, without a graph"),
+    Parameter::new("path", ParameterKind::OptionalText, "Path of a request, in place of `test`"),
+    Parameter::new("body", ParameterKind::Object, "Body of that request"),
 ];
 
 #[rustfmt::skip]
@@ -75,7 +71,7 @@ pub(super) fn operations() -> Vec<Operation> {
     let operations = [
         Operation::get("/v3/graphs", graphs::list).about(Graphs, "The graphs, their states and their sessions").answers(Json(&["graphs"])),
         Operation::get("/v3/graphs/{name}", graphs::one).about(Graphs, "A graph as it runs, with its subgraphs expanded").answers(Any)
-            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "dot", "mermaid", "text"]), "Output format. Default: `json`")] }),
+            .asks(const { &[Parameter::new("format", ParameterKind::OneOf(&["json", "dot", "mermaid", "text"]), "Output format. Default: `json`")] }),
         Operation::get("/v3/graphs/{name}/events", graphs::events).about(Graphs, "Changing figures of a graph's nodes and queues").answers(Events)
             .asks(&[ONE_SESSION]),
         Operation::get("/v3/graphs/{name}/file", authoring::text).about(Graphs, "Text of a graph's file").answers(Text(&["text/plain"]))
@@ -93,16 +89,16 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::delete("/v3/graphs/{name}/recording", sessions::record_no_more).about(Graphs, "Stops recording sessions").answers(Nothing),
         Operation::get("/v3/sessions", sessions::list_open).about(Graphs, "Open sessions, and what each waits for")
             .answers(Json(&["sessions", "total"]))
-            .asks(const { &[Parameter::new("graph", Kind::OptionalText, "Graph whose sessions are listed. Default: all graphs")] }),
+            .asks(const { &[Parameter::new("graph", ParameterKind::OptionalText, "Graph whose sessions are listed. Default: all graphs")] }),
         Operation::get("/v3/sessions/{id}/why", sessions::why).about(Graphs, "Reasons why the nodes of a session wait")
             .answers(Json(&["id", "text", "waits"])),
         Operation::get("/v3/sessions/{id}/trace", sessions::trace).about(Graphs, "Timeline of a recorded session").answers(Json(&[]))
-            .asks(const { &[Parameter::new("format", Kind::OneOf(&["json", "chrome"]), "Output format. Default: `json`")] }),
+            .asks(const { &[Parameter::new("format", ParameterKind::OneOf(&["json", "chrome"]), "Output format. Default: `json`")] }),
         Operation::get("/v3/sessions/{id}/recording", sessions::packets).about(Graphs, "Packets of a recorded session, as lines of JSON")
             .answers(Text(&["application/x-ndjson"])).needs(Permission::Admin),
         Operation::post("/v3/check", authoring::check).about(Graphs, "Diagnostics of the text of a graph, and its plan")
             .answers(Json(&["diagnostics", "plan"]))
-            .takes(const { &[Parameter::new("graph", Kind::Text, "Text of the graph")] }).refuses(WITH_A_BODY),
+            .takes(const { &[Parameter::new("graph", ParameterKind::Text, "Text of the graph")] }).refuses(WITH_A_BODY),
         Operation::post("/v3/playground", playground::run).about(Graphs, "Runs a graph that is not served, with models of served graphs")
             .answers(Json(&["outputs", "events", "error"]))
             .takes(OF_A_TRIAL).refuses(WITH_A_TRIAL),
@@ -112,11 +108,6 @@ pub(super) fn operations() -> Vec<Operation> {
     ];
     let managed = operations.into_iter().map(|it| it.on(Side::Management));
     managed.map(|it| if matches!(it.method, "post" | "put") { it } else { it.refuses(OF_A_GRAPH) }).collect()
-}
-
-/// Returns the graph, or version of a graph, of this name.
-fn graph(app: &App, name: &str) -> Result<Arc<Servable>, Failure> {
-    app.servables().graph(name)
 }
 
 /// Refuses numbers that are not a share.

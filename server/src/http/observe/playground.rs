@@ -22,7 +22,10 @@ use crate::{
     bodies::Share,
     config::Observation,
     errors::{Cause, Failure},
-    http::request::{RequestBody, wrong},
+    http::{
+        HttpResult,
+        request::{RequestBody, wrong},
+    },
     offline::{
         play::{PacketLog, Play},
         test_file::{Bench, Case, TestFile},
@@ -56,12 +59,12 @@ pub(super) async fn run(
     State(app): State<Arc<App>>,
     who: RequestContext,
     body: RequestBody,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let place = app.runner.sessions.trial()?;
     authoring::check_length("the body", &body.bytes)?;
     let mut asked: TrialRequest = body.fields()?;
     let beside = asked.beside.as_ref();
-    let beside = beside.map(|name| super::graph(&app, name)).transpose()?;
+    let beside = beside.map(|name| app.servables().graph(name)).transpose()?;
     let mut audited = AuditLine {
         who: &who,
         subject: asked.beside.take(),

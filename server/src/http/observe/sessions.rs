@@ -6,7 +6,7 @@ use axum::{
     Json,
     extract::{Path, State},
     http::{StatusCode, header},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use futures_util::future::join_all;
 use graphmill_engine::{Timeline, Why, shortened};
@@ -19,7 +19,7 @@ use crate::{
     app::state::App,
     errors::{Cause, Failure},
     http::{
-        SHOWN_BYTES,
+        HttpResult, JsonResult, SHOWN_BYTES,
         request::{Query, RequestBody, wrong},
     },
     run::{RECORD, RequestContext},
@@ -39,14 +39,11 @@ pub(super) const MAX_SESSIONS: usize = 100;
 /// Maximum number of seconds that a rule is active, so that a forgotten one ends.
 pub(super) const MAX_SECONDS: u64 = 3_600;
 
-pub(super) async fn list_open(
-    State(app): State<Arc<App>>,
-    query: Query,
-) -> Result<Json<Value>, Failure> {
+pub(super) async fn list_open(State(app): State<Arc<App>>, query: Query) -> JsonResult {
     query.check(&["graph"])?;
     let mut all = app.runner.sessions.all();
     if let Some(graph) = query.one("graph")? {
-        let name = super::graph(&app, graph)?.name().to_owned();
+        let name = app.servables().graph(graph)?.name().to_owned();
         all.retain(|session| session.is_of(graph) || session.name == name);
     }
     let more = all.len().saturating_sub(MAX_LISTED);
@@ -61,10 +58,7 @@ pub(super) async fn list_open(
     Ok(Json(json!({ "sessions": described, "total": total })))
 }
 
-pub(super) async fn why(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Failure> {
+pub(super) async fn why(State(app): State<Arc<App>>, Path(id): Path<String>) -> JsonResult {
     let session = find(&app, &id)?;
     let asked = Arc::clone(&session);
     let Some(why) = run_on_thread(async move { asked.why(PATIENCE).await }).await else {
@@ -106,7 +100,7 @@ fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
 /// Returns the open session of an id and a graph.
 pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
     let session = find(app, id)?;
-    if session.is_of(graph) || session.name == super::graph(app, graph)?.name() {
+    if session.is_of(graph) || session.name == app.servables().graph(graph)?.name() {
         return Ok(session);
     }
     let (id, name) = (&session.id, &session.name);
@@ -165,8 +159,8 @@ fn listed(app: &App, name: &str) -> Value {
 pub(super) async fn list_recordings(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Failure> {
-    super::graph(&app, &name)?;
+) -> JsonResult {
+    app.servables().graph(&name)?;
     Ok(Json(listed(&app, &name)))
 }
 
@@ -175,8 +169,8 @@ pub(super) async fn record(
     who: RequestContext,
     Path(name): Path<String>,
     body: RequestBody,
-) -> Result<Json<Value>, Failure> {
-    super::graph(&app, &name)?;
+) -> JsonResult {
+    app.servables().graph(&name)?;
     let request: RecordingRequest = body.fields()?;
     let share = rate(request.rate)?;
     let sessions = request.sessions as u64;
@@ -202,7 +196,7 @@ pub(super) async fn record_no_more(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Failure> {
     // The operator may not know that the recording has ended by itself.
-    super::graph(&app, &name)?;
+    app.servables().graph(&name)?;
     app.runner.sessions.record_no_more(&name);
     Ok(StatusCode::NO_CONTENT)
 }
@@ -211,7 +205,7 @@ pub(super) async fn trace(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
     query: Query,
-) -> Result<Json<Value>, Failure> {
+) -> JsonResult {
     query.check(&["format"])?;
     let write = match query.one("format")? {
         None | Some("json") => Recording::trace,
@@ -241,10 +235,7 @@ async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     run_on_thread(asked).await.ok().flatten()
 }
 
-pub(super) async fn packets(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<Response, Failure> {
+pub(super) async fn packets(State(app): State<Arc<App>>, Path(id): Path<String>) -> HttpResult {
     let recording = recorded(&app, &id)?;
     let lines = recording.lines().ok_or_else(|| {
         let message = format!(

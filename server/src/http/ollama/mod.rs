@@ -4,16 +4,12 @@
 
 mod models;
 
-use axum::{
-    Json,
-    http::header,
-    response::{IntoResponse as _, Response},
-};
+use axum::{Json, http::header, response::IntoResponse as _};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    frames,
+    HttpResult, frames,
     operation::{Answer, Group, OF_GRAPHS, Operation, refused},
     request::{RequestBody, missing},
 };
@@ -75,18 +71,15 @@ struct ModelQuery {
 
 impl ModelQuery {
     fn model(&self) -> Result<&str, Failure> {
-        let given = self.model.iter().chain(&self.name);
-        let mut given = given.filter(|name| !name.is_empty());
-        let why = "it names the graph";
-        given
-            .next()
-            .map(String::as_str)
-            .ok_or_else(|| missing("model", why))
+        let mut given = self.model.iter().chain(&self.name);
+        let name = given.find(|name| !name.is_empty());
+        let name = name.ok_or_else(|| missing("model", "it names the graph"))?;
+        Ok(name)
     }
 }
 
 /// Reports that a model exists. Models are downloaded by the command line, not by clients.
-async fn pull(who: RequestContext, body: RequestBody) -> Result<Response, Failure> {
+async fn pull(who: RequestContext, body: RequestBody) -> HttpResult {
     let asked: ModelQuery = body.fields()?;
     let name = asked.model()?;
     let found = who.find(name).map_err(|failure| {

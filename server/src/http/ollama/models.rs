@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use super::ModelQuery;
 use crate::{
     app::state::App,
-    errors::Failure,
     http::{
+        JsonResult,
         openai::models::{Model, visible},
         request::RequestBody,
     },
@@ -64,7 +64,7 @@ pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) ->
 }
 
 /// Describes a graph in detail, after loading it.
-pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<Value>, Failure> {
+pub(super) async fn show(who: RequestContext, body: RequestBody) -> JsonResult {
     let asked: ModelQuery = body.fields()?;
     let ready = who.available(asked.model()?, who.deadline(None)).await?;
     let (servable, plan) = (&ready.servable, ready.plan());
@@ -78,9 +78,7 @@ pub(super) async fn show(who: RequestContext, body: RequestBody) -> Result<Json<
         shown["parameters"] = format!("num_ctx {tokens}").into();
     }
     let models = plan.resources::<LanguageModel>();
-    let template = models
-        .first()
-        .and_then(|model| model.chat_template(false).ok());
+    let template = models.first().and_then(|it| it.chat_template(false).ok());
     shown["template"] = template.map_or("", |template| template.source()).into();
     if let Some(time) = servable.files().last_change() {
         shown["modified_at"] = written(time);

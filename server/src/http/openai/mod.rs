@@ -10,7 +10,8 @@ use graphmill_calculators::{http::dialect::PREFIXES, llm::LanguageModel};
 use serde_json::{Value, json};
 
 use super::{
-    operation::{Answer, Group, Kind, OF_GRAPHS, Operation, Parameter},
+    JsonResult,
+    operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind},
     request::{Query, missing},
 };
 use crate::{
@@ -36,7 +37,7 @@ pub(super) fn operations() -> Vec<Operation> {
 fn tokenizer(path: &str) -> Operation {
     Operation::get(path, tokenizer_info)
         .about(Group::Prompts, "The special tokens and the chat template of a model")
-        .asks(const { &[Parameter::new("model", Kind::OptionalText, "Name of the graph. Default: the only graph with a language model")] })
+        .asks(const { &[Parameter::new("model", ParameterKind::OptionalText, "Name of the graph. Default: the only graph with a language model")] })
         .answers(Answer::Json(&["model", "bos_token", "eos_token", "chat_template"]))
         .refuses(OF_GRAPHS)
 }
@@ -45,7 +46,7 @@ fn tokenizer(path: &str) -> Operation {
 /// prompts, with the names of a `tokenizer_config.json`. vLLM has this endpoint, and `lm_eval`'s
 /// remote tokenizer uses it. The query's `model` names the graph; without it, the only graph with a
 /// language model answers.
-async fn tokenizer_info(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+async fn tokenizer_info(who: RequestContext, query: Query) -> JsonResult {
     let (_, model) = with_language_model(&who, query.one("model")?).await?;
     Ok(Json(describe(&model)))
 }

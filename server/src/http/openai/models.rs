@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::state::App,
-    errors::Failure,
-    http::residence,
+    http::{JsonResult, residence},
     run::RequestContext,
     servable::{Choice, LATEST, ResolvedGraph, Servable},
 };
@@ -45,9 +44,8 @@ pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
         let named = servables.named(graph, &Choice::Newest)?;
         Some((graph.to_owned(), named.servable))
     });
-    let all = servables
-        .all()
-        .map(|it| (it.name().to_owned(), Arc::clone(it)));
+    let all = servables.all();
+    let all = all.map(|it| (it.name().to_owned(), Arc::clone(it)));
     let mut named: Vec<(String, Arc<Servable>)> = newest.chain(all).collect();
     named.sort_by(|one, other| one.0.cmp(&other.0));
     let mut models = Vec::new();
@@ -75,25 +73,22 @@ pub(super) async fn one(
     who: RequestContext,
     headers: HeaderMap,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Failure> {
+) -> JsonResult {
     let ResolvedGraph { servable, adapter } = who.find(&name)?;
     if !servable.answers() && !servable.is_independent() {
         servable.plan()?;
     }
     let servables = who.servables();
     let name = servables.without_alias(&name);
+    let before = |tag: &str| {
+        let graph = name.strip_suffix(tag)?.strip_suffix(':')?;
+        Some(servables.without_alias(graph))
+    };
     let graph = match &adapter {
         Some(adapter) if **adapter == *name => servable.name(),
-        Some(adapter) => {
-            let graph = name.strip_suffix(&**adapter);
-            let graph = graph.and_then(|it| it.strip_suffix(':'));
-            graph.map_or(name, |graph| servables.without_alias(graph))
-        }
+        Some(adapter) => before(adapter).unwrap_or(name),
         None => {
-            let tagged = name
-                .strip_suffix(LATEST)
-                .and_then(|it| it.strip_suffix(':'));
-            let plain = tagged.map_or(name, |graph| servables.without_alias(graph));
+            let plain = before(LATEST).unwrap_or(name);
             let is_its_own = [servable.name(), servable.graph()].contains(&plain);
             if is_its_own { plain } else { name }
         }

@@ -14,6 +14,7 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
+    JsonResult,
     operation::{Answer, Group, OF_GRAPHS, Operation, Side},
     request::{Query, missing},
     residence,
@@ -57,9 +58,8 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// Returns true for paths whose failures have the form of TorchServe.
 pub(super) fn owns(path: &str) -> bool {
-    let of_models = path
-        .strip_prefix("/models")
-        .filter(|_| !residence::owns(path));
+    let of_models = path.strip_prefix("/models");
+    let of_models = of_models.filter(|_| !residence::owns(path));
     path.starts_with("/predictions/")
         || of_models.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -102,13 +102,13 @@ fn number<T: FromStr>(query: &Query, name: &'static str) -> Result<Option<T>, Fa
     number.map_err(|_| wrong(name, "it is a whole number"))
 }
 
-async fn list_graphs(who: RequestContext, query: Query) -> Result<Json<Value>, Failure> {
+async fn list_graphs(who: RequestContext, query: Query) -> JsonResult {
     let first = number(&query, "next_page_token")?.unwrap_or(0);
     let limit = number(&query, "limit")?.unwrap_or(models::PAGE);
     models::list(&who, first, limit).map(Json)
 }
 
-async fn describe(who: RequestContext, Path(path): Path<String>) -> Result<Json<Value>, Failure> {
+async fn describe(who: RequestContext, Path(path): Path<String>) -> JsonResult {
     let (name, version) = models::named(&who, &path);
     models::describe(&who, name, version).map(Json)
 }
@@ -116,11 +116,7 @@ async fn describe(who: RequestContext, Path(path): Path<String>) -> Result<Json<
 /// Suffix of the path that makes a version the default.
 const SET_DEFAULT: &str = "/set-default";
 
-async fn change_graph(
-    who: RequestContext,
-    Path(path): Path<String>,
-    query: Query,
-) -> Result<Json<Value>, Failure> {
+async fn change_graph(who: RequestContext, Path(path): Path<String>, query: Query) -> JsonResult {
     if let Some(path) = path.strip_suffix(SET_DEFAULT) {
         let (name, version) = models::named(&who, path);
         return models::set_default(&who, name, version).map(Json);
@@ -131,11 +127,7 @@ async fn change_graph(
     models::scale(&who, (name, version), least, most).map(Json)
 }
 
-async fn register(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    query: Query,
-) -> Result<Json<Value>, Failure> {
+async fn register(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["url", "model_name", "initial_workers", "synchronous"])?;
     models::check_workers(number(&query, "initial_workers")?)?;
     let url = query.one("url")?;
@@ -148,9 +140,8 @@ async fn unregister(
     State(app): State<Arc<App>>,
     who: RequestContext,
     Path(path): Path<String>,
-) -> Result<Json<Value>, Failure> {
+) -> JsonResult {
     let (name, version) = models::named(&who, &path);
-    models::unregister(&app, &who, name, version)
-        .await
-        .map(Json)
+    let status = models::unregister(&app, &who, name, version).await?;
+    Ok(Json(status))
 }

@@ -7,7 +7,7 @@ use axum::{
     body::Body,
     extract::{Path, State},
     http::{HeaderMap, HeaderName, header},
-    response::{IntoResponse as _, Response},
+    response::IntoResponse as _,
 };
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -19,12 +19,15 @@ use crate::{
     app::state::App,
     errors::Failure,
     http::{
+        HttpResult,
         graph::body::{boundary, parts, too_many_fields},
         request::RequestBody,
         timings::SERVER_TIMING,
     },
     run::RequestContext,
-    torchserve::{self, Kind, Part, Prediction, PredictionRequest, collect, fields, models},
+    torchserve::{
+        self, PartKind, PredictionBody, PredictionRequest, RequestPart, collect, fields, models,
+    },
 };
 
 /// Headers that forbid caching, which TorchServe sends with every answer.
@@ -43,37 +46,30 @@ pub(super) async fn predict(
     Path(path): Path<String>,
     headers: HeaderMap,
     RequestBody { bytes, share }: RequestBody,
-) -> Result<Response, Failure> {
+) -> HttpResult {
     let (name, version) = models::named(&who, &path);
-    let reading = move || read(&headers, bytes);
+    let read = move || read(&headers, bytes);
     let request = PredictionRequest {
         name: name.to_owned(),
         version: version.to_owned(),
-        parts: share
-            .beside(reading, "the body could not be read")
-            .await??,
+        parts: share.beside(read, "the body could not be read").await??,
         streams: None,
     };
     let prediction = torchserve::predict(&app, &who, request, &share).await?;
     let timing = [(SERVER_TIMING, who.entry.server_timing())];
-    let (headers, media_type, body) = match prediction {
-        Prediction::Whole {
-            media_type,
-            headers,
-            bytes,
-        } => (headers, media_type, Body::from(bytes)),
-        Prediction::Pieces { headers, pieces } => {
-            // A truncated body is not a complete text.
-            let pieces = pieces.map_err(|failure| io::Error::other(failure.message));
-            (headers, torchserve::TEXT, Body::from_stream(pieces))
+    let body = match prediction.body {
+        PredictionBody::Whole(bytes) => Body::from(bytes),
+        // A truncated body is not a complete text.
+        PredictionBody::Pieces(pieces) => {
+            Body::from_stream(pieces.map_err(|failure| io::Error::other(failure.message)))
         }
     };
-    let content_type = [(header::CONTENT_TYPE, media_type)];
-    Ok((NOT_KEPT, timing, content_type, headers, body).into_response())
+    let content_type = [(header::CONTENT_TYPE, prediction.media_type)];
+    Ok((NOT_KEPT, timing, content_type, prediction.headers, body).into_response())
 }
 
 /// Splits a body into its parts.
-fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
+fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<RequestPart>, Failure> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next();
@@ -81,26 +77,26 @@ fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<Part>, Failure> {
     if let Some(boundary) = boundary(headers)? {
         // The whole body is in memory, so this does not block.
         let parts = block_on(parts(body, boundary))?.into_iter();
-        let parts = parts.map(|part| Part {
+        let parts = parts.map(|part| RequestPart {
             name: part.name,
             kind: part
                 .media_type
-                .map_or(Kind::Text, |it| Kind::from_media_type(&it)),
+                .map_or(PartKind::Text, |it| PartKind::from_media_type(&it)),
             bytes: part.bytes,
         });
         return collect(parts, MAX_FIELDS).ok_or_else(too_many_fields);
     }
     if media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        let fields = form_urlencoded::parse(&body).map(|(name, text)| Part {
+        let fields = form_urlencoded::parse(&body).map(|(name, text)| RequestPart {
             name: name.into_owned(),
-            kind: Kind::Text,
+            kind: PartKind::Text,
             bytes: text.into_owned().into(),
         });
         return collect(fields, MAX_FIELDS).ok_or_else(too_many_fields);
     }
-    let kind = Kind::from_media_type(media_type);
-    if kind == Kind::Json && without_mark(&body).trim_ascii_start().starts_with(b"{") {
+    let kind = PartKind::from_media_type(media_type);
+    if kind == PartKind::Json && without_mark(&body).trim_ascii_start().starts_with(b"{") {
         return Ok(fields(&JsonBody::scan(body.clone())?, &body));
     }
-    Ok(vec![Part::body(kind, body)])
+    Ok(vec![RequestPart::body(kind, body)])
 }
