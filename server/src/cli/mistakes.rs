@@ -38,9 +38,8 @@ pub(super) fn leave(
         text if std::io::stderr().is_terminal() => text.ansi().to_string(),
         text => text.to_string(),
     };
-    let origin = flag(error).and_then(|flag| origin(&flag, command, arguments, expanded));
     let mut lines: Vec<String> = text.trim_end().lines().map(plain).collect();
-    if let Some(origin) = origin {
+    if let Some(origin) = origin(error, command, arguments, expanded) {
         lines.insert(1, format!("  the value is from {origin}"));
     }
     log::print(&lines.join("\n"));
@@ -57,19 +56,10 @@ pub(super) fn in_short(
     let text = error.render().to_string();
     let line = plain(text.lines().next().unwrap_or_default());
     let line = line.strip_prefix("error: ").unwrap_or(&line);
-    match flag(error).and_then(|flag| origin(&flag, command, arguments, expanded)) {
+    match origin(error, command, arguments, expanded) {
         Some(origin) => format!("{line}; the value is from {origin}"),
         None => line.to_owned(),
     }
-}
-
-/// Returns the name of the flag that an error is about.
-fn flag(error: &Error) -> Option<String> {
-    let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else {
-        return None;
-    };
-    let name = usage.strip_prefix("--")?.split([' ', '=']).next()?;
-    Some(name.to_owned())
 }
 
 /// Returns the names of the flags in a command line.
@@ -79,13 +69,17 @@ pub(super) fn flag_names(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     flags.map(|flag| flag.split_once('=').map_or(flag, |(name, _)| name))
 }
 
-/// Returns the variable or the file key that gave a flag its value.
+/// Returns the variable or the file key that gave the flag of an error its value.
 fn origin(
-    flag: &str,
+    error: &Error,
     command: &Command,
     arguments: &[OsString],
     expanded: &PropertiesExpansion,
 ) -> Option<String> {
+    let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let flag = usage.strip_prefix("--")?.split([' ', '=']).next()?;
     if let Some((_, key)) = expanded.keys.iter().find(|(known, _)| *known == flag) {
         return Some(format!("`{key}` in `{}`", expanded.file));
     }

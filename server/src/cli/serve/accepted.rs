@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, parser::Va
 /// a flag with `=` takes a value.
 type Rows = &'static [(&'static str, &'static str)];
 
-/// Flags without effect.
+/// Flags that are accepted and ignored.
 #[rustfmt::skip]
 const WITHOUT_EFFECT: Rows = &[
     ("grpc_workers= grpc_max_threads= grpc_memory_quota= grpc_channel_arguments=", "connections of gRPC have neither threads nor memory of their own: --max_connections and --max_bodies_bytes limit them"),

@@ -242,15 +242,13 @@ pub(super) fn run(
     let may_be_empty = arguments.wait_for_models || matches!(source, ServeSource::Models(_));
     if config.graphs.is_empty() && !may_be_empty {
         return Err(format!(
-            "there is nothing to serve: {} lists no graph (--wait_for_models runs anyway)",
-            sources::shown(&source)
+            "there is nothing to serve: {source} lists no graph (--wait_for_models runs anyway)"
         ));
     }
     if arguments.max_bodies_bytes < arguments.max_body_bytes {
         return Err("--max_bodies_bytes is less than --max_body_bytes".to_owned());
     }
-    let shown = sources::shown(&source);
-    tracing::info!("Graphmill {} serves {shown}", env!("CARGO_PKG_VERSION"));
+    tracing::info!("Graphmill {} serves {source}", env!("CARGO_PKG_VERSION"));
     arguments.accepted.warn();
     for warning in warnings {
         tracing::warn!("{warning}");

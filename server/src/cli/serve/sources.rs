@@ -1,6 +1,7 @@
 //! Flags that name what is served.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -163,8 +164,7 @@ impl Sources {
             return match given.iter().find(|(_, given)| *given) {
                 None => Ok(()),
                 Some((flag, _)) => Err(format!(
-                    "`--{flag}` is for a model on Hugging Face, such as org/repo, but {} is a local path",
-                    shown(source)
+                    "`--{flag}` is for a model on Hugging Face, such as org/repo, but {source} is a local path"
                 )),
             };
         };
@@ -180,7 +180,7 @@ impl Sources {
     pub(super) fn pulled(source: &ServeSource) -> Result<ExitCode, String> {
         match source {
             ServeSource::Named(order) => models::pulled(order),
-            other => Err(format!("there is nothing to download for {}", shown(other))),
+            other => Err(format!("there is nothing to download for {other}")),
         }
     }
 
@@ -197,8 +197,7 @@ impl Sources {
         );
         if !self.alias.is_empty() && !is_single {
             return Err(format!(
-                "`--alias` names one model or graph, and {} has several: an entry of config.json has `aliases`",
-                shown(source)
+                "`--alias` names one model or graph, and {source} has several: an entry of config.json has `aliases`"
             ));
         }
         let config = match source {
@@ -211,9 +210,8 @@ impl Sources {
             ServeSource::Models(root) => {
                 if let Some(flag) = name.map(|_| "model_name").or(flags.any()?) {
                     return Err(format!(
-                        "`--{flag}` (or its variable) is for one model, but {} has several: set options in a \
-                         graph.pbtxt in the model's folder, which `serve MODEL --emit_graph` writes",
-                        shown(source)
+                        "`--{flag}` (or its variable) is for one model, but {source} has several: set options in a \
+                         graph.pbtxt in the model's folder, which `serve MODEL --emit_graph` writes"
                     ));
                 }
                 source::models_in_folder(root)
@@ -268,8 +266,7 @@ impl Sources {
             if !matches!(source, ServeSource::Configuration(_)) {
                 tracing::warn!(
                     "`--allow_registration` has no effect: graphs are registered by adding them to a \
-                     config.json, but {} is not one",
-                    shown(source)
+                     config.json, but {source} is not one"
                 );
             }
         }
@@ -299,9 +296,8 @@ impl Sources {
                     names.sort_unstable();
                     names.dedup();
                     return Err(format!(
-                        "`--any_model {name}` (or GRAPHMILL_ANY_MODEL): {} has no graph `{name}`, but `{}`; \
+                        "`--any_model {name}` (or GRAPHMILL_ANY_MODEL): {source} has no graph `{name}`, but `{}`; \
                          `--any_model=true` selects the only one that can answer",
-                        shown(source),
                         names.join("`, `")
                     ));
                 }
@@ -339,8 +335,7 @@ impl Sources {
             ),
             other => {
                 return Err(format!(
-                    "`--emit_graph` is for models, and {} has its own graph",
-                    shown(other)
+                    "`--emit_graph` is for models, and {other} has its own graph"
                 ));
             }
         };
@@ -358,15 +353,16 @@ fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "json")
 }
 
-/// Describes a source in messages.
-pub(super) fn shown(source: &ServeSource) -> String {
-    match source {
-        ServeSource::Named(Order { name, .. }) => format!("`{name}`"),
-        ServeSource::Configuration(path)
-        | ServeSource::Graph { file: path, .. }
-        | ServeSource::Model(path)
-        | ServeSource::Models(path)
-        | ServeSource::Repository(path) => format!("`{}`", path.display()),
+impl fmt::Display for ServeSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(Order { name, .. }) => write!(f, "`{name}`"),
+            Self::Configuration(path)
+            | Self::Graph { file: path, .. }
+            | Self::Model(path)
+            | Self::Models(path)
+            | Self::Repository(path) => write!(f, "`{}`", path.display()),
+        }
     }
 }
 
@@ -374,13 +370,12 @@ fn refuse(flag: Option<&str>, source: &ServeSource) -> Result<(), String> {
     let Some(flag) = flag else {
         return Ok(());
     };
-    let shown = shown(source);
     let why = match (flag, source) {
-        ("model_name", _) => format!("{shown} names its graphs: change the name there"),
-        (_, ServeSource::Graph { .. }) => format!("{shown} is a graph: set the option there"),
-        _ => format!("{shown} has graphs: set the option in the file of a graph"),
+        ("model_name", _) => "names its graphs: change the name there",
+        (_, ServeSource::Graph { .. }) => "is a graph: set the option there",
+        _ => "has graphs: set the option in the file of a graph",
     };
     Err(format!(
-        "`--{flag}` (or its variable) is for a model without its own graph, but {why}"
+        "`--{flag}` (or its variable) is for a model without its own graph, but {source} {why}"
     ))
 }

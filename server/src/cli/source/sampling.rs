@@ -32,7 +32,7 @@ pub(in crate::cli) struct SamplingFlags {
 }
 
 impl SamplingFlags {
-    /// Returns the given flags.
+    /// Returns the flags that the command line has.
     pub(super) fn given(&self) -> Vec<GivenFlag> {
         let flags = [
             same("temperature", self.temperature),

@@ -25,7 +25,6 @@ pub(super) struct ModelConfig {
     pub(super) default_model_filename: String,
     pub(super) dynamic_batching: DynamicBatching,
     pub(super) ensemble_scheduling: EnsembleScheduling,
-    /// Parameters of the backend.
     pub(super) parameters: Vec<MapEntry<String, ParameterValue>>,
     pub(super) response_cache: ResponseCache,
 }

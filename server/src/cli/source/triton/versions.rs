@@ -46,35 +46,21 @@ impl TritonReader<'_> {
         let file = model.file_name();
         let there: Vec<u64> = with(&model.folder, file).collect();
         let folders = config::version_folders(&model.folder);
-        let (field, message) = match (&there[..], &folders[..]) {
-            ([], []) => (
-                "",
-                format!(
-                    "there is no version to serve: expected a folder such as `1` with a `{file}`"
-                ),
-            ),
-            ([], folders) => (
-                "default_model_filename",
-                format!(
-                    "there is no version to serve: no version folder ({}) has a `{file}`",
-                    listed(folders)
-                ),
-            ),
-            (there, _) if missing.is_empty() => (
-                "version_policy",
-                format!(
-                    "`version_policy` serves no version, but there is {}",
-                    listed(there)
-                ),
-            ),
-            (there, _) => (
-                "version_policy",
-                format!(
-                    "`version_policy` names version {}, but there is only {}",
-                    listed(&missing),
-                    listed(there)
-                ),
-            ),
+        let none = "there is no version to serve";
+        let (known, unknown) = (listed(&there), listed(&missing));
+        let (field, message) = if folders.is_empty() {
+            let message = format!("{none}: expected a folder such as `1` with a `{file}`");
+            ("", message)
+        } else if there.is_empty() {
+            let folders = listed(&folders);
+            let message = format!("{none}: no version folder ({folders}) has a `{file}`");
+            ("default_model_filename", message)
+        } else if missing.is_empty() {
+            let message = format!("`version_policy` serves no version, but there is {known}");
+            ("version_policy", message)
+        } else {
+            let why = format!("names version {unknown}, but there is only {known}");
+            ("version_policy", format!("`version_policy` {why}"))
         };
         if model.versions.is_empty() {
             self.wrong(model.place(field), message);
