@@ -3,11 +3,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use graphmill_calculators::payload::JsonBody;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -158,7 +159,7 @@ impl Conversations {
 
     /// Removes expired conversations and returns the others.
     fn kept(&self) -> MutexGuard<'_, HashMap<Key, Conversation>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.retain(|_, conversation| conversation.used.elapsed() < IDLE);
         kept
     }

@@ -3,11 +3,12 @@
 use std::{
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
@@ -233,7 +234,7 @@ impl Document {
         make: impl FnOnce() -> Vec<u8>,
     ) -> Bytes {
         // Concurrent requests wait for one document instead of generating one each.
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         match &*kept {
             Some((of, document)) if of == described => document.clone(),
             _ => {

@@ -13,11 +13,7 @@
 mod encoding;
 mod lease;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, HttpBody as _},
@@ -26,6 +22,7 @@ use axum::{
 use bytes::Bytes;
 use graphmill_engine::{Executors, Lane};
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 
 use crate::{
     beside::beside,
@@ -88,11 +85,7 @@ impl Bodies {
 
     /// Returns the number of bytes that all bodies have in memory.
     pub(crate) fn taken(&self) -> usize {
-        self.lock().all
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Usage> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().all
     }
 
     /// Returns the share of the request with these extensions, empty at first.
@@ -128,7 +121,7 @@ impl Bodies {
     }
 
     fn take(&self, key: Option<&Arc<str>>, more: usize, room: usize) -> Result<(), Failure> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         if room.checked_sub(more).is_none_or(|left| taken.all > left) {
             let why = format!(
                 "request bodies have reached the limit of {} in memory (--max_bodies_bytes): try again",
@@ -152,7 +145,7 @@ impl Bodies {
     }
 
     fn give_back(&self, key: Option<&Arc<str>>, bytes: usize) {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         taken.all -= bytes;
         if let Some(key) = key
             && let Some(own) = taken.by_key.get_mut(key)
@@ -166,10 +159,6 @@ impl Bodies {
 }
 
 impl Share {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Releases the bytes of the request, because its graph has read it. Parts that remain belong
     /// to the answer.
     pub(crate) fn is_read(&self) {
@@ -189,7 +178,7 @@ impl Share {
     /// Releases the bytes of a part of the request, unless they were released before.
     fn give_back(&self, bytes: usize) {
         let bytes = {
-            let mut own = self.lock();
+            let mut own = self.bytes.lock();
             let bytes = bytes.min(*own);
             *own -= bytes;
             bytes

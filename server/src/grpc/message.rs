@@ -4,13 +4,14 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use axum::{body::Body, extract::Request, http::HeaderValue};
 use bytes::{Buf as _, Bytes};
 use hyper::body::{Body as HttpBody, Frame};
+use parking_lot::Mutex;
 use tonic::{
     Status, Streaming,
     codec::{Codec as _, CompressionEncoding},
@@ -109,16 +110,12 @@ impl Call {
 
     /// Attaches the leased bytes to the payloads of a message that was read.
     pub(super) fn charge<M: Charged>(&self, message: &mut M) -> Arc<Share> {
-        let mut source = self.lock();
+        let mut source = self.source.lock();
         let mut lease = source.lease.next();
         if source.is_compressed {
             lease.shrink(message.encoded_len());
         }
         lease.keeps_all(message.parts())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Source> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -206,7 +203,7 @@ impl HttpBody for MessageBody {
             return Poll::Ready(None);
         }
         let call = Arc::clone(&self.call);
-        let part = ready!(self.poll_part(&mut call.lock(), context));
+        let part = ready!(self.poll_part(&mut call.source.lock(), context));
         let part = part.transpose().map(|part| Ok(Frame::data(part?)));
         Poll::Ready(part)
     }

@@ -6,7 +6,7 @@
 //! If the messages are requests of sequences, each is a request of its own and is answered by one
 //! message, in order. The sequences remain when the stream ends.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chrono::Utc;
 use futures_util::{
@@ -15,6 +15,7 @@ use futures_util::{
 };
 use graphmill_calculators::llm::LanguageModel;
 use graphmill_engine::{Packet, Timestamp};
+use parking_lot::Mutex;
 use tonic::Status;
 
 use super::{message::Call, service::infer, tensors};
@@ -213,7 +214,7 @@ impl Feeding {
                 Err(failure) => return Ok(Some((Report::Wrong(failure, id), self))),
             };
             {
-                let mut unanswered = lock(&self.unanswered);
+                let mut unanswered = self.unanswered.lock();
                 unanswered.count += 1;
                 unanswered.id.clone_from(&id);
             }
@@ -323,7 +324,7 @@ impl OpenStream {
                         self.ending = Some(Ending { came: false, ..ending });
                     }
                     Some(ending) if ending.is_told => return Ok(Some(self.has_all(ending.id))),
-                    _ => lock(&self.unanswered).count = 0,
+                    _ => self.unanswered.lock().count = 0,
                 },
                 said = self.said.next(), if came.is_none() && self.fed => match said.transpose()? {
                     None => self.fed = false,
@@ -339,7 +340,7 @@ impl OpenStream {
     fn given(&self, output: OutputPacket) -> Result<ModelStreamInferResponse, Failure> {
         let time = ParameterChoice::Int64Param(output.1.time.value());
         let tensor = self.run.tensor(output)?;
-        let id = lock(&self.unanswered).id();
+        let id = self.unanswered.lock().id();
         let mut answer = tensors::answer(&self.graph, id, vec![tensor]);
         set(&mut answer, TIMESTAMP, time);
         is_final(&mut answer, false);
@@ -349,17 +350,12 @@ impl OpenStream {
 
     /// Returns the message that follows the last answer to a request.
     fn has_all(&self, id: String) -> ModelStreamInferResponse {
-        lock(&self.unanswered).count = 0;
+        self.unanswered.lock().count = 0;
         let mut answer = tensors::answer(&self.graph, id, Vec::new());
         is_final(&mut answer, true);
         self.entry.answers();
         given(answer)
     }
-}
-
-fn lock(unanswered: &Mutex<OpenMessages>) -> MutexGuard<'_, OpenMessages> {
-    // No code panics while it holds the lock.
-    unanswered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates a message with an answer.

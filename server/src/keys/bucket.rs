@@ -3,9 +3,10 @@
 
 use std::{
     num::NonZeroU32,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// A budget of a key. It holds at most what a minute gives. A request that sets no
 /// maximum may overdraw it with generated tokens; the next request waits longer then.
@@ -48,7 +49,7 @@ impl Bucket {
 
     /// Locks the level, after adding the tokens since the last call.
     fn level(&self) -> MutexGuard<'_, Level> {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = self.level.lock();
         let now = Instant::now();
         let gained = now.duration_since(level.at).as_secs_f64() / 60.0 * self.most();
         level.tokens = (level.tokens + gained).min(self.most());

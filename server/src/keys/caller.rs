@@ -3,13 +3,14 @@
 
 use std::{
     mem::take,
-    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::Ordering::Relaxed},
+    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
 use graphmill_calculators::payload::{GenerationBounds, Quota, Tally, Terms};
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Tenant;
+use parking_lot::Mutex;
 
 use super::{key::Key, usage};
 use crate::metrics::KeyCounts;
@@ -110,11 +111,7 @@ impl Caller {
 
     /// Returns the time to retry after, if a limit of the key refused the request.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        self.held().retry_after
-    }
-
-    fn held(&self) -> std::sync::MutexGuard<'_, LimitShare> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().retry_after
     }
 
     fn take_sequences(&self, sequences: u32, n: u32) -> Result<()> {
@@ -139,12 +136,12 @@ impl Caller {
         let counter = &self.key.usage.sequences;
         if counter.fetch_update(Relaxed, Relaxed, fits).is_err() {
             self.counts.refused(&self.key.label, "sequences");
-            self.held().retry_after = Some(Duration::from_secs(1));
+            self.held.lock().retry_after = Some(Duration::from_secs(1));
             let message =
                 format!("the key `{name}` has reached its limit of {most} sequences at once");
             return Err(exceeded(message));
         }
-        self.held().sequences += sequences;
+        self.held.lock().sequences += sequences;
         Ok(())
     }
 
@@ -159,7 +156,7 @@ impl Caller {
                 "the key `{name}` has {waiting} prompt tokens waiting, and {tokens} more exceed its limit (max_queued_prompt_tokens)"
             ))
         })?;
-        self.held().queued.1 += tokens;
+        self.held.lock().queued.1 += tokens;
         self.counts.queued(&self.key.label, 0, tokens as i64);
         Ok(())
     }
@@ -170,7 +167,7 @@ impl Caller {
         };
         let (name, most) = (self.name(), bucket.per_minute());
         let Err(wait) = bucket.take(tokens) else {
-            self.held().tokens += tokens;
+            self.held.lock().tokens += tokens;
             return Ok(());
         };
         self.counts.refused(&self.key.label, "tokens");
@@ -180,7 +177,7 @@ impl Caller {
             );
             return Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"));
         }
-        self.held().retry_after = Some(wait);
+        self.held.lock().retry_after = Some(wait);
         let message =
             format!("the key `{name}` does not have {tokens} tokens left of its {most} per minute");
         Err(exceeded(message))
@@ -202,13 +199,13 @@ impl Quota for Caller {
                 self.name()
             ))
         })?;
-        self.held().queued.0 += 1;
+        self.held.lock().queued.0 += 1;
         self.counts.queued(&self.key.label, 1, 0);
         Ok(())
     }
 
     fn admitted(&self) {
-        let (requests, tokens) = take(&mut self.held().queued);
+        let (requests, tokens) = take(&mut self.held.lock().queued);
         let queued = &self.key.usage.queued;
         queued.requests.fetch_sub(requests, Relaxed);
         queued.prompt_tokens.fetch_sub(tokens, Relaxed);
@@ -226,7 +223,7 @@ impl Quota for Caller {
 impl Caller {
     fn settle(&self) {
         self.admitted();
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let tally = self.tally.get().map(|tally| tally.read());
         let tally = tally.unwrap_or_default();
         let (prompt, generated) = held.settled;

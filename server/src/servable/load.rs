@@ -1,9 +1,6 @@
 //! Compilation of a graph file to a plan with loaded models.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::Path, sync::Arc};
 
 use graphmill_calculators::{
     http::{dialect::Dialect, dialect_table},
@@ -18,6 +15,7 @@ use graphmill_grammar::{
     parse_graph,
 };
 use graphmill_llm::AdapterSpec;
+use parking_lot::Mutex;
 
 use crate::{
     config::{
@@ -193,7 +191,7 @@ fn compile_with(
     }
     seen.extend(&files.seen());
     let reads = plan.as_deref().and_then(dialects_of);
-    let adapters = adapters.lock().unwrap_or_else(PoisonError::into_inner);
+    let adapters = adapters.lock().clone();
     CompileResult {
         plan,
         sources,
@@ -203,14 +201,14 @@ fn compile_with(
             text,
             beside: known.beside().into(),
             reads,
-            adapters: adapters.clone(),
+            adapters,
         },
     }
 }
 
 /// Adds a model's adapters to a list. A spec may be read more than once, so a name is added once.
 fn list_adapters(spec: &ModelSpec, files: &dyn FileSource, listed: &Mutex<Vec<AdapterSpec>>) {
-    let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut listed = listed.lock();
     for adapter in &spec.engine.adapters {
         if listed.iter().all(|other| other.name != adapter.name) {
             let path = files.resolve(&adapter.path);

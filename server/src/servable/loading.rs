@@ -3,7 +3,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -174,7 +174,7 @@ impl Servables {
     /// Loads the waiting graphs whose files exist now. Returns true if there was one.
     fn look_again(&self) -> bool {
         let mut has_loaded = false;
-        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = self.attempts.lock();
         for entry in &self.config.graphs {
             let (servable, id) = (self.servable(entry), entry.id());
             let now = Instant::now();

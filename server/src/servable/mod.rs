@@ -21,17 +21,12 @@ mod unloading;
 mod usage;
 mod versions;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Display,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::batch::Batcher};
 use graphmill_engine::{Environment, Executors, FileStamps, Plan, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
+use parking_lot::Mutex;
 
 pub(crate) use demand::Ready;
 pub(crate) use last_good::{Keeper, LastGood};

@@ -9,7 +9,7 @@ use std::{
     fmt,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -18,6 +18,7 @@ use std::{
 use arc_swap::ArcSwap;
 use graphmill_engine::{Environment, FileStamps, Registry};
 use graphmill_llm::AdapterSpec;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::{Servable, Servables, Settings, loading::shown, reload::Reload, state::ChangeNotifier};
@@ -331,7 +332,7 @@ impl ServedGraphs {
     }
 
     pub(super) fn looking(&self) -> MutexGuard<'_, FileStamps> {
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.looked.lock()
     }
 }
 

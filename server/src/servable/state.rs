@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -11,6 +11,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use graphmill_engine::{FileStamps, Plan, Resource};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
@@ -144,7 +145,7 @@ impl Servable {
     /// Keeps it unloaded until it is loaded by its name. Returns false if it is loaded or being
     /// loaded.
     pub(super) fn keep_out(&self, reason: &str) -> bool {
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let is_out = matches!(
             self.state_name(),
             StateName::Listed | StateName::Unloaded | StateName::Failed
@@ -214,7 +215,7 @@ impl Servable {
 
     /// Records the start of its load.
     pub(super) fn begins(&self) {
-        *lock(&self.began) = Some(Instant::now());
+        *self.began.lock() = Some(Instant::now());
         let waits = self.state_name() == StateName::Waiting;
         if !waits {
             self.becomes(State::Loading);
@@ -223,16 +224,16 @@ impl Servable {
 
     /// Returns the start of its last load.
     pub(super) fn began(&self) -> Option<Instant> {
-        *lock(&self.began)
+        *self.began.lock()
     }
 
     /// Returns the duration of its last successful load.
     pub(super) fn took(&self) -> Option<Duration> {
-        *lock(&self.took)
+        *self.took.lock()
     }
 
     pub(super) fn has_taken(&self, time: Duration) {
-        *lock(&self.took) = Some(time);
+        *self.took.lock() = Some(time);
     }
 
     /// Returns the reason why its last load failed; `None` if it succeeded.
@@ -297,7 +298,7 @@ impl Servable {
 
     /// Returns the plan with a guard. The graph stays in memory as long as the guard exists.
     pub(super) fn take_up(&self) -> Result<(Arc<Plan>, InUse), Failure> {
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let plan = self.plan()?;
         Ok((plan, self.usage.begin()))
     }
@@ -346,14 +347,14 @@ impl Servable {
 
     /// Claims the load of the graph. Returns true for the first caller.
     pub(super) fn is_to_be_loaded(&self) -> bool {
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let wanted = match &**self.state.load() {
             State::Listed | State::Unloaded(_) => true,
             State::Failed(failed) => failed.at.elapsed() >= RETRY_AFTER,
             _ => false,
         };
         if wanted && self.loads_on_demand() {
-            *lock(&self.began) = None;
+            *self.began.lock() = None;
             self.becomes(State::Loading);
             return true;
         }
@@ -362,7 +363,7 @@ impl Servable {
 
     /// Takes the plan of an available graph if `may` agrees. The graph is unloading after that.
     pub(super) fn take_plan(&self, may: impl FnOnce() -> bool) -> Option<Arc<Plan>> {
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let plan = self.plan().ok()?;
         if !may() {
             return None;
@@ -370,9 +371,4 @@ impl Servable {
         self.becomes(State::Unloading);
         Some(plan)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is a single assignment, so a poisoned lock is consistent.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

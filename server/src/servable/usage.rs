@@ -1,9 +1,11 @@
 //! Use of a graph: its last one, for unloading when idle, and the present one in numbers.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 use super::Servable;
 use crate::tensors::{self, CacheUse, ResponseCache};
@@ -36,7 +38,7 @@ pub(crate) struct InUse(Arc<Usage>);
 
 impl Usage {
     pub(super) fn begin(self: &Arc<Self>) -> InUse {
-        let mut uses = self.lock();
+        let mut uses = self.0.lock();
         uses.now += 1;
         uses.last = Instant::now();
         uses.leaves = false;
@@ -45,45 +47,41 @@ impl Usage {
 
     /// Restarts the idle time, and withdraws a request to unload.
     pub(super) fn touch(&self) {
-        let mut uses = self.lock();
+        let mut uses = self.0.lock();
         uses.last = Instant::now();
         uses.leaves = false;
     }
 
     /// Requests unloading, until the next use starts.
     pub(super) fn leave(&self) {
-        self.lock().leaves = true;
+        self.0.lock().leaves = true;
     }
 
     /// Returns true if it is unused, and its unloading was requested.
     pub(super) fn leaves(&self) -> bool {
-        let uses = self.lock();
+        let uses = self.0.lock();
         uses.now == 0 && uses.leaves
     }
 
     pub(super) fn is_used(&self) -> bool {
-        self.lock().now > 0
+        self.0.lock().now > 0
     }
 
     /// Returns the time of the last use.
     pub(super) fn last(&self) -> Instant {
-        self.lock().last
+        self.0.lock().last
     }
 
     /// Returns true if it is unused at this time, and has been for `for_time`.
     pub(super) fn is_idle(&self, for_time: Duration, at: Instant) -> bool {
-        let uses = self.lock();
+        let uses = self.0.lock();
         uses.now == 0 && at.saturating_duration_since(uses.last) >= for_time
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Uses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let mut uses = self.0.lock();
+        let mut uses = self.0.0.lock();
         uses.now -= 1;
         uses.last = Instant::now();
     }

@@ -11,7 +11,7 @@ mod tenants;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use arc_swap::ArcSwapOption;
@@ -20,6 +20,7 @@ use jsonwebtoken::{
     Validation, decode, decode_header,
     errors::{Error, ErrorKind},
 };
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -127,8 +128,7 @@ impl Tokens {
             }
         };
         let plan = self.plan(&claims, plans)?;
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(tenants.key(tenant, plan))
+        Ok(self.tenants.lock().key(tenant, plan))
     }
 
     /// Returns the claims of a token, after verifying its signature, issuer, audience and times.

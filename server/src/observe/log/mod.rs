@@ -13,10 +13,11 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     str::FromStr,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{
     EnvFilter, Layer as _, Registry, fmt, fmt::writer::BoxMakeWriter, layer::SubscriberExt as _,
@@ -177,7 +178,7 @@ pub(crate) fn reopen() -> Option<Result<(), String>> {
 /// Returns the current level. For a log of an embedding program, this is the level of tracing.
 pub(crate) fn level() -> Level {
     if let Some(log) = LOG.get() {
-        return *log.level.lock().unwrap_or_else(PoisonError::into_inner);
+        return *log.level.lock();
     }
     match LevelFilter::current() {
         LevelFilter::TRACE => Level::Trace,
@@ -191,7 +192,7 @@ pub(crate) fn level() -> Level {
 /// Sets the level of the server's own log. Returns false if there is none.
 pub(crate) fn set_level(level: Level) -> bool {
     let Some(log) = LOG.get() else { return false };
-    let mut now = log.level.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut now = log.level.lock();
     let is_set = log.filter.reload(EnvFilter::new(level.directive())).is_ok();
     if is_set {
         *now = level;
