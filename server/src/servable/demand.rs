@@ -84,11 +84,7 @@ impl ServedGraphs {
             if servable.is_to_be_loaded() {
                 let (served, servable) = (Arc::clone(self), Arc::clone(&servable));
                 spawn_blocking(move || served.load_wanted(&servable));
-            } else if matches!(
-                servable.state_name(),
-                StateName::Failed | StateName::Waiting
-            ) || servable.is_kept_out()
-            {
+            } else if servable.state_name().is_failed() || servable.is_kept_out() {
                 return Err(failure);
             }
             if Instant::now() >= ends {

@@ -273,10 +273,8 @@ pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
         return Ok(());
     }
     if request_stream(plan).is_none() {
-        let why = format!(
-            "the graph has no `input_stream: \"{}:...\"`",
-            REQUEST_TAGS[0]
-        );
+        let tag = REQUEST_TAGS[0];
+        let why = format!("the graph has no `input_stream: \"{tag}:...\"`");
         return Err(match tensors::foreign_input(plan) {
             Some((name, types)) => format!(
                 "{why}, and its input stream `{name}` takes `{}`, which cannot be a tensor: no request can enter it",
@@ -286,10 +284,9 @@ pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
         });
     }
     if response_stream(plan).is_none() {
-        return Err(format!(
-            "the graph has no `output_stream: \"{}:...\"`, so no answer can leave it",
-            RESPONSE_TAGS[0]
-        ));
+        let tag = RESPONSE_TAGS[0];
+        let why = format!("the graph has no `output_stream: \"{tag}:...\"`");
+        return Err(format!("{why}, so no answer can leave it"));
     }
     Ok(())
 }

@@ -221,11 +221,8 @@ impl Servables {
             tracing::warn!("graph `{}`\n{warning}", entry.id());
         }
         let seconds = started.elapsed().as_secs_f64();
-        tracing::info!(
-            "graph `{}` is available after {seconds:.2} s ({})",
-            entry.id(),
-            entry.file.display()
-        );
+        let (id, file) = (entry.id(), entry.file.display());
+        tracing::info!("graph `{id}` is available after {seconds:.2} s ({file})");
         servable.has_taken(started.elapsed());
         servable.becomes_available(Arc::clone(plan));
         Ok(())

@@ -101,9 +101,8 @@ impl<'a> Reload<'a> {
                 None => changes.added.push(id),
             }
         }
-        let redivided = new
-            .versioned()
-            .filter(|graph| new.canary(graph) != old.canary(graph));
+        let is_redivided = |graph: &&str| new.canary(graph) != old.canary(graph);
+        let redivided = new.versioned().filter(is_redivided);
         changes.changed.extend(redivided.map(str::to_owned));
         Self {
             old,
@@ -138,19 +137,14 @@ impl<'a> Reload<'a> {
     }
 
     fn load_all(&self, seen: &mut FileStamps) -> Result<(), ConfigRefusal> {
-        for ToLoad {
-            entry,
-            may_fail,
-            changes_adapters,
-            ..
-        } in self.to_load.iter().filter(|it| it.now)
-        {
+        for graph in self.to_load.iter().filter(|it| it.now) {
+            let entry = &graph.entry;
             let loaded = self.new.load_one(entry);
             let servable = self.new.servable(entry);
             seen.extend(&servable.made().seen);
             if let Err(failed) = loaded
-                && !may_fail
-                && (*changes_adapters || servable.state_name() != StateName::Waiting)
+                && !graph.may_fail
+                && (graph.changes_adapters || servable.state_name() != StateName::Waiting)
             {
                 let reason = format!("graph `{}`: {}", entry.id(), failed.reason);
                 return Err(ConfigRefusal {
@@ -194,19 +188,15 @@ impl<'a> Reload<'a> {
                 Ok(()) => left.push(servable),
                 Err(plan) => {
                     servable.becomes_available(plan);
-                    outcome = Err(ConfigRefusal::new(format!(
-                        "requests of `{}` still run after {} s",
-                        servable.name(),
-                        DRAIN_AT_MOST.as_secs()
-                    )));
+                    let (name, seconds) = (servable.name(), DRAIN_AT_MOST.as_secs());
+                    let reason = format!("requests of `{name}` still run after {seconds} s");
+                    outcome = Err(ConfigRefusal::new(reason));
                     break;
                 }
             }
         }
-        let outcome = outcome
-            .and_then(|()| self.check(seen))
-            .and_then(has_room)
-            .and_then(|()| self.load_all(seen));
+        let checked = outcome.and_then(|()| self.check(seen)).and_then(has_room);
+        let outcome = checked.and_then(|()| self.load_all(seen));
         if outcome.is_err() {
             self.leave_new();
             for servable in left {
@@ -230,16 +220,11 @@ impl<'a> Reload<'a> {
         let mut bytes = 0;
         let mut wrong = Vec::new();
         let mut diagnostics = Vec::new();
-        for ToLoad {
-            entry,
-            now,
-            may_fail,
-            ..
-        } in &self.to_load
-        {
+        for graph in &self.to_load {
+            let entry = &graph.entry;
             let (made, failed) = self.new.check(entry);
             seen.extend(&made.seen);
-            if *now {
+            if graph.now {
                 bytes += made.seen.bytes_beyond(&in_memory);
             } else {
                 let servable = self.new.servable(entry);
@@ -258,7 +243,7 @@ impl<'a> Reload<'a> {
                 if !is_known && before.as_deref() != Some(&failed.reason) {
                     self.new.tell(entry, &failed);
                 }
-            } else if !may_fail && !may_wait {
+            } else if !graph.may_fail && !may_wait {
                 wrong.push(format!("graph `{}`: {}", entry.id(), failed.reason));
                 diagnostics.extend(failed.shown);
             }

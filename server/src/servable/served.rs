@@ -66,10 +66,8 @@ impl fmt::Display for Changes {
             ("removed", &self.removed),
         ];
         let told = lists.into_iter().filter(|(_, names)| !names.is_empty());
-        let told: Vec<String> = told
-            .map(|(what, names)| format!("{what} `{}`", names.join("`, `")))
-            .collect();
-        match told.as_slice() {
+        let told = told.map(|(what, names)| format!("{what} `{}`", names.join("`, `")));
+        match told.collect::<Vec<_>>().as_slice() {
             [] => f.write_str("nothing has changed"),
             told => f.write_str(&told.join("; ")),
         }

@@ -146,10 +146,8 @@ impl Servable {
     /// loaded.
     pub(super) fn keep_out(&self, reason: &str) -> bool {
         let _changing = self.changing.lock();
-        let is_out = matches!(
-            self.state_name(),
-            StateName::Listed | StateName::Unloaded | StateName::Failed
-        );
+        let state = self.state_name();
+        let is_out = state.is_unloaded() || state == StateName::Failed;
         if is_out {
             self.kept_out.store(true, Relaxed);
             self.becomes_unloaded(reason);
@@ -216,8 +214,7 @@ impl Servable {
     /// Records the start of its load.
     pub(super) fn begins(&self) {
         *self.began.lock() = Some(Instant::now());
-        let waits = self.state_name() == StateName::Waiting;
-        if !waits {
+        if self.state_name() != StateName::Waiting {
             self.becomes(State::Loading);
         }
     }

@@ -41,12 +41,11 @@ pub(crate) async fn unload_idle(served: Weak<ServedGraphs>) {
             return;
         };
         let now = Instant::now();
-        if servables.iter().any(|servable| servable.is_due(now))
-            && spawn_blocking(move || servables.unload_due(now))
-                .await
-                .is_err()
-        {
-            return; // the runtime ends
+        if servables.iter().any(|servable| servable.is_due(now)) {
+            let unloading = spawn_blocking(move || servables.unload_due(now));
+            if unloading.await.is_err() {
+                return; // the runtime ends
+            }
         }
     }
 }
@@ -69,18 +68,13 @@ impl Servables {
         let made = servable.made();
         loop {
             let bytes = made.seen.bytes_beyond(&self.in_memory());
-            let full = self
-                .settings
-                .models_max
-                .filter(|most| self.loaded_on_demand() >= *most);
+            let most = self.settings.models_max;
+            let full = most.filter(|most| self.loaded_on_demand() >= *most);
             let short = room::ensure(bytes);
             if full.is_none() && short.is_ok() {
                 return Ok(());
             }
-            let mut unused: Vec<&Servable> = self
-                .iter()
-                .filter(|servable| servable.may_leave())
-                .collect();
+            let mut unused: Vec<&Servable> = self.iter().filter(|it| it.may_leave()).collect();
             unused.sort_by_key(|servable| servable.usage.last());
             let reason = format!("unloaded to make room for `{}`", servable.name());
             let mut left = unused.into_iter();
@@ -174,10 +168,8 @@ impl Servable {
             if keeps_out && self.keep_out(BY_OPERATOR) {
                 return Ok(());
             }
-            if matches!(
-                self.state_name(),
-                StateName::Listed | StateName::Unloaded | StateName::Unloading
-            ) {
+            let state = self.state_name();
+            if state.is_unloaded() || state == StateName::Unloading {
                 return Ok(());
             }
             let why = format!("the graph `{name}` is not loaded");

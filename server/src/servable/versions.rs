@@ -125,10 +125,8 @@ impl Servables {
     /// Copies the defaults of `before`, for versions that still exist.
     pub(super) fn keep_defaults(&self, before: &Self) {
         for (graph, versions) in &self.versions {
-            let default = before
-                .versions
-                .get(graph)
-                .map(|it| it.default.load(Relaxed));
+            let earlier = before.versions.get(graph);
+            let default = earlier.map(|it| it.default.load(Relaxed));
             let default = default.filter(|it| versions.names.contains_key(it));
             versions.default.store(default.unwrap_or(0), Relaxed);
         }
