@@ -214,13 +214,11 @@ pub struct LoadedConfig {
 
 /// Reads a configuration file and resolves the graphs that it lists.
 pub fn load(path: &Path) -> LoadedConfig {
+    let file = path.display();
     match graphmill_engine::read_regular(path).map(String::from_utf8) {
         Ok(Ok(text)) => parse(path, &text),
-        Ok(Err(_)) => unreadable(format!("`{}` is not UTF-8 text", path.display())),
-        Err(error) => unreadable(format!(
-            "cannot read the configuration `{}`: {error}",
-            path.display()
-        )),
+        Ok(Err(_)) => unreadable(format!("`{file}` is not UTF-8 text")),
+        Err(error) => unreadable(format!("cannot read the configuration `{file}`: {error}")),
     }
 }
 
@@ -267,11 +265,8 @@ pub fn parse(path: &Path, text: &str) -> LoadedConfig {
         };
         if let Err(error) = deserializer.end() {
             let span = places.at(error.line(), error.column());
-            diagnostics.push(Diagnostic::error(
-                &codes::NOT_JSON,
-                span,
-                "there is text after the configuration",
-            ));
+            let message = "there is text after the configuration";
+            diagnostics.push(Diagnostic::error(&codes::NOT_JSON, span, message));
         }
         places.refuse_unsupported(&config, &mut diagnostics);
         let folder = path.parent().unwrap_or(Path::new(""));
