@@ -51,6 +51,7 @@ pub use maker::Maker;
 pub use observation::{Observation, Redaction};
 pub use schema::json_schema;
 use text::Text;
+pub(crate) use text::without_place;
 
 /// The graphs that a configuration lists.
 #[derive(Debug, Clone, Default)]

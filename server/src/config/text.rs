@@ -170,7 +170,7 @@ impl Text<'_> {
 const OF_SERDE: [&str; 4] = ["invalid ", "missing ", "unknown ", "duplicate "];
 
 /// Returns the message of an error without its position.
-fn without_place(error: &serde_json::Error) -> String {
+pub(crate) fn without_place(error: &serde_json::Error) -> String {
     let said = error.to_string();
     match said.rsplit_once(" at line ") {
         Some((message, _)) => message.to_owned(),

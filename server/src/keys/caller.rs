@@ -3,6 +3,7 @@
 
 use std::{
     mem::take,
+    num::NonZeroU32,
     sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -115,11 +116,11 @@ impl Caller {
     }
 
     fn take_sequences(&self, sequences: u32, n: u32) -> Result<()> {
-        let Some(most) = self.key.entry.max_concurrent_sequences else {
+        let Some(most) = self.key.entry.max_concurrent_sequences.map(NonZeroU32::get) else {
             return Ok(());
         };
         let name = self.name();
-        if sequences > most.get() {
+        if sequences > most {
             self.counts.refused(&self.key.label, "sequences");
             let message = format!(
                 "the request needs {sequences} sequences, but the key `{name}` may have at most {most} at once"
@@ -128,11 +129,7 @@ impl Caller {
             // With `n` of 1, the prompts are too many, not the choices.
             return Err(if n > 1 { error.with_field("n") } else { error });
         }
-        let fits = |taken: u32| {
-            taken
-                .checked_add(sequences)
-                .filter(|taken| *taken <= most.get())
-        };
+        let fits = |taken: u32| taken.checked_add(sequences).filter(|sum| *sum <= most);
         let counter = &self.key.usage.sequences;
         if counter.fetch_update(Relaxed, Relaxed, fits).is_err() {
             self.counts.refused(&self.key.label, "sequences");
@@ -193,10 +190,10 @@ impl Quota for Caller {
         let most = self.key.entry.max_queued_requests;
         let queued = &self.key.usage.queued;
         usage::add(&queued.requests, 1, most, false).map_err(|waiting| {
+            let name = self.name();
             self.counts.refused(&self.key.label, "queued_requests");
             exceeded(format!(
-                "{waiting} requests of the key `{}` are waiting, which is its limit (max_queued_requests)",
-                self.name()
+                "{waiting} requests of the key `{name}` are waiting, which is its limit (max_queued_requests)"
             ))
         })?;
         self.held.lock().queued.0 += 1;

@@ -14,6 +14,7 @@ use super::{
     entry::{EntryKind, KeyFields, entry},
     key::{Digest, Entry},
 };
+use crate::config::without_place;
 
 /// Maximum size in bytes, enough for many thousand keys.
 const MAX_BYTES: u64 = 16 << 20;
@@ -110,13 +111,10 @@ impl Json<'_> {
                 let message = format!("`name` is also that of `{field}[{other}]`");
                 complaints.push(complain(message));
             }
-            if let Some(other) = entry
-                .digest
-                .and_then(|digest| digests.insert(digest, index))
-            {
-                complaints.push(complain(format!(
-                    "the key is also that of `{field}[{other}]`"
-                )));
+            let twin = entry.digest.and_then(|it| digests.insert(it, index));
+            if let Some(other) = twin {
+                let message = format!("the key is also that of `{field}[{other}]`");
+                complaints.push(complain(message));
             }
             entries.push(entry);
         }
@@ -145,11 +143,8 @@ impl Json<'_> {
         let lines = rest.split_inclusive('\n').take(error.line().max(1) - 1);
         let line: usize = lines.map(str::len).sum();
         let place = at + line + error.column().saturating_sub(1);
-        let said = error.to_string();
-        let said = said
-            .rsplit_once(" at line ")
-            .map_or(said.as_str(), |(message, _)| message);
-        self.line(place, &format!("{field}{}", without_values(said)))
+        let said = without_values(&without_place(error));
+        self.line(place, &format!("{field}{said}"))
     }
 
     /// Formats a message with the position of a byte.
@@ -170,12 +165,8 @@ fn without_values(said: &str) -> String {
         let (before, after) = (&said[..start], &said[end + 1..]);
         return format!("{}{after}", before.trim_end());
     }
-    let is_name = |name: &str| {
-        name.len() <= 32
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte == b'2')
-    };
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_' || byte == b'2';
+    let is_name = |name: &str| name.len() <= 32 && name.bytes().all(is_letter);
     match said.split('`').nth(1) {
         Some(name) if !is_name(name) => said.replacen(name, "…", 1),
         _ => said.to_owned(),

@@ -127,10 +127,8 @@ impl Gate {
             response
         };
         if !need.is_met(&key.entry) {
-            let message = format!(
-                "the key `{name}` does not have the scope `{}`",
-                need.scope()
-            );
+            let scope = need.scope();
+            let message = format!("the key `{name}` does not have the scope `{scope}`");
             if need == Permission::Admin {
                 observe::audit(&Audit {
                     action: "administer",
@@ -195,8 +193,7 @@ pub(crate) async fn layer(
     request.extensions_mut().insert(Arc::clone(&caller));
     let mut response = next.run(request).await;
     caller.key.usage.tell(left, response.headers_mut());
-    response
-        .extensions_mut()
-        .insert(KeyName(Arc::clone(caller.name())));
+    let name = KeyName(Arc::clone(caller.name()));
+    response.extensions_mut().insert(name);
     response
 }

@@ -143,9 +143,9 @@ impl Tokens {
         };
         let Some(key) = keys.find(header.kid.as_deref(), header.alg) else {
             self.wanted.notify_one();
-            return Err(invalid(
-                "the token is signed with a key or an algorithm that its issuer does not list",
-            ));
+            let why =
+                "the token is signed with a key or an algorithm that its issuer does not list";
+            return Err(invalid(why));
         };
         let mut validation = Validation::new(header.alg);
         validation.leeway = LEEWAY;
