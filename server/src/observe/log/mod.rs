@@ -217,10 +217,10 @@ pub(crate) fn print(text: &str) {
 /// Shows a line on the terminal until the next line; an empty text removes it. Only for a text log
 /// on standard error.
 pub(crate) fn passing(text: &str) {
-    let log = LOG
-        .get()
-        .filter(|log| log.file.is_none() && log.format == Format::Text);
-    if let Some(log) = log {
+    if let Some(log) = LOG.get()
+        && log.file.is_none()
+        && log.format == Format::Text
+    {
         log.writer.passing(text);
     }
 }

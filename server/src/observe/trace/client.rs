@@ -38,9 +38,8 @@ impl HttpClient for Client {
         Self: 'answer,
     {
         let client = self.client.clone();
-        let sent = self
-            .runtime
-            .spawn(async move { client.send_bytes(request).await });
+        let sending = async move { client.send_bytes(request).await };
+        let sent = self.runtime.spawn(sending);
         Box::pin(async move { sent.await? })
     }
 }

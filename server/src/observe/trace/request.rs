@@ -92,10 +92,8 @@ impl RequestTrace {
         if let Some(status) = status {
             attributes.push(KeyValue::new(names::STATUS, i64::from(status.as_u16())));
         }
-        let code = facts
-            .failure
-            .get()
-            .and_then(|failure| failure.code().map(log::shown));
+        let failure = facts.failure.get();
+        let code = failure.and_then(|failure| failure.code().map(log::shown));
         let error = match (code, status) {
             (Some(code), _) => Some(code),
             (None, Some(status)) if status.as_u16() >= 400 => Some(status.as_str().to_owned()),
