@@ -53,11 +53,8 @@ impl Counts {
         let graphs = servables.iter();
         let open = graphs.map(|it| ([("name", it.name())], it.open_sessions() as u64));
         let help = "Open runs of the graph";
-        write(
-            encoder,
-            ("ovms_current_graphs", help, MetricType::Gauge),
-            open,
-        )?;
+        let family = ("ovms_current_graphs", help, MetricType::Gauge);
+        write(encoder, family, open)?;
         let requests = self.0.lock().clone();
         for &(name, help, value) in FAMILIES {
             let counts = requests.iter().map(|((graph, streams), requests)| {
