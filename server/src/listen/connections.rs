@@ -154,17 +154,19 @@ impl Connections {
         (open.connections.len(), open.refused)
     }
 
+    fn for_each(&self, act: fn(&Connection)) {
+        let open = self.open.borrow();
+        open.connections(None).for_each(|it| act(it));
+    }
+
     /// Ends each connection after its requests.
     pub(crate) fn finish(&self) {
-        self.open
-            .borrow()
-            .connections(None)
-            .for_each(|it| it.finish());
+        self.for_each(Connection::finish);
     }
 
     /// Ends all connections now, with their requests.
     pub(crate) fn cut(&self) {
-        self.open.borrow().connections(None).for_each(|it| it.cut());
+        self.for_each(Connection::cut);
     }
 
     /// Waits until there are no requests and no connections, except those whose heads never arrive.
@@ -189,10 +191,7 @@ impl Connections {
         let mut open = self.open.subscribe();
         let is_any = |open: &Open| !open.connections.is_empty();
         while open.wait_for(is_any).await.is_ok() {
-            self.open
-                .borrow()
-                .connections(None)
-                .for_each(|it| it.check());
+            self.for_each(Connection::check);
             sleep(pause).await;
         }
     }
