@@ -70,13 +70,10 @@ impl Call {
     /// Starts reading a request of a single message.
     pub(super) fn begin(app: &App, request: Request) -> Result<Request<MessageBody>, Failure> {
         let (mut parts, body) = request.into_parts();
-        let encoding = parts
-            .headers
-            .get("grpc-encoding")
-            .map(HeaderValue::as_bytes);
+        let encoding = parts.headers.get("grpc-encoding");
         let call = Arc::new(Self {
             who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
-            encoding: match encoding {
+            encoding: match encoding.map(HeaderValue::as_bytes) {
                 Some(b"gzip") => Some(CompressionEncoding::Gzip),
                 Some(b"deflate") => Some(CompressionEncoding::Deflate),
                 _ => None,

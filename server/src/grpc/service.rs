@@ -98,9 +98,8 @@ impl GrpcInferenceService for Service {
         request: Request<Streaming<ModelInferRequest>>,
     ) -> Answer<stream::Answers> {
         let (call, _) = read(request);
-        Ok(Response::new(
-            stream::answer(&self.0.sequences, call).await?,
-        ))
+        let answers = stream::answer(&self.0.sequences, call).await?;
+        Ok(Response::new(answers))
     }
 
     async fn model_statistics(
