@@ -151,9 +151,7 @@ impl Conversations {
     /// Returns the messages so far, and their number of tokens.
     fn said(&self, key: &Key) -> (Arc<str>, u64) {
         let kept = self.kept();
-        let said = kept
-            .get(key)
-            .map(|it| (Arc::clone(&it.messages), it.tokens));
+        let said = kept.get(key).map(|it| (it.messages.clone(), it.tokens));
         said.unwrap_or_default()
     }
 
@@ -197,23 +195,17 @@ fn forget(kept: &mut HashMap<Key, Conversation>, room: &Room, is_of: impl Fn(&Ke
 /// Returns the messages of a prompt in JSON: a string of the user, or a list of messages.
 fn messages(prompt: &[u8]) -> String {
     let prompt = String::from_utf8_lossy(prompt);
-    let list = prompt
-        .strip_prefix('[')
-        .and_then(|list| list.strip_suffix(']'));
-    list.map_or_else(
-        || format!(r#"{{"role":"user","content":{prompt}}}"#),
-        |list| list.trim().to_owned(),
-    )
+    let list = prompt.strip_prefix('[');
+    match list.and_then(|list| list.strip_suffix(']')) {
+        Some(list) => list.trim().to_owned(),
+        None => format!(r#"{{"role":"user","content":{prompt}}}"#),
+    }
 }
 
 /// Joins two lists of messages.
 fn joined(before: &str, behind: &str) -> String {
-    let between = if before.is_empty() || behind.is_empty() {
-        ""
-    } else {
-        ","
-    };
-    [before, between, behind].concat()
+    let is_single = before.is_empty() || behind.is_empty();
+    [before, if is_single { "" } else { "," }, behind].concat()
 }
 
 #[cfg(test)]

@@ -92,10 +92,8 @@ impl Bodies {
     pub(crate) fn share(self: &Arc<Self>, extensions: &Extensions) -> Arc<Share> {
         let caller = extensions.get::<Arc<Caller>>();
         let key = caller.and_then(|caller| caller.rival()).cloned();
-        self.share_of(
-            key,
-            Owner::from_extensions(extensions).map(|owner| owner.name()),
-        )
+        let owner = Owner::from_extensions(extensions);
+        self.share_of(key, owner.map(|owner| owner.name()))
     }
 
     /// Returns an empty share for a key. Long work on the bodies counts for `owner`.
@@ -113,19 +111,17 @@ impl Bodies {
     }
 
     fn too_long(&self) -> Failure {
-        let why = format!(
-            "the body is longer than {} (--max_body_bytes)",
-            size(self.each)
-        );
+        let most = size(self.each);
+        let why = format!("the body is longer than {most} (--max_body_bytes)");
         Failure::new(Cause::BodyTooLarge, why)
     }
 
     fn take(&self, key: Option<&Arc<str>>, more: usize, room: usize) -> Result<(), Failure> {
         let mut taken = self.taken.lock();
         if room.checked_sub(more).is_none_or(|left| taken.all > left) {
+            let most = size(self.all);
             let why = format!(
-                "request bodies have reached the limit of {} in memory (--max_bodies_bytes): try again",
-                size(self.all)
+                "request bodies have reached the limit of {most} in memory (--max_bodies_bytes): try again"
             );
             return Err(Failure::new(Cause::BodiesFull, why));
         }

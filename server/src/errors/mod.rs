@@ -185,10 +185,8 @@ impl Failure {
     pub(crate) fn no_answer(summary: Option<&Summary>) -> Self {
         let left = summary.map(|summary| format!(": {}", summary.left()));
         let left = left.unwrap_or_default();
-        Self::new(
-            Cause::NoAnswer,
-            format!("the graph ended without an answer{left}"),
-        )
+        let why = format!("the graph ended without an answer{left}");
+        Self::new(Cause::NoAnswer, why)
     }
 
     /// Sets the time to retry after, rounded up to seconds and at least one, if the cause allows a
@@ -290,11 +288,8 @@ impl From<Error> for Failure {
         };
         // Errors of the request name their field. The node that found them would not help the
         // client.
-        let node = row(cause)
-            .status
-            .is_server_error()
-            .then_some(error.node)
-            .flatten();
+        let is_ours = row(cause).status.is_server_error();
+        let node = error.node.filter(|_| is_ours);
         Self {
             cause,
             message: bounded(error.message),
