@@ -11,7 +11,10 @@ use graphmill_engine::read_text;
 use serde_json::{Value, json, value::RawValue};
 
 use super::schema::Object;
-use crate::{config, replace::replace};
+use crate::{
+    config,
+    replace::{parent_folder, replace},
+};
 
 /// List that graphs are added to, as in OpenVINO Model Server.
 const LIST: &str = "model_config_list";
@@ -138,10 +141,7 @@ fn relative(folder: &Path, config: &Path) -> Result<String, String> {
         path.canonicalize()
             .map_err(|error| format!("cannot find `{}`: {error}", path.display()))
     };
-    let home = match config.parent() {
-        Some(parent) if parent != Path::new("") => whole(parent)?,
-        _ => whole(Path::new("."))?,
-    };
+    let home = whole(parent_folder(config))?;
     let folder = whole(folder)?;
     let path = match folder.strip_prefix(&home) {
         Ok(inside) if inside == Path::new("") => PathBuf::from("."),

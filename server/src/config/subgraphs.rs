@@ -13,6 +13,7 @@ use graphmill_engine::{FileStamps, Registry, Subgraph};
 use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
 
 use super::codes;
+use crate::replace::parent_folder;
 
 /// Name of a folder whose files only the graphs in its parent folder can use.
 const FOLDER: &str = "subgraphs";
@@ -60,11 +61,7 @@ impl NamedSubgraphs {
 
     /// Returns these subgraphs and the ones in the folder of the graph `file`.
     pub(crate) fn and_beside(&self, file: &Path) -> KnownSubgraphs {
-        let folder = match file.parent() {
-            None => Path::new("."),
-            Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-            Some(folder) => folder,
-        };
+        let folder = parent_folder(file);
         let mut beside = ByName::new();
         in_folder(folder)
             .into_iter()
