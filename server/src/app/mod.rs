@@ -24,7 +24,7 @@ mod stack;
 pub(crate) mod state;
 
 use crate::{
-    app::state::{App, Document, Options},
+    app::state::{App, ApiDocument, Options},
     bodies::Bodies,
     http::{Side, media::Media},
     http_client,
@@ -167,7 +167,7 @@ impl Server {
                 served.now().executors(),
             ),
             media: media.transpose().map_err(StartError::Media)?,
-            document: Document::default(),
+            document: ApiDocument::default(),
             changing: Arc::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
