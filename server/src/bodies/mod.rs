@@ -40,14 +40,14 @@ pub(crate) struct Bodies {
     each: usize,
     /// Maximum size of all bodies together, in bytes.
     pub(crate) all: usize,
-    taken: Mutex<Usage>,
+    taken: Mutex<BodyUsage>,
     /// Executor for long work on bodies.
     lane: Lane,
 }
 
 /// Bytes in memory, in total and by key.
 #[derive(Debug, Default)]
-struct Usage {
+struct BodyUsage {
     all: usize,
     by_key: HashMap<Arc<str>, usize>,
 }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::{
     load::GraphSources,
     state_name::{LastFailure, State, StateName},
-    usage::{InUse, Usage},
+    usage::{InUse, GraphUsage},
 };
 use crate::{
     config::{GenerateForm, GraphEntry, Serving},
@@ -56,7 +56,7 @@ pub(crate) struct Servable {
     took: Mutex<Option<Duration>>,
     /// Reason why its last load failed; `None` if it succeeded.
     last_failure: ArcSwapOption<String>,
-    pub(super) usage: Arc<Usage>,
+    pub(super) usage: Arc<GraphUsage>,
     /// Number of requests that wait for it.
     pub(super) waiting: AtomicUsize,
 }

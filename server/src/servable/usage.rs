@@ -12,7 +12,7 @@ use crate::tensors::{self, CacheUse, ResponseCache};
 
 /// The users of a graph, and the time of its last use.
 #[derive(Debug)]
-pub(super) struct Usage(Mutex<Uses>);
+pub(super) struct GraphUsage(Mutex<Uses>);
 
 #[derive(Debug)]
 struct Uses {
@@ -22,7 +22,7 @@ struct Uses {
     leaves: bool,
 }
 
-impl Default for Usage {
+impl Default for GraphUsage {
     fn default() -> Self {
         Self(Mutex::new(Uses {
             now: 0,
@@ -34,9 +34,9 @@ impl Default for Usage {
 
 /// Guard of a use. The graph is in use until it is dropped.
 #[derive(Debug)]
-pub(crate) struct InUse(Arc<Usage>);
+pub(crate) struct InUse(Arc<GraphUsage>);
 
-impl Usage {
+impl GraphUsage {
     pub(super) fn begin(self: &Arc<Self>) -> InUse {
         let mut uses = self.0.lock();
         uses.now += 1;
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_idle_time_begins_when_the_last_use_has_ended() {
-        let usage = Arc::new(Usage::default());
+        let usage = Arc::new(GraphUsage::default());
         let hour = Duration::from_hours(1);
         let later = |hours: u32| Instant::now() + hour * hours;
         assert!(!usage.is_idle(hour, Instant::now()) && usage.is_idle(hour, later(1)));
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_later_use_keeps_it() {
-        let usage = Arc::new(Usage::default());
+        let usage = Arc::new(GraphUsage::default());
         let last = usage.begin();
         usage.leave();
         assert!(!usage.leaves(), "somebody uses it");
