@@ -49,18 +49,18 @@ pub(crate) type Listener = Box<dyn FnMut(&[u8]) + Send + Sync>;
 
 /// The stored conversations of all owners.
 #[derive(Default)]
-pub(crate) struct Conversations(Mutex<HashMap<Key, Conversation>>);
+pub(crate) struct Conversations(Mutex<HashMap<ConversationKey, StoredConversation>>);
 
 /// The key of a conversation: its owner, its graph and its session number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ConversationKey {
     owner: Option<Owner>,
     graph: String,
     session: i64,
 }
 
 /// A stored conversation, with its number of tokens and the time of its last use.
-struct Conversation {
+struct StoredConversation {
     /// Messages as JSON, separated by commas. Parsed values would take many times the memory.
     messages: Arc<str>,
     tokens: u64,
@@ -69,7 +69,7 @@ struct Conversation {
 
 /// The fields that are read from a piece of an answer.
 #[derive(Deserialize)]
-struct Piece {
+struct AnswerPiece {
     text: String,
     tokens: u64,
     input_tokens: u64,
@@ -99,7 +99,7 @@ impl Conversations {
         let session = body.short("session_id").and_then(Value::as_i64);
         let session = session.filter(|session| *session != NONE);
         let is_kept = body.short("interactive_mode") == Some(&Value::Bool(true));
-        let key = session.map(|session| Key {
+        let key = session.map(|session| ConversationKey {
             owner,
             graph: graph.to_owned(),
             session,
@@ -130,7 +130,7 @@ impl Conversations {
         }
         let (conversations, mut reply) = (Arc::clone(self), String::new());
         Ok(Turn::Say(Some(Box::new(move |json| {
-            let Ok(piece) = serde_json::from_slice::<Piece>(json) else {
+            let Ok(piece) = serde_json::from_slice::<AnswerPiece>(json) else {
                 return;
             };
             reply.push_str(&piece.text);
@@ -149,23 +149,23 @@ impl Conversations {
     }
 
     /// Returns the messages so far, and their number of tokens.
-    fn said(&self, key: &Key) -> (Arc<str>, u64) {
+    fn said(&self, key: &ConversationKey) -> (Arc<str>, u64) {
         let kept = self.kept();
         let said = kept.get(key).map(|it| (it.messages.clone(), it.tokens));
         said.unwrap_or_default()
     }
 
     /// Removes expired conversations and returns the others.
-    fn kept(&self) -> MutexGuard<'_, HashMap<Key, Conversation>> {
+    fn kept(&self) -> MutexGuard<'_, HashMap<ConversationKey, StoredConversation>> {
         let mut kept = self.0.lock();
         kept.retain(|_, conversation| conversation.used.elapsed() < IDLE);
         kept
     }
 
-    fn keep(&self, key: Key, messages: String, tokens: u64) {
+    fn keep(&self, key: ConversationKey, messages: String, tokens: u64) {
         let mut kept = self.kept();
         let owner = key.owner.clone();
-        let conversation = Conversation {
+        let conversation = StoredConversation {
             messages: messages.into(),
             tokens,
             used: Instant::now(),
@@ -178,7 +178,7 @@ impl Conversations {
 
 /// Removes the selected conversations that were idle for longest, until the others are within the
 /// limits.
-fn forget(kept: &mut HashMap<Key, Conversation>, room: &Room, is_of: impl Fn(&Key) -> bool) {
+fn forget(kept: &mut HashMap<ConversationKey, StoredConversation>, room: &Room, is_of: impl Fn(&ConversationKey) -> bool) {
     loop {
         let of = kept.iter().filter(|(key, _)| is_of(key));
         let sizes = of.clone().map(|(_, it)| it.messages.len());
@@ -212,15 +212,15 @@ fn joined(before: &str, behind: &str) -> String {
 mod tests {
     use super::*;
 
-    fn owned(name: &str, session: i64) -> Key {
-        Key {
+    fn owned(name: &str, session: i64) -> ConversationKey {
+        ConversationKey {
             owner: Some(Owner::Key(name.into())),
             graph: "chat".to_owned(),
             session,
         }
     }
 
-    fn say(conversations: &Conversations, key: Key, text: &str) {
+    fn say(conversations: &Conversations, key: ConversationKey, text: &str) {
         conversations.keep(key, messages(json!(text).to_string().as_bytes()), 1);
     }
 
