@@ -88,7 +88,7 @@ pub(crate) enum Retry {
 
 /// A row of the error table.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ErrorRow {
     pub(crate) status: StatusCode,
     /// Value of OpenAI's `type` in the error.
     pub(crate) kind: &'static str,
@@ -99,7 +99,7 @@ pub(crate) struct Row {
 
 /// Returns the row of a cause.
 #[rustfmt::skip]
-pub(crate) const fn row(cause: Cause) -> Row {
+pub(crate) const fn row(cause: Cause) -> ErrorRow {
     use Retry::{After, Implied, Never};
     let (status, kind, code, retry) = match cause {
         Cause::BadRequest    => (StatusCode::BAD_REQUEST,           "invalid_request_error", Some("invalid_value"),           Implied),
@@ -131,7 +131,7 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::NoAnswer      => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("no_answer"),               Never),
         Cause::Panic         => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("internal_error"),          Never),
     };
-    Row { status, kind, code, retry }
+    ErrorRow { status, kind, code, retry }
 }
 
 /// A failed or incomplete request, explained for the client.
@@ -231,7 +231,7 @@ impl Failure {
         self
     }
 
-    pub(crate) fn row(&self) -> Row {
+    pub(crate) fn row(&self) -> ErrorRow {
         row(self.cause)
     }
 
