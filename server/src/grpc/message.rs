@@ -35,12 +35,12 @@ pub(super) const HEAD_BYTES: usize = 5;
 const MAX_RATIO: usize = 1_032;
 
 /// A request being read, shared by its handler and its message bodies.
-pub(super) struct Call {
+pub(super) struct GrpcCall {
     pub(super) who: RequestContext,
     encoding: Option<CompressionEncoding>,
     /// Maximum size of a message in bytes.
     most: usize,
-    source: Mutex<Source>,
+    source: Mutex<MessageSource>,
 }
 
 /// A message whose payloads hold its part of the budget.
@@ -56,7 +56,7 @@ impl Charged for ModelInferRequest {
 }
 
 /// The received bytes of a client.
-struct Source {
+struct MessageSource {
     body: Body,
     /// Received bytes that belong to no message yet; at most a frame.
     rest: Bytes,
@@ -66,7 +66,7 @@ struct Source {
     is_compressed: bool,
 }
 
-impl Call {
+impl GrpcCall {
     /// Starts reading a request of a single message.
     pub(super) fn begin(app: &App, request: Request) -> Result<Request<MessageBody>, Failure> {
         let (mut parts, body) = request.into_parts();
@@ -79,7 +79,7 @@ impl Call {
                 _ => None,
             },
             most: app.options.max_body_bytes,
-            source: Mutex::new(Source {
+            source: Mutex::new(MessageSource {
                 body,
                 rest: Bytes::new(),
                 lease: app.bodies.share(&parts.extensions).lease(),
@@ -118,7 +118,7 @@ impl Call {
 
 /// A body that contains one message.
 pub(super) struct MessageBody {
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
     /// True if the request must have exactly this one message.
     is_only: bool,
     /// Length of the message in bytes; `None` before its prefix was read.
@@ -128,7 +128,7 @@ pub(super) struct MessageBody {
 }
 
 impl MessageBody {
-    fn new(call: Arc<Call>, is_only: bool) -> Self {
+    fn new(call: Arc<GrpcCall>, is_only: bool) -> Self {
         Self {
             call,
             is_only,
@@ -140,7 +140,7 @@ impl MessageBody {
     /// Polls for the next part of the message, or for its prefix, which is not charged.
     fn poll_part(
         &mut self,
-        source: &mut Source,
+        source: &mut MessageSource,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Failure>> {
         let wrong = |why: &str| Poll::Ready(Err(Failure::new(Cause::BadRequest, why)));

@@ -52,7 +52,7 @@ use crate::{
     },
 };
 use health::Health;
-use message::{Call, MessageBody};
+use message::{GrpcCall, MessageBody};
 use service::Service;
 use torchserve::{Management, Predictions};
 
@@ -149,7 +149,7 @@ where
             Error = Infallible,
         >,
 {
-    let request = Call::begin(&app, request)?;
+    let request = GrpcCall::begin(&app, request)?;
     let answer = async {
         let Ok(answer) = server.call(request).await;
         Ok(tensors::put_together(answer))

@@ -18,7 +18,7 @@ use graphmill_engine::{Packet, Timestamp};
 use parking_lot::Mutex;
 use tonic::Status;
 
-use super::{message::Call, service::infer, tensors};
+use super::{message::GrpcCall, service::infer, tensors};
 use crate::{
     bodies::{Share, UntilRead},
     errors::{Cause, Failure},
@@ -42,7 +42,7 @@ pub(super) type Answers = BoxStream<'static, Result<ModelStreamInferResponse, St
 /// Reads the first message of a stream and starts to answer.
 pub(super) async fn answer(
     sequences: &Arc<Sequences>,
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
 ) -> Result<Answers, Failure> {
     let who = &call.who;
     if let Some(exchange) = &who.entry.exchange {
@@ -94,7 +94,7 @@ pub(super) async fn answer(
 /// Answers a stream of sequence requests that begins with this message.
 fn answer_sequences(
     sequences: &Arc<Sequences>,
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
     first: (ModelInferRequest, Arc<Share>),
 ) -> Answers {
     let (entry, settlement) = (call.who.entry.clone(), call.who.settlement());
@@ -183,7 +183,7 @@ impl OpenMessages {
 /// The reading side: reads messages and feeds the session.
 struct Feeding {
     feeder: Feeder,
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
     graph: Label,
     unanswered: Arc<Mutex<OpenMessages>>,
     /// True if a message must be answered before the next one is read.
