@@ -13,11 +13,11 @@ use parking_lot::{Mutex, MutexGuard};
 #[derive(Debug)]
 pub(super) struct Bucket {
     per_minute: NonZeroU32,
-    level: Mutex<Level>,
+    level: Mutex<BucketLevel>,
 }
 
 #[derive(Debug)]
-struct Level {
+struct BucketLevel {
     tokens: f64,
     at: Instant,
 }
@@ -27,7 +27,7 @@ impl Bucket {
     pub(super) fn new(per_minute: NonZeroU32) -> Self {
         Self {
             per_minute,
-            level: Mutex::new(Level {
+            level: Mutex::new(BucketLevel {
                 tokens: f64::from(per_minute.get()),
                 at: Instant::now(),
             }),
@@ -48,7 +48,7 @@ impl Bucket {
     }
 
     /// Locks the level, after adding the tokens since the last call.
-    fn level(&self) -> MutexGuard<'_, Level> {
+    fn level(&self) -> MutexGuard<'_, BucketLevel> {
         let mut level = self.level.lock();
         let now = Instant::now();
         let gained = now.duration_since(level.at).as_secs_f64() / 60.0 * self.most();

@@ -58,7 +58,7 @@ fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<'a> {
+struct KeyFile<'a> {
     #[serde(borrow, default)]
     keys: Vec<&'a RawValue>,
     #[serde(borrow, default)]
@@ -72,7 +72,7 @@ struct Json<'a> {
 
 impl Json<'_> {
     fn parse(&self) -> Result<Entries, KeyError> {
-        let file: File<'_> =
+        let file: KeyFile<'_> =
             serde_json::from_str(self.text).map_err(|error| KeyError(self.said(0, "", &error)))?;
         let mut complaints = Vec::new();
         let keys = self.part(EntryKind::Keys, &file.keys, &mut complaints);

@@ -16,12 +16,12 @@ const MANY: usize = 1_024;
 /// The tenants seen so far, by name.
 #[derive(Default)]
 pub(super) struct Tenants {
-    by_name: HashMap<Arc<str>, Tenant>,
+    by_name: HashMap<Arc<str>, SeenTenant>,
     /// Number of tenants after the last removal.
     left: usize,
 }
 
-struct Tenant {
+struct SeenTenant {
     key: Arc<Key>,
     plan: Arc<Entry>,
     came: Instant,
@@ -45,7 +45,7 @@ impl Tenants {
             self.left = self.by_name.len();
         }
         let key = Arc::new(Key::for_tenant(name, &plan, None));
-        let tenant = Tenant {
+        let tenant = SeenTenant {
             key: Arc::clone(&key),
             plan,
             came,
@@ -55,7 +55,7 @@ impl Tenants {
     }
 }
 
-impl Tenant {
+impl SeenTenant {
     /// Returns true if a new tenant in its place would be equal.
     fn is_gone(&self, now: Instant) -> bool {
         let is_unused = Arc::strong_count(&self.key) == 1 && !self.key.usage.is_in_debt();
