@@ -222,11 +222,11 @@ impl Connection {
 pub(crate) struct Exchange {
     /// Arrival of the first byte of the head.
     pub(crate) arrived: Instant,
-    progress: Mutex<Progress>,
+    progress: Mutex<ExchangeProgress>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ExchangeProgress {
     /// Aborts the answering task: of an HTTP/2 stream, or of the connection.
     pub(super) task: Option<AbortHandle>,
     /// Time since which the body is awaited.
@@ -245,7 +245,7 @@ pub(super) struct Progress {
 }
 
 impl Exchange {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Progress> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ExchangeProgress> {
         self.progress.lock()
     }
 

@@ -26,11 +26,11 @@ pub(crate) struct Connections {
     limits: Limits,
     /// Permits for connections that are being refused.
     pub(super) refusing: Arc<Semaphore>,
-    open: watch::Sender<Open>,
+    open: watch::Sender<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     /// Open connections, at most [`Limits::connections`] and [`CLOSING`].
     connections: Vec<Arc<Connection>>,
     /// Number of requests being answered.
@@ -85,7 +85,7 @@ fn has_place(
         || taken < most + CLOSING && make_room((taken < most).then_some(client))
 }
 
-impl Open {
+impl OpenConnections {
     /// Returns the connections of a client, or of all clients.
     fn connections(&self, client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
         let is_meant = move |it: &&Arc<Connection>| client.is_none_or(|client| it.client == client);
@@ -189,7 +189,7 @@ impl Connections {
         let shortest = limits.header.min(limits.idle).min(limits.write);
         let pause = (shortest / 20).clamp(Duration::from_millis(10), Duration::from_millis(500));
         let mut open = self.open.subscribe();
-        let is_any = |open: &Open| !open.connections.is_empty();
+        let is_any = |open: &OpenConnections| !open.connections.is_empty();
         while open.wait_for(is_any).await.is_ok() {
             self.for_each(Connection::check);
             sleep(pause).await;
