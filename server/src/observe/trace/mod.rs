@@ -46,7 +46,7 @@ impl Traces {
                 .build(),
             OtlpProtocol::HttpProtobuf => SpanExporter::builder()
                 .with_http()
-                .with_http_client(client::Client::new(*timeout))
+                .with_http_client(client::SpanClient::new(*timeout))
                 .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
                 .with_endpoint(endpoint)
                 .with_timeout(*timeout)
