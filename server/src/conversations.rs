@@ -178,7 +178,11 @@ impl Conversations {
 
 /// Removes the selected conversations that were idle for longest, until the others are within the
 /// limits.
-fn forget(kept: &mut HashMap<ConversationKey, StoredConversation>, room: &Room, is_of: impl Fn(&ConversationKey) -> bool) {
+fn forget(
+    kept: &mut HashMap<ConversationKey, StoredConversation>,
+    room: &Room,
+    is_of: impl Fn(&ConversationKey) -> bool,
+) {
     loop {
         let of = kept.iter().filter(|(key, _)| is_of(key));
         let sizes = of.clone().map(|(_, it)| it.messages.len());

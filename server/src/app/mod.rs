@@ -24,7 +24,7 @@ mod stack;
 pub(crate) mod state;
 
 use crate::{
-    app::state::{App, ApiDocument, Options},
+    app::state::{ApiDocument, App, Options},
     bodies::Bodies,
     http::{Side, media::Media},
     http_client,

@@ -55,7 +55,7 @@ struct SavedConfig {
     /// Absent in files of older versions.
     #[serde(default)]
     observation: SavedObservation,
-    models: Vec<Stamp>,
+    models: Vec<ModelStamp>,
 }
 
 /// The stored setting for payloads and their redaction.
@@ -92,7 +92,7 @@ struct SavedSubgraph {
 /// The properties that distinguish versions of a file.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stamp {
+struct ModelStamp {
     file: PathBuf,
     bytes: u64,
     /// Time of the last change, since 1970.
@@ -162,7 +162,7 @@ impl Keeper {
     /// Returns the stored configuration. The error is the reason why there is none.
     pub(crate) fn find(&self) -> Result<LastGood, String> {
         let kept = self.read()?;
-        let is_same = |stamp: &&Stamp| Stamp::read(&stamp.file).as_ref() == Some(*stamp);
+        let is_same = |stamp: &&ModelStamp| ModelStamp::read(&stamp.file).as_ref() == Some(*stamp);
         let changed = kept.models.iter().filter(|stamp| !is_same(stamp));
         Ok(LastGood {
             changed: changed.map(|stamp| stamp.file.clone()).collect(),
@@ -186,7 +186,7 @@ impl SavedConfig {
         let files = servables.seen();
         let is_model = |it: &&Path| *it != source && it.extension().is_none_or(|it| it != "pbtxt");
         let models = files.paths().filter(is_model);
-        let models = models.filter_map(|path| Stamp::read(&path::absolute(path).ok()?));
+        let models = models.filter_map(|path| ModelStamp::read(&path::absolute(path).ok()?));
         let places = config.places.iter().map(path::absolute);
         let is_served = |text: &String| {
             let now = config::parse(source, text).config;
@@ -272,7 +272,7 @@ fn subgraphs(kept: Vec<SavedSubgraph>) -> Result<Vec<Subgraph>, String> {
     kept.into_iter().map(subgraph).collect()
 }
 
-impl Stamp {
+impl ModelStamp {
     /// Reads the properties of an existing file.
     fn read(file: &Path) -> Option<Self> {
         let metadata = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use super::{
     load::GraphSources,
     state_name::{LastFailure, State, StateName},
-    usage::{InUse, GraphUsage},
+    usage::{GraphUsage, InUse},
 };
 use crate::{
     config::{GenerateForm, GraphEntry, Serving},
