@@ -30,7 +30,7 @@ use crate::{
             infer_parameter::ParameterChoice,
         },
     },
-    run::{Driver, Entry, Feeder, OutputPacket, RequestContext, Run, TIMESTAMP},
+    run::{Driver, Entry, Feeder, GraphRun, OutputPacket, RequestContext, TIMESTAMP},
 };
 
 /// Parameter that is true in the last message for a request.
@@ -61,7 +61,7 @@ pub(super) async fn answer(
     who.entry.model(ready.servable.name(), true);
     let (sides, priority) = (&settings.sides, settings.priority);
     let deadline = who.deadline(who.time_for(&ready.servable, settings.timeout));
-    let run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
+    let run = GraphRun::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
     let unanswered = Arc::<Mutex<OpenMessages>>::default();
     let feeding = Feeding {
         unanswered: Arc::clone(&unanswered),
@@ -284,7 +284,7 @@ type Fed = (Vec<(String, Packet)>, Timestamp, bool);
 /// A run whose output packets are sent as they arrive.
 struct OpenStream {
     graph: Label,
-    run: Run,
+    run: GraphRun,
     idle: Feeder,
     said: BoxStream<'static, Result<Report, Failure>>,
     /// True while more messages may arrive.

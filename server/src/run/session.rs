@@ -1,7 +1,7 @@
 //! The session of a request: opening, driving, and its packets. For a graph that takes HTTP
 //! requests, packets form the HTTP response: a whole body, or a stream of events.
 //!
-//! A `Run` owns the session's handle, and the session ends when the handle is dropped, with
+//! A `GraphRun` owns the session's handle, and the session ends when the handle is dropped, with
 //! everything that works for the request. There is no other way to cancel.
 
 use std::{
@@ -57,7 +57,7 @@ pub(crate) enum Driver {
 pub(crate) type OutputPacket = (usize, Packet);
 
 /// One run of a graph.
-pub(crate) struct Run {
+pub(crate) struct GraphRun {
     pub(crate) plan: Arc<Plan>,
     outputs: Vec<Option<OutputStream>>,
     /// Resolves when the session has ended; `None` after that.
@@ -92,7 +92,7 @@ impl RequestContext {
     }
 }
 
-impl Run {
+impl GraphRun {
     /// Opens a session on a graph, for some of its outputs.
     pub(super) fn open<'a>(
         who: &RequestContext,
@@ -170,7 +170,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Returns the next packet of the answer to an HTTP request, like [`Run::next`].
+    /// Returns the next packet of the answer to an HTTP request, like [`GraphRun::next`].
     pub(crate) async fn next_response(&mut self) -> Result<Option<HttpResponse>, Failure> {
         let Some((_, packet)) = self.next().await? else {
             return Ok(None);

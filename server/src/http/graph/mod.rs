@@ -53,7 +53,7 @@ use crate::{
     kserve::{self, Label},
     listen::ON_ITS_WAY,
     observe::trace::RunTrace,
-    run::{RequestContext, Run},
+    run::{GraphRun, RequestContext},
     servable::{Choice, Servable},
 };
 
@@ -246,7 +246,7 @@ async fn answer(
     let payload = payload(&head, body, adapters);
     // Before the end of the answer is sent, because the next request may follow at once.
     let settlement = who.settlement();
-    let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
+    let mut run = GraphRun::open_http(who, ready, payload, deadline, trace).await?;
     let (headers, first) = first_response(&mut run).await.map_err(|failure| {
         let failure = failure.with_prompt_field(prompt_field);
         when_to_retry(failure, &servable, who.caller.as_deref())
@@ -330,7 +330,9 @@ fn payload(head: &Head, body: ParsedBody, adapters: Arc<[NamedAdapter]>) -> Http
 }
 
 /// Waits for the headers of an answer, and the first packet after them.
-pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
+pub(crate) async fn first_response(
+    run: &mut GraphRun,
+) -> Result<(HeaderMap, HttpResponse), Failure> {
     let mut headers = HeaderMap::new();
     loop {
         match run.next_response().await? {

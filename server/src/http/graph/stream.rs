@@ -19,7 +19,7 @@ use crate::{
         timings::{self, Timings},
     },
     keys::Settlement,
-    run::{Entry, Run},
+    run::{Entry, GraphRun},
 };
 
 /// Maximum number of bytes in one write while more events wait, so that a slow client does not make
@@ -32,7 +32,7 @@ pub(super) struct Events {
     pub(super) next: Option<HttpResponse>,
     /// Receives the data of events, too, for a stored conversation.
     pub(super) listener: Option<Listener>,
-    pub(super) run: Run,
+    pub(super) run: GraphRun,
     pub(super) entry: Entry,
     pub(super) _settlement: Option<Settlement>,
     /// Maximum silence before a comment is sent.
