@@ -30,7 +30,7 @@ use crate::{
             infer_parameter::ParameterChoice,
         },
     },
-    run::{Driver, Entry, Feeder, GraphRun, OutputPacket, RequestContext, TIMESTAMP},
+    run::{Driver, Facts, Feeder, GraphRun, OutputPacket, RequestContext, TIMESTAMP},
 };
 
 /// Parameter that is true in the last message for a request.
@@ -137,7 +137,7 @@ async fn infer_part(
 /// Ends a stream with the status of its failure, and logs the failure.
 fn ended(
     answers: impl Stream<Item = Result<ModelStreamInferResponse, Failure>> + Send + 'static,
-    entry: Entry,
+    entry: Arc<Facts>,
 ) -> Answers {
     let answers = answers.inspect_err(move |failure| entry.failed(failure));
     answers.map_err(Status::from).boxed()
@@ -292,7 +292,7 @@ struct OpenStream {
     /// Request that must be answered before another message is read.
     ending: Option<Ending>,
     unanswered: Arc<Mutex<OpenMessages>>,
-    entry: Entry,
+    entry: Arc<Facts>,
     _settlement: Option<Settlement>,
 }
 

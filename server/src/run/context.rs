@@ -10,7 +10,7 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use graphmill_calculators::payload::Account;
 use tokio::sync::watch;
 
-use super::{Entry, Guard, Running};
+use super::{Facts, Guard, Running};
 use crate::{
     errors::{Cause, Failure},
     keys::{Caller, Settlement},
@@ -51,7 +51,7 @@ pub(crate) struct Runner {
 pub(crate) struct RequestContext {
     pub(crate) runner: Arc<Runner>,
     pub(super) id: Id,
-    pub(crate) entry: Entry,
+    pub(crate) entry: Arc<Facts>,
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) owner: Option<Owner>,
     arrived: Instant,
@@ -78,7 +78,7 @@ impl RequestContext {
     ) -> Result<Self, Failure> {
         let extension = "the layers around all routes set it";
         let id = extensions.get::<Id>().expect(extension).clone();
-        let entry = extensions.get::<Entry>().expect(extension).clone();
+        let entry = extensions.get::<Arc<Facts>>().expect(extension).clone();
         let text = |name: &str| headers.get(name)?.to_str().ok();
         let choice = text(SESSION).map_or_else(|| Arc::clone(&id.text), Into::into);
         let given = text("traceparent").filter(|it| TRACEPARENT_BYTES.contains(&it.len()));

@@ -14,9 +14,6 @@ use crate::{errors::Failure, listen::Exchange, observe::trace::RequestTrace};
 /// Endpoint of requests whose path has no route.
 pub(crate) const UNKNOWN: &str = "unknown";
 
-/// Shared facts about a request.
-pub(crate) type Entry = Arc<Facts>;
-
 /// The facts about a request, for its log line, counts and trace.
 #[derive(Debug)]
 pub(crate) struct Facts {

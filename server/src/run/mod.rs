@@ -12,7 +12,7 @@ mod session;
 mod tensors;
 
 pub(crate) use context::{RECORD, RequestContext, Runner};
-pub(crate) use entry::{Entry, Facts, UNKNOWN, milliseconds};
+pub(crate) use entry::{Facts, UNKNOWN, milliseconds};
 pub(crate) use guard::Guard;
 pub(crate) use running::Running;
 pub(crate) use session::{Driver, GraphRun, OutputPacket};

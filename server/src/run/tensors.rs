@@ -7,7 +7,7 @@ use graphmill_calculators::tensor::Tensor;
 use graphmill_engine::{Handle, Packet, Plan, SidePackets, Timestamp};
 
 use super::{
-    Driver, RequestContext, GraphRun,
+    Driver, GraphRun, RequestContext,
     session::{OutputPacket, RunOptions},
 };
 use crate::{

@@ -23,7 +23,7 @@ use crate::{
         proto::{InferParameter, infer_parameter::ParameterChoice},
         wrong,
     },
-    run::{Driver, Entry, GraphRun, RequestContext, Tensors},
+    run::{Driver, Facts, GraphRun, RequestContext, Tensors},
     servable::{Ready, request_stream},
     tensors::Port,
 };
@@ -258,7 +258,7 @@ async fn stream_text(
 pub(super) async fn begin(
     pieces: Pieces,
     headers: HeaderMap,
-    entry: Entry,
+    entry: Arc<Facts>,
 ) -> Result<Prediction, Failure> {
     let pieces = pieces.inspect(move |piece| match piece {
         Ok(_) => entry.answers(),
