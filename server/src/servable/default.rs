@@ -6,7 +6,7 @@ use std::sync::Arc;
 use graphmill_calculators::{http::dialect::Target, llm::LanguageModel, payload::JsonBody};
 use graphmill_dialects::bodies::TOKENIZE;
 
-use super::{Choice, Servable, Servables, quoted};
+use super::{Servable, Servables, quoted};
 use crate::errors::{Cause, Failure};
 
 impl Servables {
@@ -30,7 +30,7 @@ impl Servables {
             names = visible().filter(is_unknown).map(|it| it.graph()).collect();
         }
         names.dedup();
-        let of = |name: &str| self.find_version(name, &Choice::Newest);
+        let of = |name: &str| self.find_version(name, None);
         let chosen = match names.as_slice() {
             [only] => of(only),
             several => preferred.filter(|name| several.contains(name)).and_then(of),
@@ -65,7 +65,7 @@ impl Servables {
         }
         let first = *asked.first()?;
         if asked.iter().all(|other| other.graph() == first.graph()) {
-            return self.find_version(first.graph(), &Choice::Newest);
+            return self.find_version(first.graph(), None);
         }
         let models = |it: &&Arc<Servable>| it.resources::<LanguageModel>();
         let with_model = *asked.iter().find(|it| !models(it).is_empty())?;

@@ -42,7 +42,6 @@ pub(crate) use state::Servable;
 pub(crate) use state_name::StateName;
 pub(crate) use unloading::unload_idle;
 pub(crate) use usage::InUse;
-pub(crate) use versions::Choice;
 
 use crate::{
     config::{Config, GraphEntry, Lister, ModelReader, Observation},
@@ -254,15 +253,15 @@ impl Servables {
         self.by_name.get(name)
     }
 
-    /// Returns the graph or adapter of this name. The failure for an unknown name lists the graphs
+    /// Returns the graph or adapter of this name, like [`Servables::named`]. The failure for an unknown name lists the graphs
     /// and adapters that the client may see.
     pub(crate) fn find(
         &self,
         name: &str,
-        choice: &Choice,
+        word: Option<&str>,
         sees: impl Fn(&str, Option<&str>) -> bool,
     ) -> Result<ResolvedGraph, Failure> {
-        self.named(name, choice)
+        self.named(name, word)
             .filter(|named| sees(named.servable.graph(), named.adapter.as_deref()))
             .ok_or_else(|| self.unknown("model", name, sees))
     }
@@ -271,9 +270,7 @@ impl Servables {
     /// them.
     pub(crate) fn graph(&self, name: &str) -> Result<Arc<Servable>, Failure> {
         // This asks for a graph, even if an adapter has the same name.
-        let found = self
-            .named(name, &Choice::Newest)
-            .map(|named| named.servable);
+        let found = self.named(name, None).map(|named| named.servable);
         found.ok_or_else(|| self.unknown("graph", name, |_, adapter| adapter.is_none()))
     }
 

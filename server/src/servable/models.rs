@@ -16,7 +16,7 @@ use graphmill_dialects::bodies;
 use graphmill_engine::Calculator as _;
 use graphmill_llm::Vision;
 
-use super::{Choice, Servable, Servables};
+use super::{Servable, Servables};
 
 /// Endpoint of graphs that take tensors.
 pub(crate) const INFER: &str = "infer";
@@ -35,12 +35,14 @@ pub(crate) struct ResolvedGraph {
 
 impl Servables {
     /// Finds a graph, an adapter of a graph, or an adapter by its own name. If several graphs have
-    /// an adapter of that name, the first graph by name counts.
-    pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<ResolvedGraph> {
-        let graph = || Some((self.find_version(name, choice)?, None));
+    /// an adapter of that name, the first graph by name counts. `word` chooses among versions by the
+    /// percentages of the configuration: equal words get the same version. Without one, it is the
+    /// newest that is not a canary.
+    pub(crate) fn named(&self, name: &str, word: Option<&str>) -> Option<ResolvedGraph> {
+        let graph = || Some((self.find_version(name, word)?, None));
         let behind_graph = || {
             let (graph, adapter) = name.rsplit_once(':')?;
-            let servable = self.find_version(graph, choice)?;
+            let servable = self.find_version(graph, word)?;
             let has = servable.has_adapter(adapter);
             if adapter == LATEST && !has {
                 return Some((servable, None));

@@ -54,7 +54,7 @@ use crate::{
     listen::ON_ITS_WAY,
     observe::trace::RunTrace,
     run::{GraphRun, RequestContext},
-    servable::{Choice, Servable},
+    servable::Servable,
 };
 
 /// A request without its body.
@@ -198,7 +198,7 @@ pub(crate) async fn any_path(
     let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
     let name = named.unwrap_or(behind_prefix).to_owned();
-    if app.servables().named(&name, &Choice::Newest).is_none() {
+    if app.servables().named(&name, None).is_none() {
         return Err(unknown_route(head.parts.method, head.parts.uri).await);
     }
     head.who.choose(&name)?;

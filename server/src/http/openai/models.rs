@@ -16,7 +16,7 @@ use crate::{
     errors::Failure,
     http::residence,
     run::RequestContext,
-    servable::{Choice, LATEST, ResolvedGraph, Servable},
+    servable::{LATEST, ResolvedGraph, Servable},
 };
 
 /// Header that all clients of Anthropic send.
@@ -42,7 +42,7 @@ pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
     let servables = app.servables();
     // A graph with versions is listed under its own name and under those of its versions.
     let newest = servables.versioned().filter_map(|graph| {
-        let named = servables.named(graph, &Choice::Newest)?;
+        let named = servables.named(graph, None)?;
         Some((graph.to_owned(), named.servable))
     });
     let all = servables
