@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{
     KeyError,
     entry::{EntryKind, KeyFields, entry},
-    key::{Digest, Entry},
+    key::{Digest, KeyEntry},
 };
 use crate::config::without_place;
 
@@ -20,7 +20,7 @@ use crate::config::without_place;
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The keys of a file, and its plans.
-pub(super) type Entries = (Vec<Entry>, Vec<Entry>);
+pub(super) type Entries = (Vec<KeyEntry>, Vec<KeyEntry>);
 
 /// Reads a key file from a path.
 pub(super) fn read(path: &Path) -> Result<Entries, KeyError> {
@@ -52,7 +52,7 @@ fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
     if lines.any(|line| !line.trim().is_empty()) {
         tracing::warn!("`{name}`: only the first line is a key: use JSON for several keys");
     }
-    let entry = Entry::with_all_permissions(Digest::new(key.as_bytes()));
+    let entry = KeyEntry::with_all_permissions(Digest::new(key.as_bytes()));
     Ok((vec![entry], Vec::new()))
 }
 
@@ -88,9 +88,14 @@ impl Json<'_> {
     }
 
     /// Reads the entries of a part of the file, without wrong ones.
-    fn part(&self, part: EntryKind, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
+    fn part(
+        &self,
+        part: EntryKind,
+        all: &[&RawValue],
+        complaints: &mut Vec<String>,
+    ) -> Vec<KeyEntry> {
         let field = part.field();
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<KeyEntry> = Vec::new();
         let mut names: HashMap<Arc<str>, usize> = HashMap::new();
         let mut digests: HashMap<Digest, usize> = HashMap::new();
         for (index, raw) in all.iter().enumerate() {

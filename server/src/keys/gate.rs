@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{Caller, KeyName, Keys, key::Entry};
+use super::{Caller, KeyName, Keys, key::KeyEntry};
 use crate::{
     errors::{Cause, Failure},
     metrics::KeyCounts,
@@ -38,7 +38,7 @@ pub(crate) enum Permission {
 }
 
 impl Permission {
-    fn is_met(self, entry: &Entry) -> bool {
+    fn is_met(self, entry: &KeyEntry) -> bool {
         match self {
             Self::Nothing | Self::Key => true,
             Self::Infer => entry.infers(),

@@ -10,7 +10,7 @@ use std::{
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{bucket::Bucket, key::Entry};
+use super::{bucket::Bucket, key::KeyEntry};
 
 /// The limits of a key, and their usage by requests.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) fn add(
 
 impl Usage {
     /// Creates the usage of a key. Counts in `before` continue if their limit has not changed.
-    pub(super) fn new(entry: &Entry, before: Option<&Self>) -> Self {
+    pub(super) fn new(entry: &KeyEntry, before: Option<&Self>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let bucket = |most: Option<NonZeroU32>, before: Option<&Arc<Bucket>>| {
             let most = most?;

@@ -27,7 +27,7 @@ use tokio::sync::Notify;
 
 use super::{
     KeyError, Keys,
-    key::{Entry, Key},
+    key::{Key, KeyEntry},
 };
 use crate::{
     errors::{Cause, Failure},
@@ -116,7 +116,7 @@ impl Tokens {
     }
 
     /// Returns the key of the tenant in a token, with the limits of one of `plans`.
-    pub(super) fn find(&self, token: &[u8], plans: &[Arc<Entry>]) -> Result<Arc<Key>, Failure> {
+    pub(super) fn find(&self, token: &[u8], plans: &[Arc<KeyEntry>]) -> Result<Arc<Key>, Failure> {
         let claims = self.claims(token)?;
         let tenant = match claims.get(&self.options.tenant_claim) {
             Some(Value::String(name)) if is_name(name) => name,
@@ -166,8 +166,8 @@ impl Tokens {
     fn plan(
         &self,
         claims: &Map<String, Value>,
-        plans: &[Arc<Entry>],
-    ) -> Result<Arc<Entry>, Failure> {
+        plans: &[Arc<KeyEntry>],
+    ) -> Result<Arc<KeyEntry>, Failure> {
         let of_name = |name: &str| plans.iter().find(|plan| &*plan.name == name);
         let named = match claims.get(&self.options.plan_claim) {
             Some(Value::String(names)) => names.split_whitespace().find_map(of_name),

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::keys::key::{Entry, Key};
+use crate::keys::key::{Key, KeyEntry};
 
 /// Minimum time for which a tenant is kept. Its limits per minute are full again after that.
 const KEPT: Duration = Duration::from_mins(2);
@@ -23,14 +23,14 @@ pub(super) struct Tenants {
 
 struct SeenTenant {
     key: Arc<Key>,
-    plan: Arc<Entry>,
+    plan: Arc<KeyEntry>,
     came: Instant,
 }
 
 impl Tenants {
     /// Returns the key of a tenant, with the limits of `plan`. Used limits stay used if the tenant
     /// gets another plan, or the plan changes.
-    pub(super) fn key(&mut self, name: &str, plan: Arc<Entry>) -> Arc<Key> {
+    pub(super) fn key(&mut self, name: &str, plan: Arc<KeyEntry>) -> Arc<Key> {
         let came = Instant::now();
         if let Some(tenant) = self.by_name.get_mut(name) {
             tenant.came = came;
