@@ -74,7 +74,7 @@ pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
 
 /// Downloads a model, and shows the progress.
 fn fetched(order: &Order) -> Result<FetchedModel, String> {
-    log::start(Level::Warning, log::Format::Text, None)?;
+    log::start(Level::Warning, log::LogFormat::Text, None)?;
     shown_while(|| hub::fetch(order))
 }
 

@@ -79,14 +79,14 @@ impl Level {
 
 /// The format of log lines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum LogFormat {
     /// Text for people to read.
     Text,
     /// A JSON object per line, for programs.
     Json,
 }
 
-impl FromStr for Format {
+impl FromStr for LogFormat {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -101,7 +101,7 @@ impl FromStr for Format {
 /// The log of this process.
 struct Log {
     writer: Writer,
-    format: Format,
+    format: LogFormat,
     /// Path of the log file; `None` for standard error.
     file: Option<PathBuf>,
     level: Mutex<Level>,
@@ -119,7 +119,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// If the file cannot be opened.
-pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result<(), String> {
+pub(crate) fn start(level: Level, format: LogFormat, file: Option<&Path>) -> Result<(), String> {
     let writer = match file {
         Some(file) => Writer::over(opened(file)?),
         None => Writer::to_standard_error(),
@@ -133,10 +133,10 @@ pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result
     let (filter, handle) = reload::Layer::new(EnvFilter::new(level.directive()));
     let lines = fmt::layer().with_writer(to).with_target(false);
     let lines = match format {
-        Format::Text => lines
+        LogFormat::Text => lines
             .with_ansi(file.is_none() && io::stderr().is_terminal())
             .boxed(),
-        Format::Json => lines
+        LogFormat::Json => lines
             .json()
             .flatten_event(true)
             .with_current_span(false)
@@ -205,7 +205,7 @@ pub(crate) fn set_level(level: Level) -> bool {
 pub(crate) fn print(text: &str) {
     let log = LOG.get();
     match log {
-        Some(log) if log.format == Format::Json => tracing::error!("{text}"),
+        Some(log) if log.format == LogFormat::Json => tracing::error!("{text}"),
         Some(log) => log.writer.line(format!("{text}\n").as_bytes()),
         None => {}
     }
@@ -219,7 +219,7 @@ pub(crate) fn print(text: &str) {
 pub(crate) fn passing(text: &str) {
     if let Some(log) = LOG.get()
         && log.file.is_none()
-        && log.format == Format::Text
+        && log.format == LogFormat::Text
     {
         log.writer.passing(text);
     }
