@@ -37,10 +37,7 @@ impl RequestTrace {
     ) -> Self {
         let parent = TraceContextPropagator::new()
             .extract_with_context(&Context::new(), &HeaderExtractor(headers));
-        let name = match route {
-            Some(route) => format!("{method} {route}"),
-            None => method.to_string(),
-        };
+        let name = route.map_or_else(|| method.to_string(), |route| format!("{method} {route}"));
         let began = (Instant::now(), SystemTime::now());
         let span = SpanBuilder::from_name(name)
             .with_kind(SpanKind::Server)
