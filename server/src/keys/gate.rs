@@ -166,13 +166,11 @@ pub(crate) fn has_key(name: &HeaderName) -> bool {
 /// Returns the key that a client sent.
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
-    let bearer = headers
-        .get(header::AUTHORIZATION)
-        .map(HeaderValue::as_bytes)
-        .filter(|value| {
-            value.len() > SCHEME.len() && value[..SCHEME.len()].eq_ignore_ascii_case(SCHEME)
-        })
-        .map(|value| value[SCHEME.len()..].trim_ascii());
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, key) = value.as_bytes().split_at_checked(SCHEME.len())?;
+        let is_bearer = scheme.eq_ignore_ascii_case(SCHEME) && !key.is_empty();
+        is_bearer.then(|| key.trim_ascii())
+    });
     bearer.or_else(|| headers.get(X_API_KEY).map(HeaderValue::as_bytes))
 }
 

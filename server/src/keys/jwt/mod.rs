@@ -118,15 +118,13 @@ impl Tokens {
     /// Returns the key of the tenant in a token, with the limits of one of `plans`.
     pub(super) fn find(&self, token: &[u8], plans: &[Arc<KeyEntry>]) -> Result<Arc<Key>, Failure> {
         let claims = self.claims(token)?;
-        let tenant = match claims.get(&self.options.tenant_claim) {
-            Some(Value::String(name)) if is_name(name) => name,
-            _ => {
-                let claim = &self.options.tenant_claim;
-                return Err(invalid(format!(
-                    "the claim `{claim}` of the token must be a string of at most {MAX_TENANT} bytes"
-                )));
-            }
-        };
+        let claim = &self.options.tenant_claim;
+        let tenant = claims.get(claim).and_then(Value::as_str);
+        let tenant = tenant.filter(|name| is_name(name)).ok_or_else(|| {
+            invalid(format!(
+                "the claim `{claim}` of the token must be a string of at most {MAX_TENANT} bytes"
+            ))
+        })?;
         let plan = self.plan(&claims, plans)?;
         Ok(self.tenants.lock().key(tenant, plan))
     }
