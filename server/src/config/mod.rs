@@ -199,7 +199,7 @@ impl GraphEntry {
 }
 
 /// The result of reading a configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LoadedConfig {
     /// `None` if a diagnostic is an error.
     pub config: Option<Config>,
@@ -226,11 +226,8 @@ pub fn load(path: &Path) -> LoadedConfig {
 fn unreadable(message: String) -> LoadedConfig {
     let diagnostics = vec![Diagnostic::error(&codes::UNREADABLE, Span::NONE, message)];
     LoadedConfig {
-        config: None,
-        listed: Config::default(),
-        sources: SourceMap::new(),
         diagnostics,
-        lacking: Vec::new(),
+        ..LoadedConfig::default()
     }
 }
 

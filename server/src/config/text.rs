@@ -19,21 +19,11 @@ impl Text<'_> {
     /// Returns the position of a line and column of `serde_json`. Both count from 1, columns in
     /// bytes.
     pub(super) fn at(&self, line: usize, column: usize) -> Span {
-        let start: usize = self
-            .text
-            .split_inclusive('\n')
-            .take(line.saturating_sub(1))
-            .map(str::len)
-            .sum();
-        let mut end = (start + column).min(self.text.len());
-        let mut begin = end.saturating_sub(1);
-        while !self.text.is_char_boundary(begin) {
-            begin -= 1;
-        }
-        while !self.text.is_char_boundary(end) {
-            end += 1;
-        }
-        Span::new(self.file, begin..end)
+        let lines = self.text.split_inclusive('\n').take(line.saturating_sub(1));
+        let start: usize = lines.map(str::len).sum();
+        let end = (start + column).min(self.text.len());
+        let begin = self.text.floor_char_boundary(end.saturating_sub(1));
+        Span::new(self.file, begin..self.text.ceil_char_boundary(end))
     }
 
     /// Returns the position after the last character.
