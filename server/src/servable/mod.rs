@@ -341,16 +341,21 @@ impl Servables {
         name: impl Fn(&R) -> String,
     ) -> Vec<(String, String, Arc<R>)> {
         let mut named: Vec<(String, String, Arc<R>)> = Vec::new();
-        for (graph, resource) in self.resources::<R>() {
-            let usual = name(&resource);
-            let is_named = |name: &str| named.iter().any(|it| it.0 == graph && it.1 == name);
-            let mut name = usual.clone();
-            let mut number = 2;
-            while is_named(&name) {
-                name = format!("{usual}_{number}");
-                number += 1;
+        for servable in self.iter() {
+            for resource in servable.resources::<R>() {
+                if named.iter().any(|it| Arc::ptr_eq(&it.2, &resource)) {
+                    continue;
+                }
+                let (graph, usual) = (servable.name(), name(&resource));
+                let is_named = |name: &str| named.iter().any(|it| it.0 == graph && it.1 == name);
+                let mut name = usual.clone();
+                let mut number = 2;
+                while is_named(&name) {
+                    name = format!("{usual}_{number}");
+                    number += 1;
+                }
+                named.push((graph.to_owned(), name, resource));
             }
-            named.push((graph, name, resource));
         }
         named
     }
@@ -363,18 +368,6 @@ impl Servables {
         for (.., model) in self.embedding_models() {
             model.engine().files().look();
         }
-    }
-
-    fn resources<R: Resource>(&self) -> Vec<(String, Arc<R>)> {
-        let mut found: Vec<(String, Arc<R>)> = Vec::new();
-        for servable in self.iter() {
-            for resource in servable.resources::<R>() {
-                if !found.iter().any(|(_, other)| Arc::ptr_eq(other, &resource)) {
-                    found.push((servable.name().to_owned(), resource));
-                }
-            }
-        }
-        found
     }
 }
 
