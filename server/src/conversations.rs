@@ -23,26 +23,15 @@ const IDLE: Duration = Duration::from_mins(30);
 /// Maximum size in bytes of a conversation that a request can continue.
 const BYTES_OF_ONE: usize = 1 << 20;
 
-/// Limits for the conversations of one owner. The one idle for longest is removed first.
-const OF_OWNER: Room = Room {
-    count: 64,
-    bytes: 4 << 20,
-};
+/// Maximum number of conversations of one owner, and of their bytes. The one idle for longest is
+/// removed first.
+const OF_OWNER: (usize, usize) = (64, 4 << 20);
 
-/// Limits for the conversations of all owners together.
-const OF_ALL: Room = Room {
-    count: 4_096,
-    bytes: 64 << 20,
-};
+/// Maximum number of conversations of all owners together, and of their bytes.
+const OF_ALL: (usize, usize) = (4_096, 64 << 20);
 
 /// Session number that means no conversation.
 const NONE: i64 = -1;
-
-/// Limits on stored conversations: their number and their bytes.
-struct Room {
-    count: usize,
-    bytes: usize,
-}
 
 /// Receiver of the JSON of an answer, whole or piece by piece.
 pub(crate) type Listener = Box<dyn FnMut(&[u8]) + Send + Sync>;
@@ -171,8 +160,8 @@ impl Conversations {
             used: Instant::now(),
         };
         kept.insert(key, conversation);
-        forget(&mut kept, &OF_OWNER, |key| key.owner == owner);
-        forget(&mut kept, &OF_ALL, |_| true);
+        forget(&mut kept, OF_OWNER, |key| key.owner == owner);
+        forget(&mut kept, OF_ALL, |_| true);
     }
 }
 
@@ -180,14 +169,14 @@ impl Conversations {
 /// limits.
 fn forget(
     kept: &mut HashMap<ConversationKey, StoredConversation>,
-    room: &Room,
+    (most, most_bytes): (usize, usize),
     is_of: impl Fn(&ConversationKey) -> bool,
 ) {
     loop {
         let of = kept.iter().filter(|(key, _)| is_of(key));
         let sizes = of.clone().map(|(_, it)| it.messages.len());
         let (count, bytes) = (sizes.clone().count(), sizes.sum::<usize>());
-        if count <= room.count && bytes <= room.bytes {
+        if count <= most && bytes <= most_bytes {
             return;
         }
         let oldest = of.min_by_key(|(_, it)| it.used).map(|(key, _)| key.clone());
@@ -250,6 +239,6 @@ mod tests {
         }
         let kept = conversations.kept();
         let bytes: usize = kept.values().map(|it| it.messages.len()).sum();
-        assert_eq!((kept.len(), bytes <= OF_OWNER.bytes), (4, true));
+        assert_eq!((kept.len(), bytes <= OF_OWNER.1), (4, true));
     }
 }
