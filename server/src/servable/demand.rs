@@ -1,7 +1,7 @@
 //! Requests for graphs that are not available. They wait for a running load, or start one.
 
 use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,7 @@ use crate::errors::{Cause, Failure};
 
 /// Maximum number of requests that wait for a graph, as each holds its body. Further ones are
 /// refused.
-const MAX_WAITING: usize = 256;
+pub(super) const MAX_WAITING: usize = 256;
 
 /// A graph that answers, and stays in memory until this is dropped.
 pub(crate) struct Ready {
@@ -28,27 +28,6 @@ impl Ready {
     /// Returns the plan for opening sessions.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
-    }
-}
-
-/// The place of a waiting request, released on drop.
-struct WaitingPlace(Arc<Servable>);
-
-impl WaitingPlace {
-    fn for_servable(servable: &Arc<Servable>) -> Result<Self, Failure> {
-        let place = Self(Arc::clone(servable));
-        if servable.waiting.fetch_add(1, Relaxed) < MAX_WAITING {
-            return Ok(place);
-        }
-        let name = servable.name();
-        let message = format!("{MAX_WAITING} requests wait for the graph `{name}` to be loaded");
-        Err(Failure::new(Cause::QueueFull, message).after(servable.time_left()))
-    }
-}
-
-impl Drop for WaitingPlace {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Relaxed);
     }
 }
 
@@ -97,9 +76,11 @@ impl ServedGraphs {
                 // The current state, as this request may have started the load.
                 return Err(servable.plan().err().unwrap_or(failure));
             }
-            let is_other = |WaitingPlace(of): &WaitingPlace| !Arc::ptr_eq(of, &servable);
+            let is_other = |(of, _): &(Arc<Servable>, _)| !Arc::ptr_eq(of, &servable);
             if place.as_ref().is_none_or(is_other) {
-                place = Some(WaitingPlace::for_servable(&servable)?);
+                let free = Arc::clone(&servable.waiting_places).try_acquire_owned();
+                let free = free.map_err(|_| too_many(&servable))?;
+                place = Some((Arc::clone(&servable), free));
             }
             // The timeout ends it at the latest. The sender of changes is never dropped.
             let _ = timeout_at(ends.into(), changed.changed()).await;
@@ -138,4 +119,11 @@ impl ServedGraphs {
         looked.extend(&servable.made().seen);
         self.hint.notify_one();
     }
+}
+
+/// Creates the failure of a request for which there is no place to wait.
+fn too_many(servable: &Servable) -> Failure {
+    let name = servable.name();
+    let message = format!("{MAX_WAITING} requests wait for the graph `{name}` to be loaded");
+    Failure::new(Cause::QueueFull, message).after(servable.time_left())
 }

@@ -4,7 +4,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -12,9 +12,10 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use graphmill_engine::{FileStamps, Plan, Resource};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::{
+    demand::MAX_WAITING,
     load::GraphSources,
     state_name::{LastFailure, State, StateName},
     usage::{GraphUsage, InUse},
@@ -57,8 +58,8 @@ pub(crate) struct Servable {
     /// Reason why its last load failed; `None` if it succeeded.
     last_failure: ArcSwapOption<String>,
     pub(super) usage: Arc<GraphUsage>,
-    /// Number of requests that wait for it.
-    pub(super) waiting: AtomicUsize,
+    /// Places for requests that wait for it.
+    pub(super) waiting_places: Arc<Semaphore>,
 }
 
 impl Servable {
@@ -78,7 +79,7 @@ impl Servable {
             took: Mutex::default(),
             last_failure: ArcSwapOption::empty(),
             usage: Arc::default(),
-            waiting: AtomicUsize::new(0),
+            waiting_places: Arc::new(Semaphore::new(MAX_WAITING)),
         }
     }
 

@@ -1,13 +1,13 @@
 //! Use of a graph: its last one, for unloading when idle, and the present one in numbers.
 
 use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
 
-use super::Servable;
+use super::{Servable, demand::MAX_WAITING};
 use crate::tensors::{self, CacheUse, ResponseCache};
 
 /// The users of a graph, and the time of its last use.
@@ -95,7 +95,7 @@ impl Servable {
 
     /// Returns the number of requests that wait for it.
     pub(crate) fn requests_waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
+        MAX_WAITING - self.waiting_places.available_permits()
     }
 
     /// Returns the number of jobs of its requests that wait for an executor.
