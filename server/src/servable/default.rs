@@ -23,10 +23,10 @@ impl Servables {
     ) -> Result<&Arc<Servable>, Failure> {
         let visible = || self.all().filter(|it| sees(it.graph()));
         let preferred = preferred.map(|name| self.without_alias(name));
-        let reads = |it: &&Arc<Servable>| it.made().reads(endpoint);
+        let reads = |it: &&Arc<Servable>| it.sources().reads(endpoint);
         let mut names: Vec<&str> = visible().filter(reads).map(|it| it.graph()).collect();
         if names.is_empty() {
-            let is_unknown = |it: &&Arc<Servable>| it.made().reads.is_none();
+            let is_unknown = |it: &&Arc<Servable>| it.sources().reads.is_none();
             names = visible().filter(is_unknown).map(|it| it.graph()).collect();
         }
         names.dedup();
@@ -52,14 +52,16 @@ impl Servables {
     /// Returns true if a graph that the client may see reads requests at an endpoint.
     pub(crate) fn answer_at(&self, endpoint: &str, sees: impl Fn(&str) -> bool) -> bool {
         self.all()
-            .any(|it| sees(it.graph()) && it.made().reads(endpoint))
+            .any(|it| sees(it.graph()) && it.sources().reads(endpoint))
     }
 
     /// Returns the graph for a question about prompts that names none: the only one that the client
     /// may see and that reads prompts, or one with the only language model.
     pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
         let visible = || self.all().filter(|it| sees(it.graph()));
-        let mut asked: Vec<_> = visible().filter(|it| it.made().reads(TOKENIZE)).collect();
+        let mut asked: Vec<_> = visible()
+            .filter(|it| it.sources().reads(TOKENIZE))
+            .collect();
         if asked.is_empty() {
             asked = visible().collect();
         }

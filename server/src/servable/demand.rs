@@ -49,7 +49,7 @@ impl ServedGraphs {
         loop {
             changed.borrow_and_update();
             let ResolvedGraph { servable, adapter } = find()?;
-            let failure = match servable.take_up() {
+            let failure = match servable.acquire() {
                 Ok((plan, in_use)) => {
                     return Ok(Ready {
                         servable,
@@ -89,11 +89,11 @@ impl ServedGraphs {
 
     /// Loads a graph that a request has claimed, unless a reload has replaced it.
     fn load_wanted(&self, servable: &Arc<Servable>) {
-        let mut looked = self.looking();
+        let mut looked = self.lock_stamps();
         let servables = self.now();
         let is_listed = |now: &Arc<Servable>| Arc::ptr_eq(now, servable);
         if !servables.get(servable.name()).is_some_and(is_listed) {
-            servable.becomes_unloaded("it was replaced");
+            servable.set_unloaded("it was replaced");
             return;
         }
         if servable.state_name() != StateName::Loading {
@@ -103,20 +103,20 @@ impl ServedGraphs {
         let (mut made, wrong) = servables.check(entry);
         if wrong.is_some() && made.adapters.is_empty() {
             // A text with mistakes may hide them. Requests for them get its failure.
-            made.adapters.clone_from(&servable.made().adapters);
+            made.adapters.clone_from(&servable.sources().adapters);
         }
-        servable.was_made_of(made);
+        servable.set_sources(made);
         if let Some(failed) = wrong {
             // No other graph is unloaded for it.
-            servables.has_failed(entry, &failed);
-            servables.tell(entry, &failed);
+            servables.record_failure(entry, &failed);
+            servables.log_failure(entry, &failed);
         } else if let Err(reason) = servables.make_room(servable) {
             tracing::error!("graph `{}` is not loaded: {reason}", servable.name());
-            servable.becomes_failed(&reason, true);
+            servable.set_failed(&reason, true);
         } else if let Err(failed) = servables.load_one(entry) {
-            servables.tell(entry, &failed);
+            servables.log_failure(entry, &failed);
         }
-        looked.extend(&servable.made().seen);
+        looked.extend(&servable.sources().seen);
         self.hint.notify_one();
     }
 }

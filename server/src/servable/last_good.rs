@@ -180,7 +180,7 @@ impl SavedConfig {
         let config = &servables.config;
         let mut graphs = Vec::new();
         for entry in &config.graphs {
-            let entry = servables.servable(entry).made().entry(entry);
+            let entry = servables.servable(entry).sources().entry(entry);
             graphs.push(SavedGraph::new(entry)?);
         }
         let files = servables.seen();

@@ -160,7 +160,7 @@ impl Servables {
     fn seen(&self) -> FileStamps {
         let mut all = FileStamps::default();
         self.iter()
-            .for_each(|servable| all.extend(&servable.made().seen));
+            .for_each(|servable| all.extend(&servable.sources().seen));
         all
     }
 
@@ -169,7 +169,7 @@ impl Servables {
         let mut all = FileStamps::default();
         self.iter()
             .filter(|servable| servable.state_name() == StateName::Available)
-            .for_each(|servable| all.extend(&servable.made().seen));
+            .for_each(|servable| all.extend(&servable.sources().seen));
         all
     }
 
@@ -229,7 +229,7 @@ impl Servables {
 
     /// Compiles a graph that is not in memory, from its last sources and without models.
     pub(crate) fn compile_unloaded(&self, servable: &Servable) -> Option<Arc<Plan>> {
-        let entry = servable.made().entry(servable.entry());
+        let entry = servable.sources().entry(servable.entry());
         let compiled = load::compile_entry(&entry, &self.environment.clone().without_loading());
         compiled.ok()?.plan
     }

@@ -71,14 +71,14 @@ impl Servable {
     /// Returns the names of its models' adapters, as of its last load or check. They stay known
     /// while it is not in memory.
     pub(crate) fn adapters(&self) -> Vec<String> {
-        let made = self.made();
+        let made = self.sources();
         let adapters = made.adapters.iter();
         adapters.map(|adapter| adapter.name.clone()).collect()
     }
 
     /// Returns true if one of its models has an adapter of this name.
     fn has_adapter(&self, name: &str) -> bool {
-        self.made().adapters.iter().any(|it| it.name == name)
+        self.sources().adapters.iter().any(|it| it.name == name)
     }
 
     /// Returns true if it was given an adapter of this name at run time.
@@ -88,7 +88,7 @@ impl Servable {
 
     /// Returns the file of an adapter of its models.
     pub(crate) fn adapter_file(&self, adapter: &str) -> Option<PathBuf> {
-        let made = self.made();
+        let made = self.sources();
         let found = made.adapters.iter().find(|it| it.name == adapter);
         found.map(|it| it.path.clone())
     }
@@ -122,7 +122,7 @@ impl Servable {
     /// Returns the ends of the paths that it answers, most common first. Before it is loaded, its
     /// nodes determine them. Empty if not known.
     pub(crate) fn endpoints(&self) -> Vec<&'static str> {
-        let made = self.made();
+        let made = self.sources();
         if made.reads.as_ref().is_some_and(Vec::is_empty) {
             return vec![INFER];
         }

@@ -68,9 +68,9 @@ impl<'a> Reload<'a> {
             let is_other = only.is_some_and(|name| name != entry.name);
             if let Some(before) = before.filter(|it| same_subgraphs && *it.entry() == entry)
                 && (is_other
-                    || before.stays() && before.made().seen.is_still(&new.check(&entry).0.seen))
+                    || before.stays() && before.sources().seen.is_still(&new.check(&entry).0.seen))
             {
-                seen.extend(&before.made().seen);
+                seen.extend(&before.sources().seen);
                 new.put(Arc::clone(before));
                 continue;
             }
@@ -141,7 +141,7 @@ impl<'a> Reload<'a> {
             let entry = &graph.entry;
             let loaded = self.new.load_one(entry);
             let servable = self.new.servable(entry);
-            seen.extend(&servable.made().seen);
+            seen.extend(&servable.sources().seen);
             if let Err(failed) = loaded
                 && !graph.may_fail
                 && (graph.changes_adapters || servable.state_name() != StateName::Waiting)
@@ -187,7 +187,7 @@ impl<'a> Reload<'a> {
             match servable.drain(DRAIN_AT_MOST) {
                 Ok(()) => left.push(servable),
                 Err(plan) => {
-                    servable.becomes_available(plan);
+                    servable.set_available(plan);
                     let (name, seconds) = (servable.name(), DRAIN_AT_MOST.as_secs());
                     let reason = format!("requests of `{name}` still run after {seconds} s");
                     outcome = Err(ConfigRefusal::new(reason));
@@ -228,20 +228,20 @@ impl<'a> Reload<'a> {
                 bytes += made.seen.bytes_beyond(&in_memory);
             } else {
                 let servable = self.new.servable(entry);
-                servable.was_made_of(made);
+                servable.set_sources(made);
                 if !servable.starts_unloaded() && !servable.is_kept_out() {
-                    servable.becomes_unloaded(WHEN_IDLE);
+                    servable.set_unloaded(WHEN_IDLE);
                 }
             }
             let Some(failed) = failed else { continue };
             let may_wait = failed.lacks_files && self.new.settings.waits;
             if self.new.servable(entry).is_independent() {
                 let before = self.old.get(&entry.id()).and_then(|it| it.failure());
-                self.new.has_failed(entry, &failed);
+                self.new.record_failure(entry, &failed);
                 // A file that is being copied has another error each time.
                 let is_known = failed.lacks_files && before.is_some();
                 if !is_known && before.as_deref() != Some(&failed.reason) {
-                    self.new.tell(entry, &failed);
+                    self.new.log_failure(entry, &failed);
                 }
             } else if !graph.may_fail && !may_wait {
                 wrong.push(format!("graph `{}`: {}", entry.id(), failed.reason));
@@ -286,10 +286,10 @@ impl Servables {
     /// Loads a graph again from its stored sources, even if its files have changed. Its models may
     /// have changed.
     fn load_again(&self, servable: &Servable) {
-        let entry = servable.made().entry(servable.entry());
+        let entry = servable.sources().entry(servable.entry());
         match self.load_one(&entry) {
             Ok(()) => tracing::info!("graph `{}` is served as before", entry.id()),
-            Err(failed) => self.tell(&entry, &failed),
+            Err(failed) => self.log_failure(&entry, &failed),
         }
     }
 }

@@ -65,7 +65,7 @@ impl Servables {
     /// Makes room in memory for an on-demand graph: unloads unused graphs of that kind, least
     /// recently used first.
     pub(super) fn make_room(&self, servable: &Servable) -> Result<(), String> {
-        let made = servable.made();
+        let made = servable.sources();
         loop {
             let bytes = made.seen.bytes_beyond(&self.in_memory());
             let most = self.settings.models_max;
@@ -137,11 +137,11 @@ impl Servable {
             return false;
         };
         // A request that has just arrived ends on the plan that it has.
-        is_let_go(&plan, LET_GO);
+        wait_until_released(&plan, LET_GO);
         drop(plan);
         room::trim();
         tracing::info!("graph `{}`: {reason}", self.name());
-        self.becomes_unloaded(reason);
+        self.set_unloaded(reason);
         true
     }
 
@@ -149,7 +149,7 @@ impl Servable {
     /// longer than `patience`.
     pub(super) fn drain(&self, patience: Duration) -> Result<(), Arc<Plan>> {
         let plan = self.take_plan(|| true);
-        plan.map_or(Ok(()), |plan| let_go(plan, patience))
+        plan.map_or(Ok(()), |plan| release(plan, patience))
     }
 
     /// Unloads it on behalf of an operator, once its requests have ended. The next request loads it
@@ -161,7 +161,7 @@ impl Servable {
     pub(crate) fn put_to_sleep(&self, keeps_out: bool) -> Result<(), Failure> {
         let name = self.name();
         let may = || {
-            self.falls_asleep(keeps_out);
+            self.record_unloading(keeps_out);
             true
         };
         let Some(plan) = self.take_plan(may) else {
@@ -175,13 +175,13 @@ impl Servable {
             let why = format!("the graph `{name}` is not loaded");
             return Err(Failure::new(Cause::NotFound, why).with_field("model"));
         };
-        if let Err(plan) = let_go(plan, DRAIN_AT_MOST) {
-            self.becomes_available(plan);
+        if let Err(plan) = release(plan, DRAIN_AT_MOST) {
+            self.set_available(plan);
             let seconds = DRAIN_AT_MOST.as_secs();
             let why = format!("requests of `{name}` still run after {seconds} s: it stays loaded");
             return Err(Failure::new(Cause::Unavailable, why).with_code("in_use"));
         }
-        self.becomes_unloaded(BY_OPERATOR);
+        self.set_unloaded(BY_OPERATOR);
         tracing::info!("graph `{name}`: {BY_OPERATOR}");
         Ok(())
     }
@@ -189,8 +189,8 @@ impl Servable {
 
 /// Drops a plan after all other holders. The error is the plan, if that takes longer than
 /// `patience`.
-fn let_go(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
-    if !is_let_go(&plan, patience) {
+fn release(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
+    if !wait_until_released(&plan, patience) {
         return Err(plan);
     }
     drop(plan);
@@ -199,7 +199,7 @@ fn let_go(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
 }
 
 /// Returns true if all other holders of a plan drop it within this time.
-fn is_let_go(plan: &Arc<Plan>, within: Duration) -> bool {
+fn wait_until_released(plan: &Arc<Plan>, within: Duration) -> bool {
     let deadline = Instant::now() + within;
     while Arc::strong_count(plan) > 1 {
         if Instant::now() >= deadline {
