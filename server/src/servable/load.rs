@@ -129,13 +129,9 @@ pub(super) fn compile_in_place(
     entry: &GraphEntry,
     environment: &Environment,
 ) -> CompileResult {
-    compile_text(
-        &entry.file,
-        text,
-        &entry.base,
-        &with_adapters(entry, environment),
-        &NamedSubgraphs::default(),
-    )
+    let environment = with_adapters(entry, environment);
+    let named = NamedSubgraphs::default();
+    compile_text(&entry.file, text, &entry.base, &environment, &named)
 }
 
 /// Returns the environment of a graph whose language model also gets the adapters that the graph was
