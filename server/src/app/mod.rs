@@ -338,7 +338,7 @@ impl Server {
         self.clients.finish();
         if timeout(grace, self.clients.empty()).await.is_err() {
             tracing::info!("requests are still running after {} s", grace.as_secs());
-            self.stage.send_replace(Stage::Cut);
+            self.stage.send_replace(Stage::Aborting);
             if timeout(CUT_GRACE, self.clients.empty()).await.is_err() {
                 tracing::warn!("aborted requests did not end in time");
             }

@@ -100,7 +100,7 @@ fn stacked(
             access::layer,
         ))
         // Outside of the panic handler, whose errors also get the protocol's form.
-        .layer(middleware::from_fn_with_state(protocol, told))
+        .layer(middleware::from_fn_with_state(protocol, format_failures))
         // Inside of the log, which sees a panic as the 500 it becomes.
         .layer(CatchPanicLayer::custom(panicked))
         // Replaces any answer to a request whose body was cut off by that error.
@@ -119,7 +119,11 @@ fn stacked(
 }
 
 /// Formats failures as the protocol does.
-async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
+async fn format_failures(
+    State(protocol): State<Protocol>,
+    request: Request,
+    next: Next,
+) -> Response {
     match protocol {
         Protocol::Rest(targets) => dialect_errors::layer(&targets, request, next).await,
         Protocol::Grpc { rest_port } => grpc::layer(request, next, rest_port).await,

@@ -46,7 +46,7 @@ pub(super) async fn answer(
 ) -> Result<Answers, Failure> {
     let who = &call.who;
     if let Some(exchange) = &who.entry.exchange {
-        exchange.is_open_ended();
+        exchange.remove_body_limit();
     }
     let (first, share) = call.next::<ModelInferRequest>().await?.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";

@@ -128,7 +128,7 @@ impl InferenceApIsService for Predictions {
     ) -> Rpc<PredictionStream> {
         let (call, _) = read(request);
         if let Some(exchange) = &call.who.entry.exchange {
-            exchange.is_open_ended();
+            exchange.remove_body_limit();
         }
         let state = (Arc::clone(&self.0), call);
         let answers = stream::try_unfold(state, async |(app, call)| {
@@ -168,7 +168,7 @@ fn failed(failure: Failure) -> PredictionResponse {
 pub(super) struct Management(pub(super) Arc<App>);
 
 /// Converts the answer of the REST API.
-fn told(said: Result<Value, Failure>) -> Rpc<ManagementResponse> {
+fn reply(said: Result<Value, Failure>) -> Rpc<ManagementResponse> {
     let msg = said?.to_string();
     Ok(Response::new(ManagementResponse { msg }))
 }
@@ -191,7 +191,7 @@ impl ManagementApIsService for Management {
     ) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let version = models::number(&asked.model_version);
-        told(models::describe(&call.who, &asked.model_name, version))
+        reply(models::describe(&call.who, &asked.model_name, version))
     }
 
     async fn list_models(&self, request: Request<ListModelsRequest>) -> Rpc<ManagementResponse> {
@@ -201,7 +201,7 @@ impl ManagementApIsService for Management {
             limit => limit,
         };
         let first = count("next_page_token", asked.next_page_token)?;
-        told(models::list(&call.who, first, limit))
+        reply(models::list(&call.who, first, limit))
     }
 
     async fn register_model(
@@ -221,7 +221,7 @@ impl ManagementApIsService for Management {
             return Err(Failure::new(Cause::Unsupported, why).into());
         }
         models::check_workers(given(known.initial_workers))?;
-        told(models::register(&self.0, &call.who, &known.url, &known.model_name).await)
+        reply(models::register(&self.0, &call.who, &known.url, &known.model_name).await)
     }
 
     async fn scale_worker(&self, request: Request<ScaleWorkerRequest>) -> Rpc<ManagementResponse> {
@@ -232,13 +232,13 @@ impl ManagementApIsService for Management {
         let version = models::number(&asked.model_version);
         let (least, most) = (given(asked.min_worker), given(asked.max_worker));
         let graph = (asked.model_name.as_str(), version);
-        told(models::scale(&call.who, graph, least, most))
+        reply(models::scale(&call.who, graph, least, most))
     }
 
     async fn set_default(&self, request: Request<SetDefaultRequest>) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let version = models::number(&asked.model_version);
-        told(models::set_default(&call.who, &asked.model_name, version))
+        reply(models::set_default(&call.who, &asked.model_name, version))
     }
 
     async fn unregister_model(
@@ -247,6 +247,6 @@ impl ManagementApIsService for Management {
     ) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let version = models::number(&asked.model_version);
-        told(models::unregister(&self.0, &call.who, &asked.model_name, version).await)
+        reply(models::unregister(&self.0, &call.who, &asked.model_name, version).await)
     }
 }

@@ -73,7 +73,7 @@ impl Caller {
     }
 
     /// Sets the tally of the request's tokens.
-    pub(crate) fn is_tallied(&self, tally: Arc<Tally>) {
+    pub(crate) fn set_tally(&self, tally: Arc<Tally>) {
         self.tally.get_or_init(|| tally);
     }
 

@@ -149,7 +149,7 @@ impl Gate {
                 let message = format!("the key `{name}` is over its limit of requests per minute");
                 let failure = Failure::new(Cause::RateLimited, message).after(wait);
                 let mut response = refused("requests", failure);
-                key.usage.tell(Some(0), response.headers_mut());
+                key.usage.write_headers(Some(0), response.headers_mut());
                 return Err(response);
             }
         };
@@ -190,7 +190,7 @@ pub(crate) async fn layer(
     };
     request.extensions_mut().insert(Arc::clone(&caller));
     let mut response = next.run(request).await;
-    caller.key.usage.tell(left, response.headers_mut());
+    caller.key.usage.write_headers(left, response.headers_mut());
     let name = KeyName(Arc::clone(caller.name()));
     response.extensions_mut().insert(name);
     response

@@ -138,7 +138,7 @@ impl Connection {
         state.is_late && state.exchanges.is_empty()
     }
 
-    fn tell(&self, state: &mut ConnectionState, is_late: bool) {
+    fn request_end(&self, state: &mut ConnectionState, is_late: bool) {
         if state.ending.is_none() || is_late && !state.is_late {
             state.ending.get_or_insert_with(Instant::now);
             state.is_late |= is_late;
@@ -148,7 +148,7 @@ impl Connection {
 
     /// Ends the connection after its requests.
     pub(super) fn finish(&self) {
-        self.tell(&mut self.state.lock(), false);
+        self.request_end(&mut self.state.lock(), false);
     }
 
     /// Ends the connection now, with its requests.
@@ -167,10 +167,10 @@ impl Connection {
             self.cut();
         } else if let Some(head) = state.head {
             if passed(head, header) {
-                self.tell(&mut state, true);
+                self.request_end(&mut state, true);
             }
         } else if passed(state.quiet, state.silence) {
-            self.tell(&mut state, false);
+            self.request_end(&mut state, false);
         }
     }
 
@@ -211,7 +211,7 @@ impl Connection {
     pub(super) fn evict(&self, why: Dispensable) {
         match why {
             Dispensable::Idle => self.finish(),
-            Dispensable::SendsHead => self.tell(&mut self.state.lock(), true),
+            Dispensable::SendsHead => self.request_end(&mut self.state.lock(), true),
             Dispensable::LeavesUnread | Dispensable::Uploads => self.cut(),
         }
     }
@@ -260,12 +260,12 @@ impl Exchange {
     }
 
     /// Removes the time limit of the body, for a stream that lasts as long as the client wants.
-    pub(crate) fn is_open_ended(&self) {
+    pub(crate) fn remove_body_limit(&self) {
         self.lock().is_open_ended = true;
     }
 
     /// Records that bytes wait for the client.
-    pub(super) fn waits(&self, bytes: u64, now: Instant) {
+    pub(super) fn record_wait(&self, bytes: u64, now: Instant) {
         let mut progress = self.lock();
         progress.bytes = bytes;
         progress.unread = now.checked_sub(progress.spent);
@@ -273,7 +273,7 @@ impl Exchange {
 
     /// Records that the client took the waiting bytes. Waiting uses up the limit, and reading
     /// restores it.
-    pub(super) fn is_read(&self, limit: Duration, now: Instant) {
+    pub(super) fn record_read(&self, limit: Duration, now: Instant) {
         let mut progress = self.lock();
         if let Some(since) = progress.unread.take() {
             let earned = time_earned(progress.bytes, ANSWER_BYTES_A_SECOND);

@@ -201,10 +201,7 @@ impl Place {
     /// Starts a request, if there is a place; an HTTP/2 connection can have many requests. If all
     /// places are taken, a request whose answer is not read must end.
     pub(super) fn begin(&self) -> Answering {
-        let Self {
-            connections,
-            connection,
-        } = self;
+        let (connections, connection) = (&self.connections, &self.connection);
         let exchange = connection.begin();
         let (limits, client) = (&connections.limits, connection.client);
         let has_place = connections.open.send_if_modified(|open| {

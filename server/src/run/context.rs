@@ -186,7 +186,7 @@ impl RequestContext {
     pub(crate) fn account(&self) -> Account {
         let tally = Arc::clone(&self.entry.tally);
         if let Some(caller) = &self.caller {
-            caller.is_tallied(Arc::clone(&tally));
+            caller.set_tally(Arc::clone(&tally));
         }
         Account {
             received: Some(self.arrived),

@@ -29,7 +29,7 @@ impl Running {
         id: &Id,
         key: Option<Arc<str>>,
         cancel: CancelToken,
-    ) -> Listing {
+    ) -> RequestGuard {
         let mut all = self.0.lock();
         let last = all.range(places(&id.text)).next_back();
         let number = last.map_or(0, |((_, last), _)| last + 1);
@@ -40,7 +40,7 @@ impl Running {
             cancel,
         };
         all.insert(place.clone(), request);
-        Listing {
+        RequestGuard {
             running: Arc::clone(self),
             place,
         }
@@ -71,12 +71,12 @@ fn places(id: &Arc<str>) -> impl RangeBounds<RunKey> + use<> {
 }
 
 /// Guard that removes a request from the list on drop.
-pub(crate) struct Listing {
+pub(crate) struct RequestGuard {
     running: Arc<Running>,
     place: RunKey,
 }
 
-impl Drop for Listing {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.running.0.lock().remove(&self.place);
     }

@@ -17,7 +17,7 @@ use graphmill_engine::{
     Error, Handle, OutputStream, Packet, Plan, RunCx, Session, SidePackets, Summary,
 };
 
-use super::{Guard, RequestContext, running::Listing};
+use super::{Guard, RequestContext, running::RequestGuard};
 use crate::{
     errors::{Cause, Failure},
     observe::trace::RunTrace,
@@ -68,7 +68,7 @@ pub(crate) struct GraphRun {
     /// Cancels the session when its last clone is dropped.
     pub(super) handle: Arc<Handle>,
     /// Guards that list the request and its session, and keep the graph in memory.
-    _listed: (Listing, SessionEntry, InUse),
+    _listed: (RequestGuard, SessionEntry, InUse),
 }
 
 impl RequestContext {
@@ -79,7 +79,7 @@ impl RequestContext {
         sides: SidePackets,
         deadline: Option<Instant>,
         account: Account,
-    ) -> Result<((Session, Handle), Listing), Error> {
+    ) -> Result<((Session, Handle), RequestGuard), Error> {
         let mut context = RunCx::new(self.id.text.clone());
         context.deadline = deadline;
         context.tenant = self.owner.as_ref().map(Owner::name);
