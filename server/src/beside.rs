@@ -29,9 +29,8 @@ pub(crate) async fn beside<T: Send + 'static>(
         }
     };
     lane.spawn(owner, Box::new(job));
-    result
-        .await
-        .map_err(|_| Failure::new(Cause::Panic, panicked))
+    let failed = |_| Failure::new(Cause::Panic, panicked);
+    result.await.map_err(failed)
 }
 
 /// Claims memory for the work that follows.

@@ -16,12 +16,12 @@ pub(crate) fn subgraph_json(subgraph: &Subgraph) -> Value {
 
 /// Describes the calculator or subgraph of this name with all details; `None` if there is none.
 pub(crate) fn describe(registry: &Registry, name: &str) -> Option<Value> {
-    let calculators = registry.describe();
-    let calculator = calculators.into_iter().find(|it| it.name == name);
-    let subgraph = || registry.subgraphs().find(|it| *it.name == *name);
-    calculator
-        .map(|calculator| json!(calculator))
-        .or_else(|| subgraph().map(subgraph_json))
+    let mut calculators = registry.describe().into_iter();
+    if let Some(calculator) = calculators.find(|it| it.name == name) {
+        return Some(json!(calculator));
+    }
+    let mut subgraphs = registry.subgraphs();
+    subgraphs.find(|it| *it.name == *name).map(subgraph_json)
 }
 
 /// Lists the names of calculators and subgraphs, sorted, each with a sentence.

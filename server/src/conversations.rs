@@ -3,11 +3,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use graphmill_calculators::payload::JsonBody;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,44 +23,33 @@ const IDLE: Duration = Duration::from_mins(30);
 /// Maximum size in bytes of a conversation that a request can continue.
 const BYTES_OF_ONE: usize = 1 << 20;
 
-/// Limits for the conversations of one owner. The one idle for longest is removed first.
-const OF_OWNER: Room = Room {
-    count: 64,
-    bytes: 4 << 20,
-};
+/// Maximum number of conversations of one owner, and of their bytes. The one idle for longest is
+/// removed first.
+const OF_OWNER: (usize, usize) = (64, 4 << 20);
 
-/// Limits for the conversations of all owners together.
-const OF_ALL: Room = Room {
-    count: 4_096,
-    bytes: 64 << 20,
-};
+/// Maximum number of conversations of all owners together, and of their bytes.
+const OF_ALL: (usize, usize) = (4_096, 64 << 20);
 
 /// Session number that means no conversation.
 const NONE: i64 = -1;
-
-/// Limits on stored conversations: their number and their bytes.
-struct Room {
-    count: usize,
-    bytes: usize,
-}
 
 /// Receiver of the JSON of an answer, whole or piece by piece.
 pub(crate) type Listener = Box<dyn FnMut(&[u8]) + Send + Sync>;
 
 /// The stored conversations of all owners.
 #[derive(Default)]
-pub(crate) struct Conversations(Mutex<HashMap<Key, Conversation>>);
+pub(crate) struct Conversations(Mutex<HashMap<ConversationKey, StoredConversation>>);
 
 /// The key of a conversation: its owner, its graph and its session number.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ConversationKey {
     owner: Option<Owner>,
     graph: String,
     session: i64,
 }
 
 /// A stored conversation, with its number of tokens and the time of its last use.
-struct Conversation {
+struct StoredConversation {
     /// Messages as JSON, separated by commas. Parsed values would take many times the memory.
     messages: Arc<str>,
     tokens: u64,
@@ -68,7 +58,7 @@ struct Conversation {
 
 /// The fields that are read from a piece of an answer.
 #[derive(Deserialize)]
-struct Piece {
+struct AnswerPiece {
     text: String,
     tokens: u64,
     input_tokens: u64,
@@ -98,7 +88,7 @@ impl Conversations {
         let session = body.short("session_id").and_then(Value::as_i64);
         let session = session.filter(|session| *session != NONE);
         let is_kept = body.short("interactive_mode") == Some(&Value::Bool(true));
-        let key = session.map(|session| Key {
+        let key = session.map(|session| ConversationKey {
             owner,
             graph: graph.to_owned(),
             session,
@@ -129,7 +119,7 @@ impl Conversations {
         }
         let (conversations, mut reply) = (Arc::clone(self), String::new());
         Ok(Turn::Say(Some(Box::new(move |json| {
-            let Ok(piece) = serde_json::from_slice::<Piece>(json) else {
+            let Ok(piece) = serde_json::from_slice::<AnswerPiece>(json) else {
                 return;
             };
             reply.push_str(&piece.text);
@@ -148,43 +138,45 @@ impl Conversations {
     }
 
     /// Returns the messages so far, and their number of tokens.
-    fn said(&self, key: &Key) -> (Arc<str>, u64) {
+    fn said(&self, key: &ConversationKey) -> (Arc<str>, u64) {
         let kept = self.kept();
-        let said = kept
-            .get(key)
-            .map(|it| (Arc::clone(&it.messages), it.tokens));
+        let said = kept.get(key).map(|it| (it.messages.clone(), it.tokens));
         said.unwrap_or_default()
     }
 
     /// Removes expired conversations and returns the others.
-    fn kept(&self) -> MutexGuard<'_, HashMap<Key, Conversation>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn kept(&self) -> MutexGuard<'_, HashMap<ConversationKey, StoredConversation>> {
+        let mut kept = self.0.lock();
         kept.retain(|_, conversation| conversation.used.elapsed() < IDLE);
         kept
     }
 
-    fn keep(&self, key: Key, messages: String, tokens: u64) {
+    fn keep(&self, key: ConversationKey, messages: String, tokens: u64) {
         let mut kept = self.kept();
         let owner = key.owner.clone();
-        let conversation = Conversation {
+        let conversation = StoredConversation {
             messages: messages.into(),
             tokens,
             used: Instant::now(),
         };
         kept.insert(key, conversation);
-        forget(&mut kept, &OF_OWNER, |key| key.owner == owner);
-        forget(&mut kept, &OF_ALL, |_| true);
+        forget(&mut kept, OF_OWNER, |key| key.owner == owner);
+        forget(&mut kept, OF_ALL, |_| true);
     }
 }
 
 /// Removes the selected conversations that were idle for longest, until the others are within the
 /// limits.
-fn forget(kept: &mut HashMap<Key, Conversation>, room: &Room, is_of: impl Fn(&Key) -> bool) {
+fn forget(
+    kept: &mut HashMap<ConversationKey, StoredConversation>,
+    (most, most_bytes): (usize, usize),
+    is_of: impl Fn(&ConversationKey) -> bool,
+) {
     loop {
         let of = kept.iter().filter(|(key, _)| is_of(key));
         let sizes = of.clone().map(|(_, it)| it.messages.len());
         let (count, bytes) = (sizes.clone().count(), sizes.sum::<usize>());
-        if count <= room.count && bytes <= room.bytes {
+        if count <= most && bytes <= most_bytes {
             return;
         }
         let oldest = of.min_by_key(|(_, it)| it.used).map(|(key, _)| key.clone());
@@ -196,38 +188,32 @@ fn forget(kept: &mut HashMap<Key, Conversation>, room: &Room, is_of: impl Fn(&Ke
 /// Returns the messages of a prompt in JSON: a string of the user, or a list of messages.
 fn messages(prompt: &[u8]) -> String {
     let prompt = String::from_utf8_lossy(prompt);
-    let list = prompt
-        .strip_prefix('[')
-        .and_then(|list| list.strip_suffix(']'));
-    list.map_or_else(
-        || format!(r#"{{"role":"user","content":{prompt}}}"#),
-        |list| list.trim().to_owned(),
-    )
+    let list = prompt.strip_prefix('[');
+    match list.and_then(|list| list.strip_suffix(']')) {
+        Some(list) => list.trim().to_owned(),
+        None => format!(r#"{{"role":"user","content":{prompt}}}"#),
+    }
 }
 
 /// Joins two lists of messages.
 fn joined(before: &str, behind: &str) -> String {
-    let between = if before.is_empty() || behind.is_empty() {
-        ""
-    } else {
-        ","
-    };
-    [before, between, behind].concat()
+    let is_single = before.is_empty() || behind.is_empty();
+    [before, if is_single { "" } else { "," }, behind].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn owned(name: &str, session: i64) -> Key {
-        Key {
+    fn owned(name: &str, session: i64) -> ConversationKey {
+        ConversationKey {
             owner: Some(Owner::Key(name.into())),
             graph: "chat".to_owned(),
             session,
         }
     }
 
-    fn say(conversations: &Conversations, key: Key, text: &str) {
+    fn say(conversations: &Conversations, key: ConversationKey, text: &str) {
         conversations.keep(key, messages(json!(text).to_string().as_bytes()), 1);
     }
 
@@ -253,6 +239,6 @@ mod tests {
         }
         let kept = conversations.kept();
         let bytes: usize = kept.values().map(|it| it.messages.len()).sum();
-        assert_eq!((kept.len(), bytes <= OF_OWNER.bytes), (4, true));
+        assert_eq!((kept.len(), bytes <= OF_OWNER.1), (4, true));
     }
 }

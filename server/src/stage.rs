@@ -10,5 +10,5 @@ pub(crate) enum Stage {
     /// Takes no new requests, and waits for running ones.
     Draining,
     /// Aborts the requests that are still running.
-    Cut,
+    Aborting,
 }

@@ -24,7 +24,7 @@ mod stack;
 pub(crate) mod state;
 
 use crate::{
-    app::state::{App, Document, Options},
+    app::state::{ApiDocument, App, Options},
     bodies::Bodies,
     http::{Side, media::Media},
     http_client,
@@ -167,7 +167,7 @@ impl Server {
                 served.now().executors(),
             ),
             media: media.transpose().map_err(StartError::Media)?,
-            document: Document::default(),
+            document: ApiDocument::default(),
             changing: Arc::default(),
             options,
             metrics: Arc::new(Metrics::new(&served, connections, &sequences)),
@@ -338,7 +338,7 @@ impl Server {
         self.clients.finish();
         if timeout(grace, self.clients.empty()).await.is_err() {
             tracing::info!("requests are still running after {} s", grace.as_secs());
-            self.stage.send_replace(Stage::Cut);
+            self.stage.send_replace(Stage::Aborting);
             if timeout(CUT_GRACE, self.clients.empty()).await.is_err() {
                 tracing::warn!("aborted requests did not end in time");
             }

@@ -42,14 +42,8 @@ pub(super) fn rest(app: &Arc<App>, audience: Side, site: SitePolicy) -> Router {
 
 /// Builds the service of a listener that serves metrics alone.
 pub(super) fn metrics(app: &Arc<App>, site: SitePolicy) -> Router {
-    let protocol = Protocol::Rest(Targets::new());
-    stacked(
-        app,
-        http::metrics_routes(),
-        http::needs(false),
-        site,
-        protocol,
-    )
+    let (routes, needs) = (http::metrics_routes(), http::needs(false));
+    stacked(app, routes, needs, site, Protocol::Rest(Targets::new()))
 }
 
 /// Removes the configured prefix from the path of a request that has it.
@@ -57,13 +51,7 @@ fn without_prefix(mut request: Request, prefix: Option<&str>) -> Request {
     let path_and_query = request.uri().path_and_query().map_or("", |it| it.as_str());
     let rest = prefix.and_then(|prefix| path_and_query.strip_prefix(prefix));
     let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
-    let rest = rest.map(|rest| {
-        if rest.starts_with('/') {
-            rest.to_owned()
-        } else {
-            format!("/{rest}")
-        }
-    });
+    let rest = rest.map(|rest| format!("/{}", rest.strip_prefix('/').unwrap_or(rest)));
     if let Some(rest) = rest.and_then(|rest| rest.parse().ok()) {
         let mut parts = request.uri().clone().into_parts();
         parts.path_and_query = Some(rest);
@@ -76,14 +64,8 @@ fn without_prefix(mut request: Request, prefix: Option<&str>) -> Request {
 
 /// Builds the service of a listener for gRPC.
 pub(super) fn grpc(app: &Arc<App>, audience: Side, site: SitePolicy, rest_port: u16) -> Router {
-    let routes = grpc::routes(app, audience);
-    stacked(
-        app,
-        routes,
-        grpc::needs(),
-        site,
-        Protocol::Grpc { rest_port },
-    )
+    let (routes, needs) = (grpc::routes(app, audience), grpc::needs());
+    stacked(app, routes, needs, site, Protocol::Grpc { rest_port })
 }
 
 /// The protocol whose form failures take.
@@ -118,7 +100,7 @@ fn stacked(
             access::layer,
         ))
         // Outside of the panic handler, whose errors also get the protocol's form.
-        .layer(middleware::from_fn_with_state(protocol, told))
+        .layer(middleware::from_fn_with_state(protocol, format_failures))
         // Inside of the log, which sees a panic as the 500 it becomes.
         .layer(CatchPanicLayer::custom(panicked))
         // Replaces any answer to a request whose body was cut off by that error.
@@ -137,7 +119,11 @@ fn stacked(
 }
 
 /// Formats failures as the protocol does.
-async fn told(State(protocol): State<Protocol>, request: Request, next: Next) -> Response {
+async fn format_failures(
+    State(protocol): State<Protocol>,
+    request: Request,
+    next: Next,
+) -> Response {
     match protocol {
         Protocol::Rest(targets) => dialect_errors::layer(&targets, request, next).await,
         Protocol::Grpc { rest_port } => grpc::layer(request, next, rest_port).await,
@@ -167,9 +153,6 @@ async fn legible(request: Request, next: Next) -> Response {
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let said = log::without_texts(log::payload(&*panic));
     tracing::error!("a request handler panicked: {said}");
-    Failure::new(
-        Cause::Panic,
-        "the server failed while it handled the request",
-    )
-    .into_response()
+    let why = "the server failed while it handled the request";
+    Failure::new(Cause::Panic, why).into_response()
 }

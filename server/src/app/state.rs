@@ -3,11 +3,12 @@
 use std::{
     net::SocketAddr,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
@@ -195,7 +196,7 @@ pub(crate) struct App {
     pub(crate) bodies: Arc<Bodies>,
     /// Fetcher of images; `None` if no host is allowed.
     pub(crate) media: Option<Media>,
-    pub(crate) document: Document,
+    pub(crate) document: ApiDocument,
     /// Held by the operator that changes the configuration, so that changes do not overlap.
     pub(crate) changing: Arc<tokio::sync::Mutex<()>>,
     pub(crate) started: Instant,
@@ -223,9 +224,9 @@ impl App {
 
 /// The last generated `OpenAPI` document, and the data that it was made from.
 #[derive(Default)]
-pub(crate) struct Document(Mutex<Option<(DocumentInputs, Bytes)>>);
+pub(crate) struct ApiDocument(Mutex<Option<(DocumentInputs, Bytes)>>);
 
-impl Document {
+impl ApiDocument {
     /// Returns the stored document if it describes `described`, else the one that `make` generates.
     pub(crate) fn get_or_make(
         &self,
@@ -233,7 +234,7 @@ impl Document {
         make: impl FnOnce() -> Vec<u8>,
     ) -> Bytes {
         // Concurrent requests wait for one document instead of generating one each.
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         match &*kept {
             Some((of, document)) if of == described => document.clone(),
             _ => {

@@ -54,7 +54,7 @@ impl Lease {
         };
         self.claim(bytes)?;
         bodies.take(self.share.key.as_ref(), more, room)?;
-        *self.share.lock() += more;
+        *self.share.bytes.lock() += more;
         self.bytes = bytes;
         Ok(())
     }

@@ -13,11 +13,7 @@
 mod encoding;
 mod lease;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, HttpBody as _},
@@ -26,6 +22,7 @@ use axum::{
 use bytes::Bytes;
 use graphmill_engine::{Executors, Lane};
 use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
 
 use crate::{
     beside::beside,
@@ -43,14 +40,14 @@ pub(crate) struct Bodies {
     each: usize,
     /// Maximum size of all bodies together, in bytes.
     pub(crate) all: usize,
-    taken: Mutex<Usage>,
+    taken: Mutex<BodyUsage>,
     /// Executor for long work on bodies.
     lane: Lane,
 }
 
 /// Bytes in memory, in total and by key.
 #[derive(Debug, Default)]
-struct Usage {
+struct BodyUsage {
     all: usize,
     by_key: HashMap<Arc<str>, usize>,
 }
@@ -88,21 +85,15 @@ impl Bodies {
 
     /// Returns the number of bytes that all bodies have in memory.
     pub(crate) fn taken(&self) -> usize {
-        self.lock().all
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Usage> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+        self.taken.lock().all
     }
 
     /// Returns the share of the request with these extensions, empty at first.
     pub(crate) fn share(self: &Arc<Self>, extensions: &Extensions) -> Arc<Share> {
         let caller = extensions.get::<Arc<Caller>>();
         let key = caller.and_then(|caller| caller.rival()).cloned();
-        self.share_of(
-            key,
-            Owner::from_extensions(extensions).map(|owner| owner.name()),
-        )
+        let owner = Owner::from_extensions(extensions);
+        self.share_of(key, owner.map(|owner| owner.name()))
     }
 
     /// Returns an empty share for a key. Long work on the bodies counts for `owner`.
@@ -120,19 +111,17 @@ impl Bodies {
     }
 
     fn too_long(&self) -> Failure {
-        let why = format!(
-            "the body is longer than {} (--max_body_bytes)",
-            size(self.each)
-        );
+        let most = size(self.each);
+        let why = format!("the body is longer than {most} (--max_body_bytes)");
         Failure::new(Cause::BodyTooLarge, why)
     }
 
     fn take(&self, key: Option<&Arc<str>>, more: usize, room: usize) -> Result<(), Failure> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         if room.checked_sub(more).is_none_or(|left| taken.all > left) {
+            let most = size(self.all);
             let why = format!(
-                "request bodies have reached the limit of {} in memory (--max_bodies_bytes): try again",
-                size(self.all)
+                "request bodies have reached the limit of {most} in memory (--max_bodies_bytes): try again"
             );
             return Err(Failure::new(Cause::BodiesFull, why));
         }
@@ -152,7 +141,7 @@ impl Bodies {
     }
 
     fn give_back(&self, key: Option<&Arc<str>>, bytes: usize) {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         taken.all -= bytes;
         if let Some(key) = key
             && let Some(own) = taken.by_key.get_mut(key)
@@ -166,10 +155,6 @@ impl Bodies {
 }
 
 impl Share {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Releases the bytes of the request, because its graph has read it. Parts that remain belong
     /// to the answer.
     pub(crate) fn is_read(&self) {
@@ -189,7 +174,7 @@ impl Share {
     /// Releases the bytes of a part of the request, unless they were released before.
     fn give_back(&self, bytes: usize) {
         let bytes = {
-            let mut own = self.lock();
+            let mut own = self.bytes.lock();
             let bytes = bytes.min(*own);
             *own -= bytes;
             bytes

@@ -10,7 +10,7 @@ use clap::Args;
 use graphmill_engine::{Environment, Registry};
 
 use super::{registry, report, search};
-use crate::{explain::Format, servable::compile};
+use crate::{explain::ExplainFormat, servable::compile};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
@@ -19,8 +19,8 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Output format: `text` for people, `json` for programs, or a diagram.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
+    format: ExplainFormat,
     #[command(flatten)]
     subgraphs: registry::SubgraphFlags,
 }

@@ -55,7 +55,7 @@ pub(super) fn pull(arguments: &Pull) -> Result<ExitCode, String> {
 
 /// Downloads a model, shows the progress, and prints the paths of its files.
 pub(super) fn pulled(order: &Order) -> Result<ExitCode, String> {
-    log::start(Level::Warning, log::Format::Text, None)?;
+    log::start(Level::Warning, log::LogFormat::Text, None)?;
     let FetchedModel { model, projector } = shown_while(|| hub::fetch(order))?;
     let line = |path: PathBuf| format!("{}\n", path.display());
     let lines: String = iter::once(model).chain(projector).map(line).collect();

@@ -16,7 +16,7 @@ use graphmill_llm::{
 use super::{progress, report};
 use crate::{
     hub::bytes,
-    observe::log::{self, Format, Level},
+    observe::log::{self, Level, LogFormat},
 };
 
 /// Prefix of progress lines, by which a parent process finds them in the output.
@@ -44,7 +44,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
-    log::start(Level::Error, Format::Text, None)?;
+    log::start(Level::Error, LogFormat::Text, None)?;
     let (input, output) = (&arguments.input, &arguments.output);
     let shown = output.display();
     let size = |path: &Path| fs::metadata(path).map(|found| found.len());

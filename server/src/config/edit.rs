@@ -11,7 +11,10 @@ use graphmill_engine::read_text;
 use serde_json::{Value, json, value::RawValue};
 
 use super::schema::Object;
-use crate::{config, replace::replace};
+use crate::{
+    config,
+    replace::{parent_folder, replace},
+};
 
 /// List that graphs are added to, as in OpenVINO Model Server.
 const LIST: &str = "model_config_list";
@@ -39,9 +42,9 @@ pub(crate) fn remove(file: &Path, name: &str) -> Result<(), String> {
 pub(crate) fn serve_versions(file: &Path, name: &str, versions: &[u64]) -> Result<(), String> {
     change(file, |text| {
         let lists = Lists::parse(text)?;
-        let mut entries = lists.entries();
-        let entry = entries.find(|entry| entry.name.as_deref() == Some(name));
-        let entry = entry.ok_or_else(|| format!("it has no graph `{name}`"))?;
+        let entry = lists
+            .find(name)
+            .ok_or_else(|| format!("it has no graph `{name}`"))?;
         let wrong = |error: serde_json::Error| error.to_string();
         let mut value: Value = serde_json::from_str(&text[entry.place.clone()]).map_err(wrong)?;
         let graph = if value.get("config").is_some() {
@@ -76,10 +79,7 @@ fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> R
 /// Returns the text with another graph.
 fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
     let lists = Lists::parse(text)?;
-    if lists
-        .entries()
-        .any(|entry| entry.name.as_deref() == Some(name))
-    {
+    if lists.find(name).is_some() {
         return Err(format!("it already has a graph `{name}`"));
     }
     let graph = json!({ "name": name, "base_path": base });
@@ -94,25 +94,20 @@ fn added(text: &str, name: &str, base: &str) -> Result<String, String> {
         let start = text.find('{').map_or(0, |at| at + 1);
         let is_only = text[start..].trim_start().starts_with('}');
         let comma = if is_only { "\n" } else { "," };
-        return Ok(spliced(
-            text,
-            start..start,
-            &format!("\n  \"{LIST}\": [\n    {entry}\n  ]{comma}"),
-        ));
+        let list = format!("\n  \"{LIST}\": [\n    {entry}\n  ]{comma}");
+        return Ok(spliced(text, start..start, &list));
     };
     Ok(match list.entries.last() {
         Some(final_entry) => {
             // On its own line, indented like the entry before it.
-            let line = text[..final_entry.place.start]
-                .rfind('\n')
-                .map_or(0, |at| at + 1);
-            let before = &text[line..final_entry.place.start];
+            let Range { start, end } = final_entry.place;
+            let line = text[..start].rfind('\n').map_or(0, |at| at + 1);
+            let before = &text[line..start];
             let between = if before.trim().is_empty() {
                 format!("\n{before}")
             } else {
                 " ".to_owned()
             };
-            let end = final_entry.place.end;
             spliced(text, end..end, &format!(",{between}{entry}"))
         }
         None => spliced(text, list.place.clone(), &format!("[\n    {entry}\n  ]")),
@@ -146,10 +141,7 @@ fn relative(folder: &Path, config: &Path) -> Result<String, String> {
         path.canonicalize()
             .map_err(|error| format!("cannot find `{}`: {error}", path.display()))
     };
-    let home = match config.parent() {
-        Some(parent) if parent != Path::new("") => whole(parent)?,
-        _ => whole(Path::new("."))?,
-    };
+    let home = whole(parent_folder(config))?;
     let folder = whole(folder)?;
     let path = match folder.strip_prefix(&home) {
         Ok(inside) if inside == Path::new("") => PathBuf::from("."),
@@ -209,8 +201,10 @@ impl Lists {
         Ok(Self(lists))
     }
 
-    fn entries(&self) -> impl Iterator<Item = &ListEntry> {
-        self.0.iter().flat_map(|list| &list.entries)
+    /// Returns the entry of the graph with this name.
+    fn find(&self, name: &str) -> Option<&ListEntry> {
+        let mut entries = self.0.iter().flat_map(|list| &list.entries);
+        entries.find(|entry| entry.name.as_deref() == Some(name))
     }
 }
 

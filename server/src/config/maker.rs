@@ -2,9 +2,11 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
+
+use parking_lot::Mutex;
 
 /// Time for which the error of a failed attempt is repeated without another attempt.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -36,7 +38,7 @@ impl Maker {
 
     /// Returns the text of the graph. Blocks until the model is there.
     pub(crate) fn graph(&self) -> Result<Arc<str>, String> {
-        let mut made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut made = self.0.made.lock();
         match &*made {
             Some(Ok(text)) => return Ok(Arc::clone(text)),
             Some(Err((when, why))) if when.elapsed() < PAUSE => return Err(why.clone()),

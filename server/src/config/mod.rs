@@ -51,6 +51,7 @@ pub use maker::Maker;
 pub use observation::{Observation, Redaction};
 pub use schema::json_schema;
 use text::Text;
+pub(crate) use text::without_place;
 
 /// The graphs that a configuration lists.
 #[derive(Debug, Clone, Default)]
@@ -198,7 +199,7 @@ impl GraphEntry {
 }
 
 /// The result of reading a configuration.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LoadedConfig {
     /// `None` if a diagnostic is an error.
     pub config: Option<Config>,
@@ -214,24 +215,19 @@ pub struct LoadedConfig {
 
 /// Reads a configuration file and resolves the graphs that it lists.
 pub fn load(path: &Path) -> LoadedConfig {
+    let file = path.display();
     match graphmill_engine::read_regular(path).map(String::from_utf8) {
         Ok(Ok(text)) => parse(path, &text),
-        Ok(Err(_)) => unreadable(format!("`{}` is not UTF-8 text", path.display())),
-        Err(error) => unreadable(format!(
-            "cannot read the configuration `{}`: {error}",
-            path.display()
-        )),
+        Ok(Err(_)) => unreadable(format!("`{file}` is not UTF-8 text")),
+        Err(error) => unreadable(format!("cannot read the configuration `{file}`: {error}")),
     }
 }
 
 fn unreadable(message: String) -> LoadedConfig {
     let diagnostics = vec![Diagnostic::error(&codes::UNREADABLE, Span::NONE, message)];
     LoadedConfig {
-        config: None,
-        listed: Config::default(),
-        sources: SourceMap::new(),
         diagnostics,
-        lacking: Vec::new(),
+        ..LoadedConfig::default()
     }
 }
 
@@ -267,11 +263,8 @@ pub fn parse(path: &Path, text: &str) -> LoadedConfig {
         };
         if let Err(error) = deserializer.end() {
             let span = places.at(error.line(), error.column());
-            diagnostics.push(Diagnostic::error(
-                &codes::NOT_JSON,
-                span,
-                "there is text after the configuration",
-            ));
+            let message = "there is text after the configuration";
+            diagnostics.push(Diagnostic::error(&codes::NOT_JSON, span, message));
         }
         places.refuse_unsupported(&config, &mut diagnostics);
         let folder = path.parent().unwrap_or(Path::new(""));

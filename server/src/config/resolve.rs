@@ -7,6 +7,7 @@
 use std::{
     collections::HashMap,
     io::ErrorKind,
+    num::NonZeroU64,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -64,35 +65,28 @@ pub(super) fn graphs(
         (&entry.0.config.0, true, field)
     });
     for (graph, is_model, field) in listed.chain(modeled) {
+        let name = &graph.name;
         for key in graph.classic_options() {
             let message = format!(
-                "`{key}` of `{}` has no effect: it is an option of classic OpenVINO models, which are not served",
-                graph.name
+                "`{key}` of `{name}` has no effect: it is an option of classic OpenVINO models, which are not served"
             );
-            diagnostics.push(
-                Diagnostic::warning(&codes::NO_EFFECT, places.entry(key), message)
-                    .hint("a graph's options are in its nodes, in the graph file"),
-            );
+            let warning = Diagnostic::warning(&codes::NO_EFFECT, places.entry(key), message);
+            let hint = "a graph's options are in its nodes, in the graph file";
+            diagnostics.push(warning.hint(hint));
         }
-        if let Some(why) = wrong_name(&graph.name) {
-            diagnostics.push(
-                Diagnostic::error(
-                    &codes::WRONG_VALUE,
-                    places.name(&graph.name, 0),
-                    format!("`{field}` {why}"),
-                )
-                .hint("the `model` of a request selects the graph by this name"),
-            );
-        } else if let Some(earlier) = graphs.find(&graph.name) {
-            diagnostics.push(duplicate(&graph.name, earlier, places.name(&graph.name, 1)));
+        if let Some(why) = wrong_name(name) {
+            let (place, why) = (places.name(name, 0), format!("`{field}` {why}"));
+            let hint = "the `model` of a request selects the graph by this name";
+            diagnostics.push(Diagnostic::error(&codes::WRONG_VALUE, place, why).hint(hint));
+        } else if let Some(earlier) = graphs.find(name) {
+            diagnostics.push(duplicate(name, earlier, places.name(name, 1)));
         } else {
             add(&mut graphs, graph, folder, is_model, places, diagnostics);
         }
     }
-    let wrong = aliases::wrong(&graphs.entries).into_iter();
-    diagnostics.extend(
-        wrong.map(|(alias, why)| Diagnostic::error(&codes::ALIAS, places.entry(alias), why)),
-    );
+    for (alias, why) in aliases::wrong(&graphs.entries) {
+        diagnostics.push(Diagnostic::error(&codes::ALIAS, places.entry(alias), why));
+    }
     graphs
 }
 
@@ -184,9 +178,8 @@ fn add(
         // A graph of the model list may be in the folder of its only version.
         let only = base.join("1").join(named);
         if is_model && !file.is_file() {
-            graphs
-                .places
-                .extend([base.clone(), file.clone(), only.clone()]);
+            let looked = [base.clone(), file.clone(), only.clone()];
+            graphs.places.extend(looked);
             if only.is_file() {
                 file = only;
             }
@@ -238,13 +231,12 @@ fn lacking(graph: &schema::Graph, base: &Path, file: &Path, places: &Text<'_>) -
 
 fn serving(graph: &schema::Graph) -> Serving {
     let seconds = graph.idle_unload_seconds.map(u64::from);
+    let millis = graph.response_timeout_ms.map(NonZeroU64::get);
     Serving {
         optional: graph.optional,
         on_demand: graph.load == schema::Load::OnDemand,
         idle_unload: seconds.map(Duration::from_secs),
-        response_timeout: graph
-            .response_timeout_ms
-            .map(|time| Duration::from_millis(time.get())),
+        response_timeout: millis.map(Duration::from_millis),
         independent: false,
         generate_form: graph.generate_form,
     }
@@ -253,23 +245,20 @@ fn serving(graph: &schema::Graph) -> Serving {
 /// Returns the reason why a graph cannot be served with its subconfig: it lists classic models,
 /// which the graph would need. `None` if it can.
 pub(super) fn refused_subconfig(path: &Path) -> Option<String> {
+    let file = path.display();
     let text = match graphmill_engine::read_regular(path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return None;
         }
-        Err(error) => return Some(format!("cannot read `{}`: {error}", path.display())),
+        Err(error) => return Some(format!("cannot read `{file}`: {error}")),
     };
     match serde_json::from_slice::<serde_json::Value>(&text) {
-        Err(error) => Some(format!("`{}` is not JSON: {error}", path.display())),
+        Err(error) => Some(format!("`{file}` is not JSON: {error}")),
         Ok(subconfig) => {
-            let models = subconfig.get("model_config_list")?.as_array()?.len();
-            (models > 0).then(|| {
-                format!(
-                    "`{}` lists classic OpenVINO models, which are not served",
-                    path.display()
-                )
-            })
+            let models = subconfig.get("model_config_list")?.as_array()?;
+            let why = format!("`{file}` lists classic OpenVINO models, which are not served");
+            (!models.is_empty()).then_some(why)
         }
     }
 }

@@ -13,6 +13,7 @@ use graphmill_engine::{FileStamps, Registry, Subgraph};
 use graphmill_grammar::{Diagnostic, GraphConfig, SourceMap, Span, parse_graph};
 
 use super::codes;
+use crate::replace::parent_folder;
 
 /// Name of a folder whose files only the graphs in its parent folder can use.
 const FOLDER: &str = "subgraphs";
@@ -40,9 +41,8 @@ impl NamedSubgraphs {
         } else {
             &mut self.files
         };
-        listed(path)?
-            .into_iter()
-            .for_each(|subgraph| add(to, subgraph));
+        let found = listed(path)?.into_iter();
+        found.for_each(|subgraph| add(to, subgraph));
         Ok(())
     }
 
@@ -61,11 +61,7 @@ impl NamedSubgraphs {
 
     /// Returns these subgraphs and the ones in the folder of the graph `file`.
     pub(crate) fn and_beside(&self, file: &Path) -> KnownSubgraphs {
-        let folder = match file.parent() {
-            None => Path::new("."),
-            Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-            Some(folder) => folder,
-        };
+        let folder = parent_folder(file);
         let mut beside = ByName::new();
         in_folder(folder)
             .into_iter()
@@ -179,18 +175,14 @@ fn two_files(
             diagnostic = diagnostic.also(written.span, "the type is given here");
         }
     }
-    diagnostic.hint(format!(
-        "change one of the types, or name the file that is meant: `--subgraphs {}`",
-        first.file
-    ))
+    let file = &first.file;
+    let hint = "change one of the types, or name the file that is meant";
+    diagnostic.hint(format!("{hint}: `--subgraphs {file}`"))
 }
 
 /// Returns the calculators that the nodes of a graph name.
 fn calculators(graph: &GraphConfig) -> Vec<(String, Span)> {
-    let named = graph
-        .node
-        .iter()
-        .filter_map(|node| node.calculator.as_ref());
+    let named = graph.node.iter().filter_map(|it| it.calculator.as_ref());
     named.map(|name| (name.value.clone(), name.span)).collect()
 }
 
@@ -200,9 +192,8 @@ fn in_folder(folder: &Path) -> Vec<Subgraph> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     files.retain(|file| {
-        let is_graph = file
-            .extension()
-            .is_some_and(|extension| extension.eq_ignore_ascii_case("pbtxt"));
+        let extension = file.extension();
+        let is_graph = extension.is_some_and(|it| it.eq_ignore_ascii_case("pbtxt"));
         // Opening a pipe would wait for its writer.
         is_graph && file.is_file()
     });
@@ -224,21 +215,18 @@ fn name_of(file: &Path) -> String {
 /// # Errors
 /// If there is no subgraph in it.
 pub(crate) fn listed(path: &Path) -> Result<Vec<Subgraph>, String> {
+    let shown = path.display();
     if path.is_dir() {
-        return match in_folder(path) {
-            none if none.is_empty() => Err(format!(
-                "there is no graph file with a `type` in `{}`",
-                path.display()
-            )),
-            found => Ok(found),
-        };
+        let found = in_folder(path);
+        if found.is_empty() {
+            return Err(format!("there is no graph file with a `type` in `{shown}`"));
+        }
+        return Ok(found);
     }
     let text = graphmill_engine::read_text(path)
-        .map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
-    let subgraph = Subgraph::typed(name_of(path), text);
-    subgraph
-        .map(|subgraph| vec![subgraph])
-        .ok_or_else(|| format!("`{}` has no `type`, so no node can name it", path.display()))
+        .map_err(|error| format!("cannot read `{shown}`: {error}"))?;
+    let subgraph = Subgraph::typed(name_of(path), text).map(|subgraph| vec![subgraph]);
+    subgraph.ok_or_else(|| format!("`{shown}` has no `type`, so no node can name it"))
 }
 
 #[cfg(test)]

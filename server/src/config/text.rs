@@ -19,21 +19,11 @@ impl Text<'_> {
     /// Returns the position of a line and column of `serde_json`. Both count from 1, columns in
     /// bytes.
     pub(super) fn at(&self, line: usize, column: usize) -> Span {
-        let start: usize = self
-            .text
-            .split_inclusive('\n')
-            .take(line.saturating_sub(1))
-            .map(str::len)
-            .sum();
-        let mut end = (start + column).min(self.text.len());
-        let mut begin = end.saturating_sub(1);
-        while !self.text.is_char_boundary(begin) {
-            begin -= 1;
-        }
-        while !self.text.is_char_boundary(end) {
-            end += 1;
-        }
-        Span::new(self.file, begin..end)
+        let lines = self.text.split_inclusive('\n').take(line.saturating_sub(1));
+        let start: usize = lines.map(str::len).sum();
+        let end = (start + column).min(self.text.len());
+        let begin = self.text.floor_char_boundary(end.saturating_sub(1));
+        Span::new(self.file, begin..self.text.ceil_char_boundary(end))
     }
 
     /// Returns the position after the last character.
@@ -68,12 +58,8 @@ impl Text<'_> {
             let before = self.text[..start].trim_end().strip_suffix(':');
             before.is_some_and(|before| before.trim_end().ends_with(&key))
         };
-        match self
-            .text
-            .match_indices(&quoted)
-            .filter(is_value)
-            .nth(occurrence)
-        {
+        let mut values = self.text.match_indices(&quoted).filter(is_value);
+        match values.nth(occurrence) {
             Some((start, _)) => Span::new(self.file, start..start + quoted.len()),
             None => Span::NONE,
         }
@@ -93,9 +79,7 @@ impl Text<'_> {
         let path = error.path().to_string();
         if let Some(rest) = said.strip_prefix("unknown field ") {
             let names: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
-            let (key, known) = names
-                .split_first()
-                .expect("serde quotes the field it does not know");
+            let (key, known) = names.split_first().expect("serde quotes the unknown field");
             return self.unknown_key(key, known, &path, place);
         }
         // A text that ends too early may also look like a value of another type.
@@ -114,25 +98,19 @@ impl Text<'_> {
         });
         let shown = key.map(str::to_owned).or(value);
         let place = shown.map_or(place, |shown| self.string_before(&shown, place));
-        let place_name = if path == "." {
-            "the configuration".to_owned()
-        } else {
-            format!("`{path}`")
+        let why = in_words_of_json(&lower_first(&said));
+        let message = match path.as_str() {
+            "." => format!("the configuration: {why}"),
+            path => format!("`{path}`: {why}"),
         };
-        Diagnostic::error(
-            &codes::WRONG_VALUE,
-            place,
-            format!("{place_name}: {}", in_words_of_json(&lower_first(&said))),
-        )
+        Diagnostic::error(&codes::WRONG_VALUE, place, message)
     }
 
     fn not_json(&self, error: &serde_json::Error) -> Diagnostic {
+        let place = self.at(error.line(), error.column());
         let why = lower_first(&without_place(error));
-        Diagnostic::error(
-            &codes::NOT_JSON,
-            self.at(error.line(), error.column()),
-            format!("the configuration is not JSON: {why}"),
-        )
+        let message = format!("the configuration is not JSON: {why}");
+        Diagnostic::error(&codes::NOT_JSON, place, message)
     }
 
     fn unknown_key(&self, key: &str, known: &[&str], path: &str, place: Span) -> Diagnostic {
@@ -140,11 +118,10 @@ impl Text<'_> {
         let diagnostic =
             Diagnostic::error(&codes::UNKNOWN_KEY, span, format!("unknown key `{path}`"));
         match suggest::nearest(key, known.iter().copied()) {
-            Some(near) => diagnostic.fix(
-                format!("did you mean `{near}`?"),
-                span,
-                format!("\"{near}\""),
-            ),
+            Some(near) => {
+                let hint = format!("did you mean `{near}`?");
+                diagnostic.fix(hint, span, format!("\"{near}\""))
+            }
             None => diagnostic.hint(format!("known here: {}", known.join(", "))),
         }
     }
@@ -154,39 +131,27 @@ impl Text<'_> {
         config: &schema::File,
         diagnostics: &mut Vec<Diagnostic>,
     ) {
-        let lists = [
+        let (loaders, nodes) = (
+            &config.custom_loader_config_list,
+            &config.custom_node_library_config_list,
+        );
+        for (key, list) in [
             ("pipeline_config_list", &config.pipeline_config_list),
-            (
-                "custom_node_library_config_list",
-                &config.custom_node_library_config_list,
-            ),
-            (
-                "custom_loader_config_list",
-                &config.custom_loader_config_list,
-            ),
-        ];
-        for (key, list) in lists {
+            ("custom_node_library_config_list", nodes),
+            ("custom_loader_config_list", loaders),
+        ] {
             if !list.is_empty() {
                 let message =
                     format!("`{key}` is for classic OpenVINO models, which are not served");
-                diagnostics.push(Diagnostic::error(
-                    &codes::CLASSIC_MODEL,
-                    self.string_before(key, self.end()),
-                    message,
-                ));
+                let place = self.entry(key);
+                diagnostics.push(Diagnostic::error(&codes::CLASSIC_MODEL, place, message));
             }
         }
-        if config
-            .monitoring
-            .as_ref()
-            .is_some_and(|monitoring| monitoring.0.metrics.0.enable)
-        {
+        let monitoring = config.monitoring.as_ref();
+        if monitoring.is_some_and(|it| it.0.metrics.0.enable) {
             let message = "`/metrics` has all of its metrics, and `--enable_metrics_api false` leaves it out: `monitoring` has no effect";
-            diagnostics.push(Diagnostic::warning(
-                &codes::NO_EFFECT,
-                self.string_before("monitoring", self.end()),
-                message,
-            ));
+            let place = self.entry("monitoring");
+            diagnostics.push(Diagnostic::warning(&codes::NO_EFFECT, place, message));
         }
     }
 }
@@ -195,7 +160,7 @@ impl Text<'_> {
 const OF_SERDE: [&str; 4] = ["invalid ", "missing ", "unknown ", "duplicate "];
 
 /// Returns the message of an error without its position.
-fn without_place(error: &serde_json::Error) -> String {
+pub(crate) fn without_place(error: &serde_json::Error) -> String {
     let said = error.to_string();
     match said.rsplit_once(" at line ") {
         Some((message, _)) => message.to_owned(),

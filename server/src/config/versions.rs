@@ -36,32 +36,24 @@ pub(super) fn find(
     }
     let folders = numbered(base);
     let file = |version: &u64| base.join(version.to_string()).join(named);
-    let there: Vec<u64> = folders
-        .iter()
-        .copied()
-        .filter(|it| file(it).is_file())
-        .collect();
+    let there = folders.iter().copied().filter(|it| file(it).is_file());
+    let there: Vec<u64> = there.collect();
     if !is_told && matches!(there.as_slice(), [] | [1]) {
         return None;
     }
     let served = chosen(graph, &there);
-    let place = || places.name(&graph.name, 0);
+    let (name, folder) = (&graph.name, base.display());
+    let place = || places.name(name, 0);
     if served.is_empty() {
         let others = match there.as_slice() {
             [] => String::new(),
             others => {
                 let others: Vec<String> = others.iter().map(u64::to_string).collect();
-                format!(
-                    ": there is {}, but `model_version_policy` excludes it",
-                    others.join(", ")
-                )
+                let others = others.join(", ");
+                format!(": there is {others}, but `model_version_policy` excludes it")
             }
         };
-        let message = format!(
-            "there is no version of `{}` to serve in `{}`{others}",
-            graph.name,
-            base.display()
-        );
+        let message = format!("there is no version of `{name}` to serve in `{folder}`{others}");
         let diagnostic = Diagnostic::error(&codes::VERSIONS, place(), message);
         diagnostics.push(diagnostic.hint(format!(
             "a version is a folder whose name is a number above 0, with a `{named}` in it"
@@ -70,18 +62,14 @@ pub(super) fn find(
     let mut missing: Vec<u64> = listed(graph).filter(|it| !there.contains(it)).collect();
     missing.dedup();
     for version in &missing {
-        let message = format!(
-            "version {version} of `{}` is not there: `{}` does not exist",
-            graph.name,
-            file(version).display()
-        );
+        let absent = format!("`{}` does not exist", file(version).display());
+        let message = format!("version {version} of `{name}` is not there: {absent}");
         diagnostics.push(Diagnostic::warning(&codes::VERSIONS, place(), message));
     }
     for version in graph.canary.keys() {
         if there.contains(version) && !served.contains(version) {
             let message = format!(
-                "`canary` of `{}` names version {version}, which `model_version_policy` excludes",
-                graph.name
+                "`canary` of `{name}` names version {version}, which `model_version_policy` excludes"
             );
             diagnostics.push(Diagnostic::error(&codes::VERSIONS, place(), message));
         }

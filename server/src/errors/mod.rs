@@ -88,7 +88,7 @@ pub(crate) enum Retry {
 
 /// A row of the error table.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct ErrorRow {
     pub(crate) status: StatusCode,
     /// Value of OpenAI's `type` in the error.
     pub(crate) kind: &'static str,
@@ -99,7 +99,7 @@ pub(crate) struct Row {
 
 /// Returns the row of a cause.
 #[rustfmt::skip]
-pub(crate) const fn row(cause: Cause) -> Row {
+pub(crate) const fn row(cause: Cause) -> ErrorRow {
     use Retry::{After, Implied, Never};
     let (status, kind, code, retry) = match cause {
         Cause::BadRequest    => (StatusCode::BAD_REQUEST,           "invalid_request_error", Some("invalid_value"),           Implied),
@@ -131,7 +131,7 @@ pub(crate) const fn row(cause: Cause) -> Row {
         Cause::NoAnswer      => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("no_answer"),               Never),
         Cause::Panic         => (StatusCode::INTERNAL_SERVER_ERROR, "server_error",          Some("internal_error"),          Never),
     };
-    Row { status, kind, code, retry }
+    ErrorRow { status, kind, code, retry }
 }
 
 /// A failed or incomplete request, explained for the client.
@@ -185,10 +185,8 @@ impl Failure {
     pub(crate) fn no_answer(summary: Option<&Summary>) -> Self {
         let left = summary.map(|summary| format!(": {}", summary.left()));
         let left = left.unwrap_or_default();
-        Self::new(
-            Cause::NoAnswer,
-            format!("the graph ended without an answer{left}"),
-        )
+        let why = format!("the graph ended without an answer{left}");
+        Self::new(Cause::NoAnswer, why)
     }
 
     /// Sets the time to retry after, rounded up to seconds and at least one, if the cause allows a
@@ -233,7 +231,7 @@ impl Failure {
         self
     }
 
-    pub(crate) fn row(&self) -> Row {
+    pub(crate) fn row(&self) -> ErrorRow {
         row(self.cause)
     }
 
@@ -290,11 +288,8 @@ impl From<Error> for Failure {
         };
         // Errors of the request name their field. The node that found them would not help the
         // client.
-        let node = row(cause)
-            .status
-            .is_server_error()
-            .then_some(error.node)
-            .flatten();
+        let is_ours = row(cause).status.is_server_error();
+        let node = error.node.filter(|_| is_ours);
         Self {
             cause,
             message: bounded(error.message),

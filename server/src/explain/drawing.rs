@@ -71,11 +71,8 @@ pub(super) fn draw(explain: &Explain) -> Drawing {
             within: node.within.clone(),
         });
         streams.extend(node.outputs.iter().map(|port| (port.name.as_str(), at)));
-        sides.extend(
-            node.side_outputs
-                .iter()
-                .map(|port| (port.name.as_str(), at)),
-        );
+        let outputs = node.side_outputs.iter();
+        sides.extend(outputs.map(|port| (port.name.as_str(), at)));
         nodes.push(at);
     }
     for (node, &at) in explain.nodes.iter().zip(&nodes) {

@@ -11,7 +11,7 @@ use drawing::draw;
 
 /// The output format of an expanded graph.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ExplainFormat {
     /// Text for people to read.
     Text,
     /// JSON with all details, for programs.
@@ -22,7 +22,7 @@ pub(crate) enum Format {
     Mermaid,
 }
 
-impl Format {
+impl ExplainFormat {
     /// Writes a graph in this format.
     pub(crate) fn write(self, explain: &Explain) -> String {
         match self {

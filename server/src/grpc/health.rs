@@ -11,8 +11,7 @@ use tonic_health::pb::{
 };
 
 use crate::{
-    app::state::App, kserve::proto::grpc_inference_service_server::SERVICE_NAME, servable::Choice,
-    stage::Stage,
+    app::state::App, kserve::proto::grpc_inference_service_server::SERVICE_NAME, stage::Stage,
 };
 
 /// Interval for polling a watched state.
@@ -27,7 +26,7 @@ fn state(app: &App, service: &str) -> Option<ServingStatus> {
         "" | SERVICE_NAME => app.unready(),
         graph => {
             let servables = app.servables();
-            let servable = servables.named(graph, &Choice::Newest)?.servable;
+            let servable = servables.named(graph, None)?.servable;
             app.stopping().or_else(|| servable.unready())
         }
     };

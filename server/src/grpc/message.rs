@@ -4,13 +4,14 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use axum::{body::Body, extract::Request, http::HeaderValue};
 use bytes::{Buf as _, Bytes};
 use hyper::body::{Body as HttpBody, Frame};
+use parking_lot::Mutex;
 use tonic::{
     Status, Streaming,
     codec::{Codec as _, CompressionEncoding},
@@ -34,12 +35,12 @@ pub(super) const HEAD_BYTES: usize = 5;
 const MAX_RATIO: usize = 1_032;
 
 /// A request being read, shared by its handler and its message bodies.
-pub(super) struct Call {
+pub(super) struct GrpcCall {
     pub(super) who: RequestContext,
     encoding: Option<CompressionEncoding>,
     /// Maximum size of a message in bytes.
     most: usize,
-    source: Mutex<Source>,
+    source: Mutex<MessageSource>,
 }
 
 /// A message whose payloads hold its part of the budget.
@@ -55,7 +56,7 @@ impl Charged for ModelInferRequest {
 }
 
 /// The received bytes of a client.
-struct Source {
+struct MessageSource {
     body: Body,
     /// Received bytes that belong to no message yet; at most a frame.
     rest: Bytes,
@@ -65,23 +66,20 @@ struct Source {
     is_compressed: bool,
 }
 
-impl Call {
+impl GrpcCall {
     /// Starts reading a request of a single message.
     pub(super) fn begin(app: &App, request: Request) -> Result<Request<MessageBody>, Failure> {
         let (mut parts, body) = request.into_parts();
-        let encoding = parts
-            .headers
-            .get("grpc-encoding")
-            .map(HeaderValue::as_bytes);
+        let encoding = parts.headers.get("grpc-encoding");
         let call = Arc::new(Self {
             who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
-            encoding: match encoding {
+            encoding: match encoding.map(HeaderValue::as_bytes) {
                 Some(b"gzip") => Some(CompressionEncoding::Gzip),
                 Some(b"deflate") => Some(CompressionEncoding::Deflate),
                 _ => None,
             },
             most: app.options.max_body_bytes,
-            source: Mutex::new(Source {
+            source: Mutex::new(MessageSource {
                 body,
                 rest: Bytes::new(),
                 lease: app.bodies.share(&parts.extensions).lease(),
@@ -109,22 +107,18 @@ impl Call {
 
     /// Attaches the leased bytes to the payloads of a message that was read.
     pub(super) fn charge<M: Charged>(&self, message: &mut M) -> Arc<Share> {
-        let mut source = self.lock();
+        let mut source = self.source.lock();
         let mut lease = source.lease.next();
         if source.is_compressed {
             lease.shrink(message.encoded_len());
         }
         lease.keeps_all(message.parts())
     }
-
-    fn lock(&self) -> MutexGuard<'_, Source> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A body that contains one message.
 pub(super) struct MessageBody {
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
     /// True if the request must have exactly this one message.
     is_only: bool,
     /// Length of the message in bytes; `None` before its prefix was read.
@@ -134,7 +128,7 @@ pub(super) struct MessageBody {
 }
 
 impl MessageBody {
-    fn new(call: Arc<Call>, is_only: bool) -> Self {
+    fn new(call: Arc<GrpcCall>, is_only: bool) -> Self {
         Self {
             call,
             is_only,
@@ -146,7 +140,7 @@ impl MessageBody {
     /// Polls for the next part of the message, or for its prefix, which is not charged.
     fn poll_part(
         &mut self,
-        source: &mut Source,
+        source: &mut MessageSource,
         context: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, Failure>> {
         let wrong = |why: &str| Poll::Ready(Err(Failure::new(Cause::BadRequest, why)));
@@ -206,7 +200,7 @@ impl HttpBody for MessageBody {
             return Poll::Ready(None);
         }
         let call = Arc::clone(&self.call);
-        let part = ready!(self.poll_part(&mut call.lock(), context));
+        let part = ready!(self.poll_part(&mut call.source.lock(), context));
         let part = part.transpose().map(|part| Ok(Frame::data(part?)));
         Poll::Ready(part)
     }

@@ -52,7 +52,7 @@ use crate::{
     },
 };
 use health::Health;
-use message::{Call, MessageBody};
+use message::{GrpcCall, MessageBody};
 use service::Service;
 use torchserve::{Management, Predictions};
 
@@ -99,17 +99,12 @@ macro_rules! served {
 /// Returns the routes of all methods. If operators have a port of their own, clients get an error
 /// for theirs.
 pub(crate) fn routes(app: &Arc<App>, audience: Side) -> Router<Arc<App>> {
-    let own = served!(app, GrpcInferenceServiceServer, Service(Arc::clone(app)));
-    let predictions = served!(
-        app,
-        InferenceApIsServiceServer,
-        Predictions(Arc::clone(app))
-    );
-    let management = served!(
-        app,
-        ManagementApIsServiceServer,
-        Management(Arc::clone(app))
-    );
+    let own = Service(Arc::clone(app));
+    let own = served!(app, GrpcInferenceServiceServer, own);
+    let predictions = Predictions(Arc::clone(app));
+    let predictions = served!(app, InferenceApIsServiceServer, predictions);
+    let management = Management(Arc::clone(app));
+    let management = served!(app, ManagementApIsServiceServer, management);
     let health = post_service(HealthServer::new(Health(Arc::clone(app))));
     let described = || {
         tonic_reflection::server::Builder::configure()
@@ -154,7 +149,7 @@ where
             Error = Infallible,
         >,
 {
-    let request = Call::begin(&app, request)?;
+    let request = GrpcCall::begin(&app, request)?;
     let answer = async {
         let Ok(answer) = server.call(request).await;
         Ok(tensors::put_together(answer))

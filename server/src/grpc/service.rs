@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{message::Call, stream, tensors};
+use super::{message::GrpcCall, stream, tensors};
 use crate::{
     app::state::App,
     errors::Failure,
@@ -28,11 +28,11 @@ use crate::{
 /// Handlers of KServe's inference service.
 pub(super) struct Service(pub(super) Arc<App>);
 
-/// Response to a method, or its error.
-pub(super) type Answer<A> = Result<Response<A>, Status>;
+/// Result of a remote procedure call: its response, or its error.
+pub(super) type Rpc<A> = Result<Response<A>, Status>;
 
 /// Returns the message of a request, and the call that it belongs to.
-pub(super) fn read<Q>(mut request: Request<Q>) -> (Arc<Call>, Q) {
+pub(super) fn read<Q>(mut request: Request<Q>) -> (Arc<GrpcCall>, Q) {
     let call = request.extensions_mut().remove();
     let call = call.expect("every request is begun as a call");
     (call, request.into_inner())
@@ -40,17 +40,17 @@ pub(super) fn read<Q>(mut request: Request<Q>) -> (Arc<Call>, Q) {
 
 #[tonic::async_trait]
 impl GrpcInferenceService for Service {
-    async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {
+    async fn server_live(&self, _: Request<ServerLiveRequest>) -> Rpc<ServerLiveResponse> {
         let live = self.0.servables().beyond_help().is_none();
         Ok(Response::new(ServerLiveResponse { live }))
     }
 
-    async fn server_ready(&self, _: Request<ServerReadyRequest>) -> Answer<ServerReadyResponse> {
+    async fn server_ready(&self, _: Request<ServerReadyRequest>) -> Rpc<ServerReadyResponse> {
         let ready = self.0.unready().is_none();
         Ok(Response::new(ServerReadyResponse { ready }))
     }
 
-    async fn model_ready(&self, request: Request<ModelReadyRequest>) -> Answer<ModelReadyResponse> {
+    async fn model_ready(&self, request: Request<ModelReadyRequest>) -> Rpc<ModelReadyResponse> {
         let (call, asked) = read(request);
         let servable = kserve::find(&call.who, &asked.name, &asked.version)?;
         let ready = self.0.stopping().is_none() && servable.unready().is_none();
@@ -60,30 +60,27 @@ impl GrpcInferenceService for Service {
     async fn server_metadata(
         &self,
         _: Request<ServerMetadataRequest>,
-    ) -> Answer<ServerMetadataResponse> {
+    ) -> Rpc<ServerMetadataResponse> {
         Ok(Response::new(kserve::describe_server()))
     }
 
     async fn model_metadata(
         &self,
         request: Request<ModelMetadataRequest>,
-    ) -> Answer<ModelMetadataResponse> {
+    ) -> Rpc<ModelMetadataResponse> {
         let (call, asked) = read(request);
         let described = kserve::describe(&call.who, &asked.name, &asked.version).await?;
         Ok(Response::new(described))
     }
 
-    async fn model_config(
-        &self,
-        request: Request<ModelConfigRequest>,
-    ) -> Answer<ModelConfigResponse> {
+    async fn model_config(&self, request: Request<ModelConfigRequest>) -> Rpc<ModelConfigResponse> {
         let (call, asked) = read(request);
         let ready = kserve::loaded(&call.who, &asked.name, &asked.version).await?;
         let config = Some(kserve::config(&ready));
         Ok(Response::new(ModelConfigResponse { config }))
     }
 
-    async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
+    async fn model_infer(&self, request: Request<ModelInferRequest>) -> Rpc<ModelInferResponse> {
         let (call, mut asked) = read(request);
         let share = call.charge(&mut asked);
         let given = infer(&self.0.sequences, &call.who, asked).await?;
@@ -96,17 +93,16 @@ impl GrpcInferenceService for Service {
     async fn model_stream_infer(
         &self,
         request: Request<Streaming<ModelInferRequest>>,
-    ) -> Answer<stream::Answers> {
+    ) -> Rpc<stream::Answers> {
         let (call, _) = read(request);
-        Ok(Response::new(
-            stream::answer(&self.0.sequences, call).await?,
-        ))
+        let answers = stream::answer(&self.0.sequences, call).await?;
+        Ok(Response::new(answers))
     }
 
     async fn model_statistics(
         &self,
         request: Request<ModelStatisticsRequest>,
-    ) -> Answer<ModelStatisticsResponse> {
+    ) -> Rpc<ModelStatisticsResponse> {
         let (call, asked) = read(request);
         if asked.name.is_empty() {
             return Ok(Response::new(self.0.statistics.read_all(&call.who)));
@@ -119,7 +115,7 @@ impl GrpcInferenceService for Service {
     async fn repository_index(
         &self,
         request: Request<RepositoryIndexRequest>,
-    ) -> Answer<RepositoryIndexResponse> {
+    ) -> Rpc<RepositoryIndexResponse> {
         let models = kserve::index(&self.0.servables(), request.get_ref().ready);
         Ok(Response::new(RepositoryIndexResponse { models }))
     }
@@ -127,7 +123,7 @@ impl GrpcInferenceService for Service {
     async fn repository_model_load(
         &self,
         request: Request<RepositoryModelLoadRequest>,
-    ) -> Answer<RepositoryModelLoadResponse> {
+    ) -> Rpc<RepositoryModelLoadResponse> {
         let (call, asked) = read(request);
         let parameters = kserve::parameters_of(asked.parameters);
         kserve::load(&call.who, &asked.model_name, parameters).await?;
@@ -137,17 +133,14 @@ impl GrpcInferenceService for Service {
     async fn repository_model_unload(
         &self,
         request: Request<RepositoryModelUnloadRequest>,
-    ) -> Answer<RepositoryModelUnloadResponse> {
+    ) -> Rpc<RepositoryModelUnloadResponse> {
         let (call, asked) = read(request);
         let parameters = kserve::parameters_of(asked.parameters);
         kserve::unload(&call.who, &asked.model_name, &parameters).await?;
         Ok(Response::new(RepositoryModelUnloadResponse {}))
     }
 
-    async fn log_settings(
-        &self,
-        request: Request<LogSettingsRequest>,
-    ) -> Answer<LogSettingsResponse> {
+    async fn log_settings(&self, request: Request<LogSettingsRequest>) -> Rpc<LogSettingsResponse> {
         let (call, asked) = read(request);
         let given = kserve::log_parameters(asked.settings);
         Ok(Response::new(kserve::set_log(&call.who, &given)?))
@@ -156,7 +149,7 @@ impl GrpcInferenceService for Service {
     async fn trace_setting(
         &self,
         request: Request<TraceSettingRequest>,
-    ) -> Answer<TraceSettingResponse> {
+    ) -> Rpc<TraceSettingResponse> {
         let traces = self.0.options.traces.as_ref();
         let given = request.get_ref().settings.iter();
         let given = given.map(|(name, setting)| (name, &setting.value));

@@ -6,7 +6,7 @@
 //! If the messages are requests of sequences, each is a request of its own and is answered by one
 //! message, in order. The sequences remain when the stream ends.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use chrono::Utc;
 use futures_util::{
@@ -15,9 +15,10 @@ use futures_util::{
 };
 use graphmill_calculators::llm::LanguageModel;
 use graphmill_engine::{Packet, Timestamp};
+use parking_lot::Mutex;
 use tonic::Status;
 
-use super::{message::Call, service::infer, tensors};
+use super::{message::GrpcCall, service::infer, tensors};
 use crate::{
     bodies::{Share, UntilRead},
     errors::{Cause, Failure},
@@ -29,7 +30,7 @@ use crate::{
             infer_parameter::ParameterChoice,
         },
     },
-    run::{Driver, Entry, Feeder, OutputPacket, RequestContext, Run, TIMESTAMP},
+    run::{Driver, Facts, Feeder, GraphRun, OutputPacket, RequestContext, TIMESTAMP},
 };
 
 /// Parameter that is true in the last message for a request.
@@ -41,11 +42,11 @@ pub(super) type Answers = BoxStream<'static, Result<ModelStreamInferResponse, St
 /// Reads the first message of a stream and starts to answer.
 pub(super) async fn answer(
     sequences: &Arc<Sequences>,
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
 ) -> Result<Answers, Failure> {
     let who = &call.who;
     if let Some(exchange) = &who.entry.exchange {
-        exchange.is_open_ended();
+        exchange.remove_body_limit();
     }
     let (first, share) = call.next::<ModelInferRequest>().await?.ok_or_else(|| {
         let why = "the stream ended before its first message, which names the graph";
@@ -60,7 +61,7 @@ pub(super) async fn answer(
     who.entry.model(ready.servable.name(), true);
     let (sides, priority) = (&settings.sides, settings.priority);
     let deadline = who.deadline(who.time_for(&ready.servable, settings.timeout));
-    let run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
+    let run = GraphRun::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
     let unanswered = Arc::<Mutex<OpenMessages>>::default();
     let feeding = Feeding {
         unanswered: Arc::clone(&unanswered),
@@ -93,7 +94,7 @@ pub(super) async fn answer(
 /// Answers a stream of sequence requests that begins with this message.
 fn answer_sequences(
     sequences: &Arc<Sequences>,
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
     first: (ModelInferRequest, Arc<Share>),
 ) -> Answers {
     let (entry, settlement) = (call.who.entry.clone(), call.who.settlement());
@@ -136,7 +137,7 @@ async fn infer_part(
 /// Ends a stream with the status of its failure, and logs the failure.
 fn ended(
     answers: impl Stream<Item = Result<ModelStreamInferResponse, Failure>> + Send + 'static,
-    entry: Entry,
+    entry: Arc<Facts>,
 ) -> Answers {
     let answers = answers.inspect_err(move |failure| entry.failed(failure));
     answers.map_err(Status::from).boxed()
@@ -182,7 +183,7 @@ impl OpenMessages {
 /// The reading side: reads messages and feeds the session.
 struct Feeding {
     feeder: Feeder,
-    call: Arc<Call>,
+    call: Arc<GrpcCall>,
     graph: Label,
     unanswered: Arc<Mutex<OpenMessages>>,
     /// True if a message must be answered before the next one is read.
@@ -213,7 +214,7 @@ impl Feeding {
                 Err(failure) => return Ok(Some((Report::Wrong(failure, id), self))),
             };
             {
-                let mut unanswered = lock(&self.unanswered);
+                let mut unanswered = self.unanswered.lock();
                 unanswered.count += 1;
                 unanswered.id.clone_from(&id);
             }
@@ -283,7 +284,7 @@ type Fed = (Vec<(String, Packet)>, Timestamp, bool);
 /// A run whose output packets are sent as they arrive.
 struct OpenStream {
     graph: Label,
-    run: Run,
+    run: GraphRun,
     idle: Feeder,
     said: BoxStream<'static, Result<Report, Failure>>,
     /// True while more messages may arrive.
@@ -291,7 +292,7 @@ struct OpenStream {
     /// Request that must be answered before another message is read.
     ending: Option<Ending>,
     unanswered: Arc<Mutex<OpenMessages>>,
-    entry: Entry,
+    entry: Arc<Facts>,
     _settlement: Option<Settlement>,
 }
 
@@ -323,7 +324,7 @@ impl OpenStream {
                         self.ending = Some(Ending { came: false, ..ending });
                     }
                     Some(ending) if ending.is_told => return Ok(Some(self.has_all(ending.id))),
-                    _ => lock(&self.unanswered).count = 0,
+                    _ => self.unanswered.lock().count = 0,
                 },
                 said = self.said.next(), if came.is_none() && self.fed => match said.transpose()? {
                     None => self.fed = false,
@@ -339,7 +340,7 @@ impl OpenStream {
     fn given(&self, output: OutputPacket) -> Result<ModelStreamInferResponse, Failure> {
         let time = ParameterChoice::Int64Param(output.1.time.value());
         let tensor = self.run.tensor(output)?;
-        let id = lock(&self.unanswered).id();
+        let id = self.unanswered.lock().id();
         let mut answer = tensors::answer(&self.graph, id, vec![tensor]);
         set(&mut answer, TIMESTAMP, time);
         is_final(&mut answer, false);
@@ -349,17 +350,12 @@ impl OpenStream {
 
     /// Returns the message that follows the last answer to a request.
     fn has_all(&self, id: String) -> ModelStreamInferResponse {
-        lock(&self.unanswered).count = 0;
+        self.unanswered.lock().count = 0;
         let mut answer = tensors::answer(&self.graph, id, Vec::new());
         is_final(&mut answer, true);
         self.entry.answers();
         given(answer)
     }
-}
-
-fn lock(unanswered: &Mutex<OpenMessages>) -> MutexGuard<'_, OpenMessages> {
-    // No code panics while it holds the lock.
-    unanswered.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates a message with an answer.

@@ -29,11 +29,8 @@ use crate::{
 /// Reads the tensors of a request. All have their bytes in `raw`, or all have typed contents.
 pub(super) fn read(inputs: Vec<InferInputTensor>, raw: Vec<Bytes>) -> Result<Tensors, Failure> {
     if !raw.is_empty() && raw.len() != inputs.len() {
-        let why = format!(
-            "expected one for each input, not {} for {} inputs",
-            raw.len(),
-            inputs.len()
-        );
+        let (raw, inputs) = (raw.len(), inputs.len());
+        let why = format!("expected one for each input, not {raw} for {inputs} inputs");
         return Err(wrong("raw_input_contents", why));
     }
     let mut raw = raw.into_iter();

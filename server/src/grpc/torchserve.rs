@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     message::Charged,
-    service::{Answer, read},
+    service::{Rpc, read},
 };
 use crate::{
     app::state::App,
@@ -43,7 +43,7 @@ impl Charged for PredictionsRequest {
 pub(super) struct Predictions(pub(super) Arc<App>);
 
 /// Messages of a streamed answer.
-type Pieces = BoxStream<'static, Result<PredictionResponse, Status>>;
+type PredictionStream = BoxStream<'static, Result<PredictionResponse, Status>>;
 
 /// Creates a message with a piece of an answer.
 fn message(prediction: Bytes) -> PredictionResponse {
@@ -91,15 +91,12 @@ async fn pieces(
 
 #[tonic::async_trait]
 impl InferenceApIsService for Predictions {
-    async fn ping(&self, _: Request<()>) -> Answer<TorchServeHealthResponse> {
+    async fn ping(&self, _: Request<()>) -> Rpc<TorchServeHealthResponse> {
         let health = torchserve::health(&self.0).0.to_owned();
         Ok(Response::new(TorchServeHealthResponse { health }))
     }
 
-    async fn predictions(
-        &self,
-        request: Request<PredictionsRequest>,
-    ) -> Answer<PredictionResponse> {
+    async fn predictions(&self, request: Request<PredictionsRequest>) -> Rpc<PredictionResponse> {
         let (call, mut asked) = read(request);
         let share = call.charge(&mut asked);
         match predict(&self.0, &call.who, asked, &share, false).await?.body {
@@ -110,9 +107,12 @@ impl InferenceApIsService for Predictions {
         }
     }
 
-    type StreamPredictionsStream = Pieces;
+    type StreamPredictionsStream = PredictionStream;
 
-    async fn stream_predictions(&self, request: Request<PredictionsRequest>) -> Answer<Pieces> {
+    async fn stream_predictions(
+        &self,
+        request: Request<PredictionsRequest>,
+    ) -> Rpc<PredictionStream> {
         let (call, mut asked) = read(request);
         let share = call.charge(&mut asked);
         let pieces = pieces(&self.0, &call.who, asked, &share).await?;
@@ -120,15 +120,15 @@ impl InferenceApIsService for Predictions {
         Ok(Response::new(messages.boxed()))
     }
 
-    type StreamPredictions2Stream = Pieces;
+    type StreamPredictions2Stream = PredictionStream;
 
     async fn stream_predictions2(
         &self,
         request: Request<Streaming<PredictionsRequest>>,
-    ) -> Answer<Pieces> {
+    ) -> Rpc<PredictionStream> {
         let (call, _) = read(request);
         if let Some(exchange) = &call.who.entry.exchange {
-            exchange.is_open_ended();
+            exchange.remove_body_limit();
         }
         let state = (Arc::clone(&self.0), call);
         let answers = stream::try_unfold(state, async |(app, call)| {
@@ -168,7 +168,7 @@ fn failed(failure: Failure) -> PredictionResponse {
 pub(super) struct Management(pub(super) Arc<App>);
 
 /// Converts the answer of the REST API.
-fn told(said: Result<Value, Failure>) -> Answer<ManagementResponse> {
+fn reply(said: Result<Value, Failure>) -> Rpc<ManagementResponse> {
     let msg = said?.to_string();
     Ok(Response::new(ManagementResponse { msg }))
 }
@@ -188,26 +188,26 @@ impl ManagementApIsService for Management {
     async fn describe_model(
         &self,
         request: Request<DescribeModelRequest>,
-    ) -> Answer<ManagementResponse> {
+    ) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let version = models::number(&asked.model_version);
-        told(models::describe(&call.who, &asked.model_name, version))
+        reply(models::describe(&call.who, &asked.model_name, version))
     }
 
-    async fn list_models(&self, request: Request<ListModelsRequest>) -> Answer<ManagementResponse> {
+    async fn list_models(&self, request: Request<ListModelsRequest>) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let limit = match count("limit", asked.limit)? {
             0 => models::PAGE,
             limit => limit,
         };
         let first = count("next_page_token", asked.next_page_token)?;
-        told(models::list(&call.who, first, limit))
+        reply(models::list(&call.who, first, limit))
     }
 
     async fn register_model(
         &self,
         request: Request<RegisterModelRequest>,
-    ) -> Answer<ManagementResponse> {
+    ) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let known = RegisterModelRequest {
             url: asked.url.clone(),
@@ -221,13 +221,10 @@ impl ManagementApIsService for Management {
             return Err(Failure::new(Cause::Unsupported, why).into());
         }
         models::check_workers(given(known.initial_workers))?;
-        told(models::register(&self.0, &call.who, &known.url, &known.model_name).await)
+        reply(models::register(&self.0, &call.who, &known.url, &known.model_name).await)
     }
 
-    async fn scale_worker(
-        &self,
-        request: Request<ScaleWorkerRequest>,
-    ) -> Answer<ManagementResponse> {
+    async fn scale_worker(&self, request: Request<ScaleWorkerRequest>) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         if asked.number_gpu != 0 {
             return Err(wrong("number_gpu", "set devices in the options of nodes").into());
@@ -235,21 +232,21 @@ impl ManagementApIsService for Management {
         let version = models::number(&asked.model_version);
         let (least, most) = (given(asked.min_worker), given(asked.max_worker));
         let graph = (asked.model_name.as_str(), version);
-        told(models::scale(&call.who, graph, least, most))
+        reply(models::scale(&call.who, graph, least, most))
     }
 
-    async fn set_default(&self, request: Request<SetDefaultRequest>) -> Answer<ManagementResponse> {
+    async fn set_default(&self, request: Request<SetDefaultRequest>) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let version = models::number(&asked.model_version);
-        told(models::set_default(&call.who, &asked.model_name, version))
+        reply(models::set_default(&call.who, &asked.model_name, version))
     }
 
     async fn unregister_model(
         &self,
         request: Request<UnregisterModelRequest>,
-    ) -> Answer<ManagementResponse> {
+    ) -> Rpc<ManagementResponse> {
         let (call, asked) = read(request);
         let version = models::number(&asked.model_version);
-        told(models::unregister(&self.0, &call.who, &asked.model_name, version).await)
+        reply(models::unregister(&self.0, &call.who, &asked.model_name, version).await)
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     keys::KeyName,
     metrics::RequestOutcome,
     observe::{log, request_id::Id, trace::RequestTrace},
-    run::{Entry, Facts, UNKNOWN, milliseconds},
+    run::{Facts, UNKNOWN, milliseconds},
 };
 
 /// Writes the log line of a request, without fields that are not known.
@@ -170,7 +170,7 @@ pub(crate) async fn layer(
 /// The log line of a request, written on drop.
 struct LogLine {
     app: Arc<App>,
-    entry: Entry,
+    entry: Arc<Facts>,
     status: Option<StatusCode>,
     whole: bool,
 }

@@ -24,7 +24,7 @@ use crate::{
     errors::{Cause, Failure},
     observe::log,
     run::RequestContext,
-    servable::{Choice, Servable, Servables},
+    servable::{Servable, Servables},
 };
 
 /// Maximum number of adapters that a graph gets at run time. Each load reads all of them again, and
@@ -102,7 +102,7 @@ async fn load(
         match adapters.iter().position(|it| it.name == given.name) {
             Some(at) if replaces => adapters[at] = given,
             Some(_) => return refused("is served already: `load_inplace` replaces the adapter"),
-            None if servables.named(&given.name, &Choice::Newest).is_some() => {
+            None if servables.named(&given.name, None).is_some() => {
                 return refused("is served already");
             }
             None if adapters.len() >= MAX_LOADED => {

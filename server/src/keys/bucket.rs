@@ -3,20 +3,21 @@
 
 use std::{
     num::NonZeroU32,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// A budget of a key. It holds at most what a minute gives. A request that sets no
 /// maximum may overdraw it with generated tokens; the next request waits longer then.
 #[derive(Debug)]
 pub(super) struct Bucket {
     per_minute: NonZeroU32,
-    level: Mutex<Level>,
+    level: Mutex<BucketLevel>,
 }
 
 #[derive(Debug)]
-struct Level {
+struct BucketLevel {
     tokens: f64,
     at: Instant,
 }
@@ -26,7 +27,7 @@ impl Bucket {
     pub(super) fn new(per_minute: NonZeroU32) -> Self {
         Self {
             per_minute,
-            level: Mutex::new(Level {
+            level: Mutex::new(BucketLevel {
                 tokens: f64::from(per_minute.get()),
                 at: Instant::now(),
             }),
@@ -47,8 +48,8 @@ impl Bucket {
     }
 
     /// Locks the level, after adding the tokens since the last call.
-    fn level(&self) -> MutexGuard<'_, Level> {
-        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+    fn level(&self) -> MutexGuard<'_, BucketLevel> {
+        let mut level = self.level.lock();
         let now = Instant::now();
         let gained = now.duration_since(level.at).as_secs_f64() / 60.0 * self.most();
         level.tokens = (level.tokens + gained).min(self.most());

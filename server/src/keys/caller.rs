@@ -3,13 +3,15 @@
 
 use std::{
     mem::take,
-    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::Ordering::Relaxed},
+    num::NonZeroU32,
+    sync::{Arc, OnceLock, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
 use graphmill_calculators::payload::{GenerationBounds, Quota, Tally, Terms};
 use graphmill_engine::{Error, Result};
 use graphmill_llm::Tenant;
+use parking_lot::Mutex;
 
 use super::{key::Key, usage};
 use crate::metrics::KeyCounts;
@@ -71,7 +73,7 @@ impl Caller {
     }
 
     /// Sets the tally of the request's tokens.
-    pub(crate) fn is_tallied(&self, tally: Arc<Tally>) {
+    pub(crate) fn set_tally(&self, tally: Arc<Tally>) {
         self.tally.get_or_init(|| tally);
     }
 
@@ -110,19 +112,15 @@ impl Caller {
 
     /// Returns the time to retry after, if a limit of the key refused the request.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        self.held().retry_after
-    }
-
-    fn held(&self) -> std::sync::MutexGuard<'_, LimitShare> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().retry_after
     }
 
     fn take_sequences(&self, sequences: u32, n: u32) -> Result<()> {
-        let Some(most) = self.key.entry.max_concurrent_sequences else {
+        let Some(most) = self.key.entry.max_concurrent_sequences.map(NonZeroU32::get) else {
             return Ok(());
         };
         let name = self.name();
-        if sequences > most.get() {
+        if sequences > most {
             self.counts.refused(&self.key.label, "sequences");
             let message = format!(
                 "the request needs {sequences} sequences, but the key `{name}` may have at most {most} at once"
@@ -131,20 +129,16 @@ impl Caller {
             // With `n` of 1, the prompts are too many, not the choices.
             return Err(if n > 1 { error.with_field("n") } else { error });
         }
-        let fits = |taken: u32| {
-            taken
-                .checked_add(sequences)
-                .filter(|taken| *taken <= most.get())
-        };
+        let fits = |taken: u32| taken.checked_add(sequences).filter(|sum| *sum <= most);
         let counter = &self.key.usage.sequences;
         if counter.fetch_update(Relaxed, Relaxed, fits).is_err() {
             self.counts.refused(&self.key.label, "sequences");
-            self.held().retry_after = Some(Duration::from_secs(1));
+            self.held.lock().retry_after = Some(Duration::from_secs(1));
             let message =
                 format!("the key `{name}` has reached its limit of {most} sequences at once");
             return Err(exceeded(message));
         }
-        self.held().sequences += sequences;
+        self.held.lock().sequences += sequences;
         Ok(())
     }
 
@@ -159,7 +153,7 @@ impl Caller {
                 "the key `{name}` has {waiting} prompt tokens waiting, and {tokens} more exceed its limit (max_queued_prompt_tokens)"
             ))
         })?;
-        self.held().queued.1 += tokens;
+        self.held.lock().queued.1 += tokens;
         self.counts.queued(&self.key.label, 0, tokens as i64);
         Ok(())
     }
@@ -170,7 +164,7 @@ impl Caller {
         };
         let (name, most) = (self.name(), bucket.per_minute());
         let Err(wait) = bucket.take(tokens) else {
-            self.held().tokens += tokens;
+            self.held.lock().tokens += tokens;
             return Ok(());
         };
         self.counts.refused(&self.key.label, "tokens");
@@ -180,7 +174,7 @@ impl Caller {
             );
             return Err(Error::invalid(message).with_code("tokens_per_minute_exceeded"));
         }
-        self.held().retry_after = Some(wait);
+        self.held.lock().retry_after = Some(wait);
         let message =
             format!("the key `{name}` does not have {tokens} tokens left of its {most} per minute");
         Err(exceeded(message))
@@ -196,19 +190,19 @@ impl Quota for Caller {
         let most = self.key.entry.max_queued_requests;
         let queued = &self.key.usage.queued;
         usage::add(&queued.requests, 1, most, false).map_err(|waiting| {
+            let name = self.name();
             self.counts.refused(&self.key.label, "queued_requests");
             exceeded(format!(
-                "{waiting} requests of the key `{}` are waiting, which is its limit (max_queued_requests)",
-                self.name()
+                "{waiting} requests of the key `{name}` are waiting, which is its limit (max_queued_requests)"
             ))
         })?;
-        self.held().queued.0 += 1;
+        self.held.lock().queued.0 += 1;
         self.counts.queued(&self.key.label, 1, 0);
         Ok(())
     }
 
     fn admitted(&self) {
-        let (requests, tokens) = take(&mut self.held().queued);
+        let (requests, tokens) = take(&mut self.held.lock().queued);
         let queued = &self.key.usage.queued;
         queued.requests.fetch_sub(requests, Relaxed);
         queued.prompt_tokens.fetch_sub(tokens, Relaxed);
@@ -226,7 +220,7 @@ impl Quota for Caller {
 impl Caller {
     fn settle(&self) {
         self.admitted();
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let tally = self.tally.get().map(|tally| tally.read());
         let tally = tally.unwrap_or_default();
         let (prompt, generated) = held.settled;

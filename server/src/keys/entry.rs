@@ -4,7 +4,7 @@ use std::{num::NonZeroU32, sync::Arc};
 
 use serde::Deserialize;
 
-use super::key::{Digest, Entry, SCOPES, Scope, named_salt, own_salt};
+use super::key::{Digest, KeyEntry, SCOPES, Scope, named_salt, own_salt};
 
 /// Maximum length of a key's name.
 const MAX_NAME: usize = 64;
@@ -59,7 +59,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Converts an element to an entry. Also returns its errors.
-pub(super) fn entry(part: EntryKind, written: KeyFields) -> (Option<Entry>, Vec<String>) {
+pub(super) fn entry(part: EntryKind, written: KeyFields) -> (Option<KeyEntry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
     if let Err(why) = check_name(&name) {
@@ -108,7 +108,7 @@ pub(super) fn entry(part: EntryKind, written: KeyFields) -> (Option<Entry>, Vec<
         wrong.push(format!("`weight` must be from 1 to {MAX_WEIGHT}"));
     }
     let digest = digest.map_err(|message| wrong.push(message)).ok();
-    let entry = digest.map(|digest| Entry {
+    let entry = digest.map(|digest| KeyEntry {
         salt: match &written.cache_salt {
             Some(salt) => named_salt(salt),
             None if part == EntryKind::Plans => "".into(),

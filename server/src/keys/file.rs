@@ -12,14 +12,15 @@ use serde_json::value::RawValue;
 use super::{
     KeyError,
     entry::{EntryKind, KeyFields, entry},
-    key::{Digest, Entry},
+    key::{Digest, KeyEntry},
 };
+use crate::config::without_place;
 
 /// Maximum size in bytes, enough for many thousand keys.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The keys of a file, and its plans.
-pub(super) type Entries = (Vec<Entry>, Vec<Entry>);
+pub(super) type Entries = (Vec<KeyEntry>, Vec<KeyEntry>);
 
 /// Reads a key file from a path.
 pub(super) fn read(path: &Path) -> Result<Entries, KeyError> {
@@ -51,13 +52,13 @@ fn parse(name: &str, text: &str) -> Result<Entries, KeyError> {
     if lines.any(|line| !line.trim().is_empty()) {
         tracing::warn!("`{name}`: only the first line is a key: use JSON for several keys");
     }
-    let entry = Entry::with_all_permissions(Digest::new(key.as_bytes()));
+    let entry = KeyEntry::with_all_permissions(Digest::new(key.as_bytes()));
     Ok((vec![entry], Vec::new()))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<'a> {
+struct KeyFile<'a> {
     #[serde(borrow, default)]
     keys: Vec<&'a RawValue>,
     #[serde(borrow, default)]
@@ -71,7 +72,7 @@ struct Json<'a> {
 
 impl Json<'_> {
     fn parse(&self) -> Result<Entries, KeyError> {
-        let file: File<'_> =
+        let file: KeyFile<'_> =
             serde_json::from_str(self.text).map_err(|error| KeyError(self.said(0, "", &error)))?;
         let mut complaints = Vec::new();
         let keys = self.part(EntryKind::Keys, &file.keys, &mut complaints);
@@ -87,9 +88,14 @@ impl Json<'_> {
     }
 
     /// Reads the entries of a part of the file, without wrong ones.
-    fn part(&self, part: EntryKind, all: &[&RawValue], complaints: &mut Vec<String>) -> Vec<Entry> {
+    fn part(
+        &self,
+        part: EntryKind,
+        all: &[&RawValue],
+        complaints: &mut Vec<String>,
+    ) -> Vec<KeyEntry> {
         let field = part.field();
-        let mut entries: Vec<Entry> = Vec::new();
+        let mut entries: Vec<KeyEntry> = Vec::new();
         let mut names: HashMap<Arc<str>, usize> = HashMap::new();
         let mut digests: HashMap<Digest, usize> = HashMap::new();
         for (index, raw) in all.iter().enumerate() {
@@ -110,13 +116,10 @@ impl Json<'_> {
                 let message = format!("`name` is also that of `{field}[{other}]`");
                 complaints.push(complain(message));
             }
-            if let Some(other) = entry
-                .digest
-                .and_then(|digest| digests.insert(digest, index))
-            {
-                complaints.push(complain(format!(
-                    "the key is also that of `{field}[{other}]`"
-                )));
+            let twin = entry.digest.and_then(|it| digests.insert(it, index));
+            if let Some(other) = twin {
+                let message = format!("the key is also that of `{field}[{other}]`");
+                complaints.push(complain(message));
             }
             entries.push(entry);
         }
@@ -145,11 +148,8 @@ impl Json<'_> {
         let lines = rest.split_inclusive('\n').take(error.line().max(1) - 1);
         let line: usize = lines.map(str::len).sum();
         let place = at + line + error.column().saturating_sub(1);
-        let said = error.to_string();
-        let said = said
-            .rsplit_once(" at line ")
-            .map_or(said.as_str(), |(message, _)| message);
-        self.line(place, &format!("{field}{}", without_values(said)))
+        let said = without_values(&without_place(error));
+        self.line(place, &format!("{field}{said}"))
     }
 
     /// Formats a message with the position of a byte.
@@ -170,12 +170,8 @@ fn without_values(said: &str) -> String {
         let (before, after) = (&said[..start], &said[end + 1..]);
         return format!("{}{after}", before.trim_end());
     }
-    let is_name = |name: &str| {
-        name.len() <= 32
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte == b'2')
-    };
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'_' || byte == b'2';
+    let is_name = |name: &str| name.len() <= 32 && name.bytes().all(is_letter);
     match said.split('`').nth(1) {
         Some(name) if !is_name(name) => said.replacen(name, "…", 1),
         _ => said.to_owned(),

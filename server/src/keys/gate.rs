@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{Caller, KeyName, Keys, key::Entry};
+use super::{Caller, KeyName, Keys, key::KeyEntry};
 use crate::{
     errors::{Cause, Failure},
     metrics::KeyCounts,
@@ -38,7 +38,7 @@ pub(crate) enum Permission {
 }
 
 impl Permission {
-    fn is_met(self, entry: &Entry) -> bool {
+    fn is_met(self, entry: &KeyEntry) -> bool {
         match self {
             Self::Nothing | Self::Key => true,
             Self::Infer => entry.infers(),
@@ -127,10 +127,8 @@ impl Gate {
             response
         };
         if !need.is_met(&key.entry) {
-            let message = format!(
-                "the key `{name}` does not have the scope `{}`",
-                need.scope()
-            );
+            let scope = need.scope();
+            let message = format!("the key `{name}` does not have the scope `{scope}`");
             if need == Permission::Admin {
                 observe::audit(&Audit {
                     action: "administer",
@@ -151,7 +149,7 @@ impl Gate {
                 let message = format!("the key `{name}` is over its limit of requests per minute");
                 let failure = Failure::new(Cause::RateLimited, message).after(wait);
                 let mut response = refused("requests", failure);
-                key.usage.tell(Some(0), response.headers_mut());
+                key.usage.write_headers(Some(0), response.headers_mut());
                 return Err(response);
             }
         };
@@ -168,13 +166,11 @@ pub(crate) fn has_key(name: &HeaderName) -> bool {
 /// Returns the key that a client sent.
 fn presented(headers: &HeaderMap) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
-    let bearer = headers
-        .get(header::AUTHORIZATION)
-        .map(HeaderValue::as_bytes)
-        .filter(|value| {
-            value.len() > SCHEME.len() && value[..SCHEME.len()].eq_ignore_ascii_case(SCHEME)
-        })
-        .map(|value| value[SCHEME.len()..].trim_ascii());
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let (scheme, key) = value.as_bytes().split_at_checked(SCHEME.len())?;
+        let is_bearer = scheme.eq_ignore_ascii_case(SCHEME) && !key.is_empty();
+        is_bearer.then(|| key.trim_ascii())
+    });
     bearer.or_else(|| headers.get(X_API_KEY).map(HeaderValue::as_bytes))
 }
 
@@ -194,9 +190,8 @@ pub(crate) async fn layer(
     };
     request.extensions_mut().insert(Arc::clone(&caller));
     let mut response = next.run(request).await;
-    caller.key.usage.tell(left, response.headers_mut());
-    response
-        .extensions_mut()
-        .insert(KeyName(Arc::clone(caller.name())));
+    caller.key.usage.write_headers(left, response.headers_mut());
+    let name = KeyName(Arc::clone(caller.name()));
+    response.extensions_mut().insert(name);
     response
 }

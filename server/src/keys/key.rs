@@ -73,7 +73,7 @@ pub(super) const SCOPES: [(&str, Scope); 3] = [
 
 /// The settings of a key, or of a plan, in the key file.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct KeyEntry {
     /// Name of the key in metrics and the log.
     pub(super) name: Arc<str>,
     /// Digest; `None` for a plan.
@@ -94,7 +94,7 @@ pub(super) struct Entry {
     pub(super) weight: NonZeroU32,
 }
 
-impl Entry {
+impl KeyEntry {
     /// Creates the only key of a server, with all permissions and without limits.
     pub(super) fn with_all_permissions(digest: Digest) -> Self {
         let name: Arc<str> = "default".into();
@@ -177,7 +177,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// A key with the usage of its limits.
 #[derive(Debug)]
 pub(super) struct Key {
-    pub(super) entry: Entry,
+    pub(super) entry: KeyEntry,
     /// Label in metrics. All tenants of a plan share one, so that the number of labels is bounded.
     pub(super) label: Arc<str>,
     pub(super) usage: Usage,
@@ -185,7 +185,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Creates a key. `before` is its usage until now.
-    pub(super) fn new(entry: Entry, before: Option<&Usage>) -> Self {
+    pub(super) fn new(entry: KeyEntry, before: Option<&Usage>) -> Self {
         Self {
             usage: Usage::new(&entry, before),
             label: Arc::clone(&entry.name),
@@ -194,14 +194,14 @@ impl Key {
     }
 
     /// Creates the key of a tenant with a plan. `before` is its usage until now.
-    pub(super) fn for_tenant(name: &str, plan: &Entry, before: Option<&Usage>) -> Self {
+    pub(super) fn for_tenant(name: &str, plan: &KeyEntry, before: Option<&Usage>) -> Self {
         // Names in a key file cannot contain a colon.
         let name: Arc<str> = format!("jwt:{name}").into();
         let salt = match &*plan.salt {
             "" => own_salt(&name),
             _ => Arc::clone(&plan.salt),
         };
-        let entry = Entry {
+        let entry = KeyEntry {
             name,
             salt,
             ..plan.clone()

@@ -28,7 +28,7 @@ use jwt::Tokens;
 pub(crate) use jwt::watch as watch_issuer;
 pub use jwt::{JwksSource, JwtOptions};
 pub use key::Digest;
-use key::{Entry, Key};
+use key::{Key, KeyEntry};
 
 use crate::{
     errors::{Cause, Failure},
@@ -63,7 +63,7 @@ pub(crate) struct Keys {
 struct Ring {
     keys: Vec<Arc<Key>>,
     /// Plans for tokens, by which tenants get their limits.
-    plans: Vec<Arc<Entry>>,
+    plans: Vec<Arc<KeyEntry>>,
     /// True if requests of several keys can compete.
     is_shared: bool,
 }
@@ -77,14 +77,14 @@ impl Ring {
         let (entries, mut plans) = match source {
             Some(KeySource::File(path)) => file::read(path)?,
             Some(KeySource::One(digest)) => {
-                (vec![Entry::with_all_permissions(*digest)], Vec::new())
+                (vec![KeyEntry::with_all_permissions(*digest)], Vec::new())
             }
             None => Default::default(),
         };
         if has_tokens && plans.is_empty() {
-            plans.push(Entry::plan(jwt::DEFAULT_PLAN.into()));
+            plans.push(KeyEntry::plan(jwt::DEFAULT_PLAN.into()));
         }
-        let with_usage = |entry: Entry| {
+        let with_usage = |entry: KeyEntry| {
             let before = old.iter().find(|old| old.entry.name == entry.name);
             Arc::new(Key::new(entry, before.map(|key| &key.usage)))
         };

@@ -10,7 +10,7 @@ use std::{
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{bucket::Bucket, key::Entry};
+use super::{bucket::Bucket, key::KeyEntry};
 
 /// The limits of a key, and their usage by requests.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(super) fn add(
 
 impl Usage {
     /// Creates the usage of a key. Counts in `before` continue if their limit has not changed.
-    pub(super) fn new(entry: &Entry, before: Option<&Self>) -> Self {
+    pub(super) fn new(entry: &KeyEntry, before: Option<&Self>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let bucket = |most: Option<NonZeroU32>, before: Option<&Arc<Bucket>>| {
             let most = most?;
@@ -74,21 +74,21 @@ impl Usage {
     }
 
     /// Writes the remaining limits as headers. `requests` is the result of the last count.
-    pub(super) fn tell(&self, requests: Option<u32>, headers: &mut HeaderMap) {
+    pub(super) fn write_headers(&self, requests: Option<u32>, headers: &mut HeaderMap) {
         if let (Some(limit), Some(left)) = (&self.requests, requests) {
             let most = limit.per_minute().get();
             let missing = f64::from(most.saturating_sub(left)) / f64::from(most);
-            tell(headers, "requests", most, left, missing * 60.0);
+            write(headers, "requests", most, left, missing * 60.0);
         }
         if let Some(bucket) = &self.tokens {
             let (left, full_after) = bucket.left();
             let most = bucket.per_minute().get();
-            tell(headers, "tokens", most, left, full_after.as_secs_f64());
+            write(headers, "tokens", most, left, full_after.as_secs_f64());
         }
     }
 }
 
-fn tell(headers: &mut HeaderMap, what: &str, most: u32, left: u32, full_after: f64) {
+fn write(headers: &mut HeaderMap, what: &str, most: u32, left: u32, full_after: f64) {
     let values = [
         ("limit", most.to_string()),
         ("remaining", left.to_string()),

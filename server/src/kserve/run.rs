@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure},
-    run::{Driver, RequestContext, Run, Tensors},
+    run::{Driver, GraphRun, RequestContext, Tensors},
     servable::Ready,
     tensors,
 };
@@ -114,7 +114,7 @@ pub(crate) async fn run(
     }
     let deadline = who.deadline(who.time_for(&ready.servable, settings.timeout));
     let (sides, priority) = (&settings.sides, settings.priority);
-    let mut run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Reader)?;
+    let mut run = GraphRun::open_tensors(who, ready, sides, priority, deadline, Driver::Reader)?;
     let packets = packets(&run.plan, request.inputs, true)?;
     let time = settings.time.unwrap_or(Timestamp::ZERO);
     let mut feeder = run.feeder();
@@ -230,7 +230,7 @@ fn begin(who: &RequestContext, ready: Ready, settings: &Settings) -> Result<Sequ
     let name = ready.servable.name().to_owned();
     who.entry.model(&name, false);
     let (sides, priority) = (&settings.sides, settings.priority);
-    let run = Run::open_tensors(who, ready, sides, priority, None, Driver::Task)?;
+    let run = GraphRun::open_tensors(who, ready, sides, priority, None, Driver::Task)?;
     Ok(Sequence {
         name,
         label,

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     errors::{Cause, Failure},
     owner::Owner,
-    run::{Feeder, Run},
+    run::{Feeder, GraphRun},
     stage::Stage,
 };
 
@@ -51,7 +51,7 @@ pub(super) struct Sequence {
     /// Name of the graph in logs and counts.
     pub(super) name: String,
     pub(super) label: Label,
-    pub(super) run: Run,
+    pub(super) run: GraphRun,
     pub(super) feeder: Feeder,
 }
 

@@ -172,10 +172,8 @@ pub(super) async fn close(
 
 /// Returns the failure for a request or connection above the limit.
 pub(super) fn too_many() -> Failure {
-    Failure::new(
-        Cause::TooManyConnections,
-        "the server has reached its limit of connections or requests",
-    )
+    let why = "the server has reached its limit of connections or requests";
+    Failure::new(Cause::TooManyConnections, why)
 }
 
 fn answer(failure: &Failure) -> String {
@@ -185,8 +183,8 @@ fn answer(failure: &Failure) -> String {
         Retry::After(seconds) => format!("retry-after: {seconds}\r\n"),
         _ => String::new(),
     };
+    let length = body.len();
     format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{retry}\r\n{body}",
-        body.len()
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n{retry}\r\n{body}"
     )
 }

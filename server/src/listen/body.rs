@@ -138,10 +138,10 @@ impl HttpBody for Download {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let (this, now) = (&mut *self, Instant::now());
         let Answering { exchange, .. } = &this.answering;
-        exchange.is_read(this.answering.connection.limits.write, now);
+        exchange.record_read(this.answering.connection.limits.write, now);
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         if let Poll::Ready(Some(Ok(frame))) = &frame {
-            exchange.waits(frame.data_ref().map_or(0, |data| data.len() as u64), now);
+            exchange.record_wait(frame.data_ref().map_or(0, |data| data.len() as u64), now);
         }
         frame
     }

@@ -6,11 +6,12 @@
 //! explanation to the client. So a connection has no timers, and sending a token resets none.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use futures_util::future::{AbortHandle, AbortRegistration};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::limits::{ANSWER_BYTES_A_SECOND, Limits, time_earned};
@@ -51,10 +52,6 @@ struct ConnectionState {
     exchanges: Vec<Arc<Exchange>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn passed(since: Instant, limit: Duration) -> bool {
     since.elapsed() > limit
 }
@@ -85,7 +82,7 @@ impl Connection {
 
     /// Records received bytes. If no request is running, they belong to a head.
     pub(super) fn received(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.exchanges.is_empty() {
             state.head.get_or_insert_with(Instant::now);
         }
@@ -93,14 +90,14 @@ impl Connection {
 
     /// Records that all bytes are HTTP/2 frames from now on.
     pub(super) fn has_frames(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         (state.head, state.quiet) = (None, Instant::now());
         state.silence = self.limits.idle;
     }
 
     /// Starts a request whose head is complete.
     pub(super) fn begin(&self) -> Arc<Exchange> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let arrived = state.head.take().unwrap_or_else(Instant::now);
         let exchange = Arc::new(Exchange {
             arrived,
@@ -113,35 +110,35 @@ impl Connection {
 
     /// Records that an answer was written to its end, or was abandoned.
     pub(super) fn end(&self, exchange: &Arc<Exchange>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.exchanges.retain(|it| !Arc::ptr_eq(it, exchange));
         state.quiet = Instant::now();
     }
 
     /// Records that the client read more bytes, also those that remain after its request has ended.
     pub(super) fn read_more(&self, bytes: u64) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let earned = state.quiet + time_earned(bytes, ANSWER_BYTES_A_SECOND);
         state.quiet = earned.min(Instant::now());
     }
 
     pub(super) fn leaves_body(&self) {
-        lock(&self.state).leaves_body = true;
+        self.state.lock().leaves_body = true;
     }
 
     /// Returns true if the client may be sending something.
     pub(super) fn may_be_sending(&self) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         state.leaves_body || state.head.is_some()
     }
 
     /// Returns true if a head did not arrive in time and is still incomplete.
     pub(super) fn is_late(&self) -> bool {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         state.is_late && state.exchanges.is_empty()
     }
 
-    fn tell(&self, state: &mut ConnectionState, is_late: bool) {
+    fn request_end(&self, state: &mut ConnectionState, is_late: bool) {
         if state.ending.is_none() || is_late && !state.is_late {
             state.ending.get_or_insert_with(Instant::now);
             state.is_late |= is_late;
@@ -151,7 +148,7 @@ impl Connection {
 
     /// Ends the connection after its requests.
     pub(super) fn finish(&self) {
-        self.tell(&mut lock(&self.state), false);
+        self.request_end(&mut self.state.lock(), false);
     }
 
     /// Ends the connection now, with its requests.
@@ -162,7 +159,7 @@ impl Connection {
     /// Ends requests, or the connection, if a limit is exceeded.
     pub(super) fn check(&self) {
         let Limits { header, write, .. } = self.limits;
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if !state.exchanges.is_empty() {
             let late = |it: &&Arc<Exchange>| it.lock().unread.is_some_and(|at| passed(at, write));
             state.exchanges.iter().filter(late).for_each(|it| it.end());
@@ -170,21 +167,21 @@ impl Connection {
             self.cut();
         } else if let Some(head) = state.head {
             if passed(head, header) {
-                self.tell(&mut state, true);
+                self.request_end(&mut state, true);
             }
         } else if passed(state.quiet, state.silence) {
-            self.tell(&mut state, false);
+            self.request_end(&mut state, false);
         }
     }
 
     /// Returns the number of requests being answered.
     pub(super) fn requests(&self) -> usize {
-        lock(&self.state).exchanges.len()
+        self.state.lock().exchanges.len()
     }
 
     /// Returns the request whose answer has waited longest for the client, and the time since when.
     pub(super) fn longest_unread(&self) -> Option<(Instant, Arc<Exchange>)> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         let unread = state.exchanges.iter();
         let unread = unread.filter_map(|it| Some((it.lock().unread?, Arc::clone(it))));
         let longest = unread.min_by_key(|(since, _)| *since);
@@ -194,7 +191,7 @@ impl Connection {
     /// Returns how dispensable the connection is, and the time since when. `None` if it is
     /// computing an answer, or ends.
     pub(super) fn dispensable(&self) -> Option<(Dispensable, Instant)> {
-        let state = lock(&self.state);
+        let state = self.state.lock();
         if state.ending.is_some() || self.task.is_aborted() {
             return None;
         }
@@ -214,7 +211,7 @@ impl Connection {
     pub(super) fn evict(&self, why: Dispensable) {
         match why {
             Dispensable::Idle => self.finish(),
-            Dispensable::SendsHead => self.tell(&mut lock(&self.state), true),
+            Dispensable::SendsHead => self.request_end(&mut self.state.lock(), true),
             Dispensable::LeavesUnread | Dispensable::Uploads => self.cut(),
         }
     }
@@ -225,11 +222,11 @@ impl Connection {
 pub(crate) struct Exchange {
     /// Arrival of the first byte of the head.
     pub(crate) arrived: Instant,
-    progress: Mutex<Progress>,
+    progress: Mutex<ExchangeProgress>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct ExchangeProgress {
     /// Aborts the answering task: of an HTTP/2 stream, or of the connection.
     pub(super) task: Option<AbortHandle>,
     /// Time since which the body is awaited.
@@ -248,8 +245,8 @@ pub(super) struct Progress {
 }
 
 impl Exchange {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Progress> {
-        lock(&self.progress)
+    pub(super) fn lock(&self) -> MutexGuard<'_, ExchangeProgress> {
+        self.progress.lock()
     }
 
     /// Returns true if the request's body did not arrive in time.
@@ -263,12 +260,12 @@ impl Exchange {
     }
 
     /// Removes the time limit of the body, for a stream that lasts as long as the client wants.
-    pub(crate) fn is_open_ended(&self) {
+    pub(crate) fn remove_body_limit(&self) {
         self.lock().is_open_ended = true;
     }
 
     /// Records that bytes wait for the client.
-    pub(super) fn waits(&self, bytes: u64, now: Instant) {
+    pub(super) fn record_wait(&self, bytes: u64, now: Instant) {
         let mut progress = self.lock();
         progress.bytes = bytes;
         progress.unread = now.checked_sub(progress.spent);
@@ -276,7 +273,7 @@ impl Exchange {
 
     /// Records that the client took the waiting bytes. Waiting uses up the limit, and reading
     /// restores it.
-    pub(super) fn is_read(&self, limit: Duration, now: Instant) {
+    pub(super) fn record_read(&self, limit: Duration, now: Instant) {
         let mut progress = self.lock();
         if let Some(since) = progress.unread.take() {
             let earned = time_earned(progress.bytes, ANSWER_BYTES_A_SECOND);

@@ -26,11 +26,11 @@ pub(crate) struct Connections {
     limits: Limits,
     /// Permits for connections that are being refused.
     pub(super) refusing: Arc<Semaphore>,
-    open: watch::Sender<Open>,
+    open: watch::Sender<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     /// Open connections, at most [`Limits::connections`] and [`CLOSING`].
     connections: Vec<Arc<Connection>>,
     /// Number of requests being answered.
@@ -85,7 +85,7 @@ fn has_place(
         || taken < most + CLOSING && make_room((taken < most).then_some(client))
 }
 
-impl Open {
+impl OpenConnections {
     /// Returns the connections of a client, or of all clients.
     fn connections(&self, client: Option<Peer>) -> impl Iterator<Item = &Arc<Connection>> {
         let is_meant = move |it: &&Arc<Connection>| client.is_none_or(|client| it.client == client);
@@ -154,17 +154,19 @@ impl Connections {
         (open.connections.len(), open.refused)
     }
 
+    fn for_each(&self, act: fn(&Connection)) {
+        let open = self.open.borrow();
+        open.connections(None).for_each(|it| act(it));
+    }
+
     /// Ends each connection after its requests.
     pub(crate) fn finish(&self) {
-        self.open
-            .borrow()
-            .connections(None)
-            .for_each(|it| it.finish());
+        self.for_each(Connection::finish);
     }
 
     /// Ends all connections now, with their requests.
     pub(crate) fn cut(&self) {
-        self.open.borrow().connections(None).for_each(|it| it.cut());
+        self.for_each(Connection::cut);
     }
 
     /// Waits until there are no requests and no connections, except those whose heads never arrive.
@@ -187,12 +189,9 @@ impl Connections {
         let shortest = limits.header.min(limits.idle).min(limits.write);
         let pause = (shortest / 20).clamp(Duration::from_millis(10), Duration::from_millis(500));
         let mut open = self.open.subscribe();
-        let is_any = |open: &Open| !open.connections.is_empty();
+        let is_any = |open: &OpenConnections| !open.connections.is_empty();
         while open.wait_for(is_any).await.is_ok() {
-            self.open
-                .borrow()
-                .connections(None)
-                .for_each(|it| it.check());
+            self.for_each(Connection::check);
             sleep(pause).await;
         }
     }
@@ -202,10 +201,7 @@ impl Place {
     /// Starts a request, if there is a place; an HTTP/2 connection can have many requests. If all
     /// places are taken, a request whose answer is not read must end.
     pub(super) fn begin(&self) -> Answering {
-        let Self {
-            connections,
-            connection,
-        } = self;
+        let (connections, connection) = (&self.connections, &self.connection);
         let exchange = connection.begin();
         let (limits, client) = (&connections.limits, connection.client);
         let has_place = connections.open.send_if_modified(|open| {

@@ -112,24 +112,16 @@ pub(crate) fn time_allowed(headers: &HeaderMap) -> Result<Option<Duration>, Fail
         };
         headers.get(name).map(read).transpose()
     };
-    let ours = time_of(
-        "x-request-timeout-ms",
-        millis,
-        "not a positive whole number of milliseconds",
-    )?;
-    let of_grpc = time_of(
-        "grpc-timeout",
-        grpc_time,
-        "not a number of at most eight digits with a unit",
-    )?;
+    let why = "not a positive whole number of milliseconds";
+    let ours = time_of("x-request-timeout-ms", millis, why)?;
+    let why = "not a number of at most eight digits with a unit";
+    let of_grpc = time_of("grpc-timeout", grpc_time, why)?;
     Ok(ours.into_iter().chain(of_grpc).min())
 }
 
 fn millis(text: &str) -> Option<Duration> {
-    let millis = text.trim().parse().ok();
-    millis
-        .filter(|millis| *millis > 0)
-        .map(Duration::from_millis)
+    let millis: Option<u64> = text.trim().parse().ok();
+    millis.filter(|it| *it > 0).map(Duration::from_millis)
 }
 
 /// Parses a time in gRPC's format, such as `500m`.

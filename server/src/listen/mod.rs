@@ -39,11 +39,8 @@ pub(crate) async fn late_bodies(request: Request, next: Next) -> Response {
     let exchange = request.extensions().get::<Arc<Exchange>>().cloned();
     let response = next.run(request).await;
     if exchange.is_some_and(|exchange| exchange.body_was_late()) {
-        return Failure::new(
-            Cause::LateRequest,
-            "the request's body did not arrive in time",
-        )
-        .into_response();
+        let why = "the request's body did not arrive in time";
+        return Failure::new(Cause::LateRequest, why).into_response();
     }
     response
 }

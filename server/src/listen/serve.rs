@@ -186,7 +186,7 @@ fn answer(
             service.call(request).await?
         };
         // The library does not poll the body until the HTTP/2 client has a window for it.
-        answering.exchange.waits(0, Instant::now());
+        answering.exchange.record_wait(0, Instant::now());
         Ok(response.map(|body| Download { body, answering }))
     }
 }

@@ -95,7 +95,7 @@ fn read(files: &TlsFiles) -> Result<ServerConfig, TlsError> {
     let private = read_regular(key)
         .map_err(Error::Io)
         .and_then(|text| PrivateKeyDer::from_pem_slice(&text))
-        .map_err(|error| wrong("tls_key_file", key, told(&error)))?;
+        .map_err(|error| wrong("tls_key_file", key, describe(&error)))?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong("tls_cert_file", certificate, error))?;
@@ -126,7 +126,7 @@ fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>,
     let certificates = read_regular(file)
         .map_err(Error::Io)
         .and_then(|text| CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>())
-        .map_err(|error| wrong(flag, file, told(&error)))?;
+        .map_err(|error| wrong(flag, file, describe(&error)))?;
     if certificates.is_empty() {
         return Err(wrong(flag, file, "it contains no PEM certificate"));
     }
@@ -134,7 +134,7 @@ fn certificates(flag: &str, file: &Path) -> Result<Vec<CertificateDer<'static>>,
 }
 
 /// Describes an error of a file, without its contents.
-fn told(error: &Error) -> String {
+fn describe(error: &Error) -> String {
     match error {
         Error::Io(error) => error.to_string(),
         Error::NoItemsFound => "it contains none in PEM".to_owned(),

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use graphmill_llm::Histogram;
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, NoLabelSet},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::Unit,
 };
@@ -143,15 +143,9 @@ impl<E: EngineFigures> Family<E> {
                     }
                 }
                 Value::Seconds(value) | Value::Sizes(value) => {
-                    let histogram = value(figures);
-                    family
-                        .encode_family(labels)?
-                        .encode_histogram::<[(&str, &str); 0]>(
-                            histogram.sum,
-                            histogram.count,
-                            &histogram.buckets,
-                            None,
-                        )?;
+                    let it = value(figures);
+                    let mut sample = family.encode_family(labels)?;
+                    sample.encode_histogram::<NoLabelSet>(it.sum, it.count, &it.buckets, None)?;
                 }
             }
         }

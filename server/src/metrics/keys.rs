@@ -31,36 +31,18 @@ struct RefusalLabels {
 
 impl KeyCounts {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "key_requests",
-            "Requests with a valid key",
-            self.requests.clone(),
-        );
-        registry.register(
-            "key_refusals",
-            "Requests refused because of their key",
-            self.refusals.clone(),
-        );
-        registry.register(
-            "key_prompt_tokens",
-            "Prompt tokens, including reused ones",
-            self.prompt_tokens.clone(),
-        );
-        registry.register(
-            "key_generation_tokens",
-            "Tokens generated",
-            self.generated_tokens.clone(),
-        );
-        registry.register(
-            "key_requests_queued",
-            "Requests that prepare their prompt or wait for a slot",
-            self.queued.clone(),
-        );
-        registry.register(
-            "key_prompt_tokens_queued",
-            "Prompt tokens of requests that wait for a slot",
-            self.queued_tokens.clone(),
-        );
+        let help = "Requests with a valid key";
+        registry.register("key_requests", help, self.requests.clone());
+        let help = "Requests refused because of their key";
+        registry.register("key_refusals", help, self.refusals.clone());
+        let help = "Prompt tokens, including reused ones";
+        registry.register("key_prompt_tokens", help, self.prompt_tokens.clone());
+        let help = "Tokens generated";
+        registry.register("key_generation_tokens", help, self.generated_tokens.clone());
+        let help = "Requests that prepare their prompt or wait for a slot";
+        registry.register("key_requests_queued", help, self.queued.clone());
+        let help = "Prompt tokens of requests that wait for a slot";
+        registry.register("key_prompt_tokens_queued", help, self.queued_tokens.clone());
     }
 
     /// Counts a request with this key.

@@ -119,23 +119,14 @@ impl Metrics {
             Unit::Seconds,
             durations.clone(),
         );
-        registry.register(
-            "requests_open",
-            "HTTP requests being answered",
-            open.clone(),
-        );
+        let help = "HTTP requests being answered";
+        registry.register("requests_open", help, open.clone());
         let keys = KeyCounts::default();
         keys.register(registry);
-        registry.register(
-            "log_lines_dropped",
-            "Log lines that were dropped because they were not read fast enough",
-            log::dropped(),
-        );
-        registry.register(
-            "build",
-            "The server's version",
-            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
-        );
+        let help = "Log lines that were dropped because they were not read fast enough";
+        registry.register("log_lines_dropped", help, log::dropped());
+        let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        registry.register("build", "The server's version", version);
         registry.register_collector(collector(move |encoder| {
             server::encode_connections(encoder, &connections)
         }));
@@ -212,11 +203,9 @@ impl Metrics {
                 code: code.map_or_else(|| "left".to_owned(), |code| code.to_string()),
             })
             .inc();
-        self.durations.get_or_create(&labels).observe(
-            took.as_secs_f64(),
-            trace.map(|trace_id| TraceLabels { trace_id }),
-            None,
-        );
+        let trace = trace.map(|trace_id| TraceLabels { trace_id });
+        let durations = self.durations.get_or_create(&labels);
+        durations.observe(took.as_secs_f64(), trace, None);
     }
 
     /// Records the time to the first part of a generated answer.

@@ -1,11 +1,8 @@
 //! OpenVINO Model Server's metrics of graphs, under its names, for existing dashboards.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, fmt};
 
+use parking_lot::Mutex;
 use prometheus_client::{encoding::DescriptorEncoder, metrics::MetricType};
 
 use super::families::write;
@@ -35,7 +32,7 @@ struct Requests {
 
 impl Counts {
     pub(super) fn count(&self, graph: &str, streams: bool, taken: RequestOutcome) {
-        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.0.lock();
         let requests = requests.entry((graph.to_owned(), streams)).or_default();
         match taken {
             RequestOutcome::Rejected => requests.rejected += 1,
@@ -56,16 +53,9 @@ impl Counts {
         let graphs = servables.iter();
         let open = graphs.map(|it| ([("name", it.name())], it.open_sessions() as u64));
         let help = "Open runs of the graph";
-        write(
-            encoder,
-            ("ovms_current_graphs", help, MetricType::Gauge),
-            open,
-        )?;
-        let requests = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let family = ("ovms_current_graphs", help, MetricType::Gauge);
+        write(encoder, family, open)?;
+        let requests = self.0.lock().clone();
         for &(name, help, value) in FAMILIES {
             let counts = requests.iter().map(|((graph, streams), requests)| {
                 let method = if *streams { "Stream" } else { "Unary" };

@@ -30,11 +30,8 @@ pub(super) fn encode_connections(
     write(encoder, ("connections_open", help, MetricType::Gauge), open)?;
     let help = "Connections refused because of the limit";
     let family = ("connections_refused", help, MetricType::Counter);
-    write(
-        encoder,
-        family,
-        counts.map(|(labels, (_, refused))| (labels, refused)),
-    )
+    let refused = counts.map(|(labels, (_, refused))| (labels, refused));
+    write(encoder, family, refused)
 }
 
 /// A metric of graphs: name, help, type and reader. A graph without a value has no sample.
@@ -78,14 +75,9 @@ pub(super) fn encode_sequences(
     let family = ("sequences_open", "Open sequences", MetricType::Gauge);
     write(encoder, family, open)?;
     let help = "Sequences that have ended, by reason";
-    let ended = counts
-        .ended
-        .map(|(reason, count)| ([("reason", reason)], count));
-    write(
-        encoder,
-        ("sequences_ended", help, MetricType::Counter),
-        ended,
-    )?;
+    let family = ("sequences_ended", help, MetricType::Counter);
+    let ended = counts.ended.map(|(why, count)| ([("reason", why)], count));
+    write(encoder, family, ended)?;
     let help = "Requests refused because of the limit of sequences";
     let refused =
         encoder.encode_descriptor("sequence_refusals", help, None, MetricType::Counter)?;

@@ -20,21 +20,16 @@ pub(crate) struct Audit<'a> {
 
 /// Writes a line with the target `audit`, which is logged at every level.
 pub(crate) fn audit(audit: &Audit<'_>) {
-    let Audit {
-        action,
-        actor,
-        subject,
-        outcome,
-        reason,
-    } = *audit;
     tracing::info!(
         target: "audit",
-        audit = action,
-        actor,
-        subject,
-        outcome,
-        reason,
-        "{action} of {}: {outcome}",
-        log::escaped(subject)
+        audit = audit.action,
+        actor = audit.actor,
+        subject = audit.subject,
+        outcome = audit.outcome,
+        reason = audit.reason,
+        "{} of {}: {}",
+        audit.action,
+        log::escaped(audit.subject),
+        audit.outcome
     );
 }

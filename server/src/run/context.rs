@@ -10,14 +10,14 @@ use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue};
 use graphmill_calculators::payload::Account;
 use tokio::sync::watch;
 
-use super::{Entry, Guard, Running};
+use super::{Facts, Guard, Running};
 use crate::{
     errors::{Cause, Failure},
     keys::{Caller, Settlement},
     listen::{Exchange, time_allowed},
     observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
-    servable::{Choice, Ready, ResolvedGraph, Servable, Servables, ServedGraphs},
+    servable::{Ready, ResolvedGraph, Servable, Servables, ServedGraphs},
     sessions::{RecordingOptions, Sessions},
     stage::Stage,
 };
@@ -51,15 +51,15 @@ pub(crate) struct Runner {
 pub(crate) struct RequestContext {
     pub(crate) runner: Arc<Runner>,
     pub(super) id: Id,
-    pub(crate) entry: Entry,
+    pub(crate) entry: Arc<Facts>,
     pub(crate) caller: Option<Arc<Caller>>,
     pub(crate) owner: Option<Owner>,
     arrived: Instant,
     /// Time limit of the answer in the head, if any.
     allowed: Option<Duration>,
-    /// Choice among versions: the same for all requests of a client's session, else by the
+    /// Word that chooses among versions: the same for all requests of a client's session, else the
     /// request's id.
-    choice: Choice,
+    word: Arc<str>,
     /// Trace of the request: this server's if traces are collected, else the sender's.
     pub(super) traceparent: Option<Arc<str>>,
     /// Value of the header [`RECORD`].
@@ -78,9 +78,9 @@ impl RequestContext {
     ) -> Result<Self, Failure> {
         let extension = "the layers around all routes set it";
         let id = extensions.get::<Id>().expect(extension).clone();
-        let entry = extensions.get::<Entry>().expect(extension).clone();
+        let entry = extensions.get::<Arc<Facts>>().expect(extension).clone();
         let text = |name: &str| headers.get(name)?.to_str().ok();
-        let choice = text(SESSION).map_or_else(|| Arc::clone(&id.text), Into::into);
+        let word = text(SESSION).map_or_else(|| Arc::clone(&id.text), Into::into);
         let given = text("traceparent").filter(|it| TRACEPARENT_BYTES.contains(&it.len()));
         let ours = entry.trace.as_ref().map(RequestTrace::traceparent);
         let traceparent = ours.or_else(|| given.map(Into::into));
@@ -91,7 +91,7 @@ impl RequestContext {
             owner: Owner::from_extensions(extensions),
             arrived: exchange.map_or_else(Instant::now, |exchange| exchange.arrived),
             allowed: time_allowed(headers)?,
-            choice: Choice::By(choice),
+            word,
             traceparent,
             records: headers.get(RECORD).cloned(),
             id,
@@ -108,21 +108,21 @@ impl RequestContext {
     /// Finds a graph or adapter by its name, if the caller may use it. Of a graph with versions,
     /// returns the newest that answers.
     pub(crate) fn find(&self, name: &str) -> Result<ResolvedGraph, Failure> {
-        self.find_by(name, &Choice::Newest)
+        self.find_by(name, None)
     }
 
     /// Finds a graph or adapter like [`RequestContext::find`], but chooses the version for this
     /// request.
     pub(crate) fn choose(&self, name: &str) -> Result<ResolvedGraph, Failure> {
-        self.find_by(name, &self.choice)
+        self.find_by(name, Some(&self.word))
     }
 
-    fn find_by(&self, name: &str, choice: &Choice) -> Result<ResolvedGraph, Failure> {
+    fn find_by(&self, name: &str, word: Option<&str>) -> Result<ResolvedGraph, Failure> {
         let servables = self.servables();
-        let found = servables.find(name, choice, |graph, adapter| self.sees(graph, adapter));
+        let found = servables.find(name, word, |graph, adapter| self.sees(graph, adapter));
         if let Some(caller) = &self.caller
             && found.is_err()
-            && servables.named(name, choice).is_some()
+            && servables.named(name, word).is_some()
         {
             caller.model_refused();
         }
@@ -186,7 +186,7 @@ impl RequestContext {
     pub(crate) fn account(&self) -> Account {
         let tally = Arc::clone(&self.entry.tally);
         if let Some(caller) = &self.caller {
-            caller.is_tallied(Arc::clone(&tally));
+            caller.set_tally(Arc::clone(&tally));
         }
         Account {
             received: Some(self.arrived),

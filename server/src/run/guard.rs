@@ -47,7 +47,7 @@ impl Guard {
             // The stop is polled first, so that a client that keeps reading cannot delay it.
             biased;
             // Fails if the server was dropped without a stop, which ends requests, too.
-            _ = stage.wait_for(|stage| *stage == Stage::Cut) => Err(Failure::stopping()),
+            _ = stage.wait_for(|stage| *stage == Stage::Aborting) => Err(Failure::stopping()),
             done = work => done,
             () = late => Err(Failure::late()),
         }

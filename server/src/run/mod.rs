@@ -12,8 +12,8 @@ mod session;
 mod tensors;
 
 pub(crate) use context::{RECORD, RequestContext, Runner};
-pub(crate) use entry::{Entry, Facts, UNKNOWN, milliseconds};
+pub(crate) use entry::{Facts, UNKNOWN, milliseconds};
 pub(crate) use guard::Guard;
 pub(crate) use running::Running;
-pub(crate) use session::{Driver, OutputPacket, Run};
+pub(crate) use session::{Driver, GraphRun, OutputPacket};
 pub(crate) use tensors::{Feeder, TIMESTAMP, Tensors};

@@ -1,12 +1,9 @@
 //! The list of running requests by id, for cancelling them.
 
-use std::{
-    collections::BTreeMap,
-    ops::RangeBounds,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, ops::RangeBounds, sync::Arc};
 
 use graphmill_engine::CancelToken;
+use parking_lot::Mutex;
 
 use crate::observe::request_id::Id;
 
@@ -26,18 +23,14 @@ struct Request {
 }
 
 impl Running {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<RunKey, Request>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a request to the list until the result is dropped.
     pub(crate) fn list(
         self: &Arc<Self>,
         id: &Id,
         key: Option<Arc<str>>,
         cancel: CancelToken,
-    ) -> Listing {
-        let mut all = self.lock();
+    ) -> RequestGuard {
+        let mut all = self.0.lock();
         let last = all.range(places(&id.text)).next_back();
         let number = last.map_or(0, |((_, last), _)| last + 1);
         let place = (Arc::clone(&id.text), number);
@@ -47,7 +40,7 @@ impl Running {
             cancel,
         };
         all.insert(place.clone(), request);
-        Listing {
+        RequestGuard {
             running: Arc::clone(self),
             place,
         }
@@ -55,14 +48,14 @@ impl Running {
 
     /// Returns the number of running requests.
     pub(crate) fn count(&self) -> usize {
-        self.lock().len()
+        self.0.lock().len()
     }
 
     /// Cancels all requests with an id, of a key or of any key. Without keys, an id that a client
     /// has chosen is ignored, because other clients could guess it. Returns true if a request was
     /// cancelled.
     pub(crate) fn cancel(&self, id: &str, key: Option<&str>, of_any_key: bool) -> bool {
-        let all = self.lock();
+        let all = self.0.lock();
         let of_id = all.range(places(&id.into())).map(|(_, request)| request);
         let meant = of_id.filter(|it| of_any_key || (it.is_secret && it.key.as_deref() == key));
         let tokens: Vec<CancelToken> = meant.map(|request| request.cancel.clone()).collect();
@@ -78,13 +71,13 @@ fn places(id: &Arc<str>) -> impl RangeBounds<RunKey> + use<> {
 }
 
 /// Guard that removes a request from the list on drop.
-pub(crate) struct Listing {
+pub(crate) struct RequestGuard {
     running: Arc<Running>,
     place: RunKey,
 }
 
-impl Drop for Listing {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.running.lock().remove(&self.place);
+        self.running.0.lock().remove(&self.place);
     }
 }

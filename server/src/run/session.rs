@@ -1,7 +1,7 @@
 //! The session of a request: opening, driving, and its packets. For a graph that takes HTTP
 //! requests, packets form the HTTP response: a whole body, or a stream of events.
 //!
-//! A `Run` owns the session's handle, and the session ends when the handle is dropped, with
+//! A `GraphRun` owns the session's handle, and the session ends when the handle is dropped, with
 //! everything that works for the request. There is no other way to cancel.
 
 use std::{
@@ -17,7 +17,7 @@ use graphmill_engine::{
     Error, Handle, OutputStream, Packet, Plan, RunCx, Session, SidePackets, Summary,
 };
 
-use super::{Guard, RequestContext, running::Listing};
+use super::{Guard, RequestContext, running::RequestGuard};
 use crate::{
     errors::{Cause, Failure},
     observe::trace::RunTrace,
@@ -57,7 +57,7 @@ pub(crate) enum Driver {
 pub(crate) type OutputPacket = (usize, Packet);
 
 /// One run of a graph.
-pub(crate) struct Run {
+pub(crate) struct GraphRun {
     pub(crate) plan: Arc<Plan>,
     outputs: Vec<Option<OutputStream>>,
     /// Resolves when the session has ended; `None` after that.
@@ -68,7 +68,7 @@ pub(crate) struct Run {
     /// Cancels the session when its last clone is dropped.
     pub(super) handle: Arc<Handle>,
     /// Guards that list the request and its session, and keep the graph in memory.
-    _listed: (Listing, SessionEntry, InUse),
+    _listed: (RequestGuard, SessionEntry, InUse),
 }
 
 impl RequestContext {
@@ -79,7 +79,7 @@ impl RequestContext {
         sides: SidePackets,
         deadline: Option<Instant>,
         account: Account,
-    ) -> Result<((Session, Handle), Listing), Error> {
+    ) -> Result<((Session, Handle), RequestGuard), Error> {
         let mut context = RunCx::new(self.id.text.clone());
         context.deadline = deadline;
         context.tenant = self.owner.as_ref().map(Owner::name);
@@ -92,7 +92,7 @@ impl RequestContext {
     }
 }
 
-impl Run {
+impl GraphRun {
     /// Opens a session on a graph, for some of its outputs.
     pub(super) fn open<'a>(
         who: &RequestContext,
@@ -170,7 +170,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Returns the next packet of the answer to an HTTP request, like [`Run::next`].
+    /// Returns the next packet of the answer to an HTTP request, like [`GraphRun::next`].
     pub(crate) async fn next_response(&mut self) -> Result<Option<HttpResponse>, Failure> {
         let Some((_, packet)) = self.next().await? else {
             return Ok(None);

@@ -7,7 +7,7 @@ use graphmill_calculators::tensor::Tensor;
 use graphmill_engine::{Handle, Packet, Plan, SidePackets, Timestamp};
 
 use super::{
-    Driver, RequestContext, Run,
+    Driver, GraphRun, RequestContext,
     session::{OutputPacket, RunOptions},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 /// Tensors with the names of their streams.
 pub(crate) type Tensors = Vec<(String, Tensor)>;
 
-impl Run {
+impl GraphRun {
     /// Opens a session on a graph whose streams carry tensors.
     pub(crate) fn open_tensors(
         who: &RequestContext,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use graphmill_calculators::{http::dialect::Target, llm::LanguageModel, payload::JsonBody};
 use graphmill_dialects::bodies::TOKENIZE;
 
-use super::{Choice, Servable, Servables, quoted};
+use super::{Servable, Servables, quoted};
 use crate::errors::{Cause, Failure};
 
 impl Servables {
@@ -23,14 +23,14 @@ impl Servables {
     ) -> Result<&Arc<Servable>, Failure> {
         let visible = || self.all().filter(|it| sees(it.graph()));
         let preferred = preferred.map(|name| self.without_alias(name));
-        let reads = |it: &&Arc<Servable>| it.made().reads(endpoint);
+        let reads = |it: &&Arc<Servable>| it.sources().reads(endpoint);
         let mut names: Vec<&str> = visible().filter(reads).map(|it| it.graph()).collect();
         if names.is_empty() {
-            let is_unknown = |it: &&Arc<Servable>| it.made().reads.is_none();
+            let is_unknown = |it: &&Arc<Servable>| it.sources().reads.is_none();
             names = visible().filter(is_unknown).map(|it| it.graph()).collect();
         }
         names.dedup();
-        let of = |name: &str| self.find_version(name, &Choice::Newest);
+        let of = |name: &str| self.find_version(name, None);
         let chosen = match names.as_slice() {
             [only] => of(only),
             several => preferred.filter(|name| several.contains(name)).and_then(of),
@@ -52,20 +52,22 @@ impl Servables {
     /// Returns true if a graph that the client may see reads requests at an endpoint.
     pub(crate) fn answer_at(&self, endpoint: &str, sees: impl Fn(&str) -> bool) -> bool {
         self.all()
-            .any(|it| sees(it.graph()) && it.made().reads(endpoint))
+            .any(|it| sees(it.graph()) && it.sources().reads(endpoint))
     }
 
     /// Returns the graph for a question about prompts that names none: the only one that the client
     /// may see and that reads prompts, or one with the only language model.
     pub(crate) fn unnamed(&self, sees: impl Fn(&str) -> bool) -> Option<&Arc<Servable>> {
         let visible = || self.all().filter(|it| sees(it.graph()));
-        let mut asked: Vec<_> = visible().filter(|it| it.made().reads(TOKENIZE)).collect();
+        let mut asked: Vec<_> = visible()
+            .filter(|it| it.sources().reads(TOKENIZE))
+            .collect();
         if asked.is_empty() {
             asked = visible().collect();
         }
         let first = *asked.first()?;
         if asked.iter().all(|other| other.graph() == first.graph()) {
-            return self.find_version(first.graph(), &Choice::Newest);
+            return self.find_version(first.graph(), None);
         }
         let models = |it: &&Arc<Servable>| it.resources::<LanguageModel>();
         let with_model = *asked.iter().find(|it| !models(it).is_empty())?;

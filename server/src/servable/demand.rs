@@ -1,7 +1,7 @@
 //! Requests for graphs that are not available. They wait for a running load, or start one.
 
 use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,7 +13,7 @@ use crate::errors::{Cause, Failure};
 
 /// Maximum number of requests that wait for a graph, as each holds its body. Further ones are
 /// refused.
-const MAX_WAITING: usize = 256;
+pub(super) const MAX_WAITING: usize = 256;
 
 /// A graph that answers, and stays in memory until this is dropped.
 pub(crate) struct Ready {
@@ -28,27 +28,6 @@ impl Ready {
     /// Returns the plan for opening sessions.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
-    }
-}
-
-/// The place of a waiting request, released on drop.
-struct WaitingPlace(Arc<Servable>);
-
-impl WaitingPlace {
-    fn for_servable(servable: &Arc<Servable>) -> Result<Self, Failure> {
-        let place = Self(Arc::clone(servable));
-        if servable.waiting.fetch_add(1, Relaxed) < MAX_WAITING {
-            return Ok(place);
-        }
-        let name = servable.name();
-        let message = format!("{MAX_WAITING} requests wait for the graph `{name}` to be loaded");
-        Err(Failure::new(Cause::QueueFull, message).after(servable.time_left()))
-    }
-}
-
-impl Drop for WaitingPlace {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Relaxed);
     }
 }
 
@@ -70,7 +49,7 @@ impl ServedGraphs {
         loop {
             changed.borrow_and_update();
             let ResolvedGraph { servable, adapter } = find()?;
-            let failure = match servable.take_up() {
+            let failure = match servable.acquire() {
                 Ok((plan, in_use)) => {
                     return Ok(Ready {
                         servable,
@@ -84,11 +63,7 @@ impl ServedGraphs {
             if servable.is_to_be_loaded() {
                 let (served, servable) = (Arc::clone(self), Arc::clone(&servable));
                 spawn_blocking(move || served.load_wanted(&servable));
-            } else if matches!(
-                servable.state_name(),
-                StateName::Failed | StateName::Waiting
-            ) || servable.is_kept_out()
-            {
+            } else if servable.state_name().is_failed() || servable.is_kept_out() {
                 return Err(failure);
             }
             if Instant::now() >= ends {
@@ -101,9 +76,11 @@ impl ServedGraphs {
                 // The current state, as this request may have started the load.
                 return Err(servable.plan().err().unwrap_or(failure));
             }
-            let is_other = |WaitingPlace(of): &WaitingPlace| !Arc::ptr_eq(of, &servable);
+            let is_other = |(of, _): &(Arc<Servable>, _)| !Arc::ptr_eq(of, &servable);
             if place.as_ref().is_none_or(is_other) {
-                place = Some(WaitingPlace::for_servable(&servable)?);
+                let free = Arc::clone(&servable.waiting_places).try_acquire_owned();
+                let free = free.map_err(|_| too_many(&servable))?;
+                place = Some((Arc::clone(&servable), free));
             }
             // The timeout ends it at the latest. The sender of changes is never dropped.
             let _ = timeout_at(ends.into(), changed.changed()).await;
@@ -112,11 +89,11 @@ impl ServedGraphs {
 
     /// Loads a graph that a request has claimed, unless a reload has replaced it.
     fn load_wanted(&self, servable: &Arc<Servable>) {
-        let mut looked = self.looking();
+        let mut looked = self.lock_stamps();
         let servables = self.now();
         let is_listed = |now: &Arc<Servable>| Arc::ptr_eq(now, servable);
         if !servables.get(servable.name()).is_some_and(is_listed) {
-            servable.becomes_unloaded("it was replaced");
+            servable.set_unloaded("it was replaced");
             return;
         }
         if servable.state_name() != StateName::Loading {
@@ -126,20 +103,27 @@ impl ServedGraphs {
         let (mut made, wrong) = servables.check(entry);
         if wrong.is_some() && made.adapters.is_empty() {
             // A text with mistakes may hide them. Requests for them get its failure.
-            made.adapters.clone_from(&servable.made().adapters);
+            made.adapters.clone_from(&servable.sources().adapters);
         }
-        servable.was_made_of(made);
+        servable.set_sources(made);
         if let Some(failed) = wrong {
             // No other graph is unloaded for it.
-            servables.has_failed(entry, &failed);
-            servables.tell(entry, &failed);
+            servables.record_failure(entry, &failed);
+            servables.log_failure(entry, &failed);
         } else if let Err(reason) = servables.make_room(servable) {
             tracing::error!("graph `{}` is not loaded: {reason}", servable.name());
-            servable.becomes_failed(&reason, true);
+            servable.set_failed(&reason, true);
         } else if let Err(failed) = servables.load_one(entry) {
-            servables.tell(entry, &failed);
+            servables.log_failure(entry, &failed);
         }
-        looked.extend(&servable.made().seen);
+        looked.extend(&servable.sources().seen);
         self.hint.notify_one();
     }
+}
+
+/// Creates the failure of a request for which there is no place to wait.
+fn too_many(servable: &Servable) -> Failure {
+    let name = servable.name();
+    let message = format!("{MAX_WAITING} requests wait for the graph `{name}` to be loaded");
+    Failure::new(Cause::QueueFull, message).after(servable.time_left())
 }

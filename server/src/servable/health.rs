@@ -25,11 +25,7 @@ struct LlmEngineHealth {
 impl LlmEngineHealth {
     /// Returns the reason why the engine does not answer; `None` if it does.
     fn unready(&self) -> Option<String> {
-        let Self {
-            model,
-            stalled,
-            health,
-        } = self;
+        let (model, health) = (&self.model, &self.health);
         let failure = health.failure.as_deref().unwrap_or("no reason");
         match health.state {
             LlmEngineState::Failed => Some(format!(
@@ -38,8 +34,8 @@ impl LlmEngineHealth {
             LlmEngineState::Restarting => Some(format!(
                 "the engine of `{model}` has failed and is being started again: {failure}"
             )),
-            LlmEngineState::Running if *stalled >= STALLED => {
-                let seconds = stalled.as_secs();
+            LlmEngineState::Running if self.stalled >= STALLED => {
+                let seconds = self.stalled.as_secs();
                 Some(format!(
                     "the engine of `{model}` has made no step for {seconds} s"
                 ))

@@ -14,7 +14,7 @@ use graphmill_engine::{Subgraph, read_regular, read_text};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use super::{Servables, StateName};
+use super::Servables;
 use crate::{
     config::{self, Canary, Config, GraphEntry, Observation, Redaction, Serving},
     replace::replace,
@@ -55,7 +55,7 @@ struct SavedConfig {
     /// Absent in files of older versions.
     #[serde(default)]
     observation: SavedObservation,
-    models: Vec<Stamp>,
+    models: Vec<ModelStamp>,
 }
 
 /// The stored setting for payloads and their redaction.
@@ -92,7 +92,7 @@ struct SavedSubgraph {
 /// The properties that distinguish versions of a file.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stamp {
+struct ModelStamp {
     file: PathBuf,
     bytes: u64,
     /// Time of the last change, since 1970.
@@ -113,9 +113,8 @@ impl Keeper {
 
     /// Stores the served configuration, if all of its graphs are loaded.
     pub(super) fn keep(&self, servables: &Servables) {
-        let is_wrong = |state| matches!(state, StateName::Failed | StateName::Waiting);
         let mut required = servables.iter().filter(|servable| !servable.is_optional());
-        if required.any(|servable| is_wrong(servable.state_name())) {
+        if required.any(|servable| servable.state_name().is_failed()) {
             return;
         }
         let file = self.file.display();
@@ -154,10 +153,8 @@ impl Keeper {
         let kept: SavedConfig = serde_json::from_slice(&text)
             .map_err(|error| format!("the stored configuration `{file}` is damaged: {error}"))?;
         if kept.format != FORMAT {
-            return Err(format!(
-                "the stored configuration `{file}` has the format {}: expected {FORMAT}",
-                kept.format
-            ));
+            let why = format!("has the format {}: expected {FORMAT}", kept.format);
+            return Err(format!("the stored configuration `{file}` {why}"));
         }
         Ok(kept)
     }
@@ -165,7 +162,7 @@ impl Keeper {
     /// Returns the stored configuration. The error is the reason why there is none.
     pub(crate) fn find(&self) -> Result<LastGood, String> {
         let kept = self.read()?;
-        let is_same = |stamp: &&Stamp| Stamp::read(&stamp.file).as_ref() == Some(*stamp);
+        let is_same = |stamp: &&ModelStamp| ModelStamp::read(&stamp.file).as_ref() == Some(*stamp);
         let changed = kept.models.iter().filter(|stamp| !is_same(stamp));
         Ok(LastGood {
             changed: changed.map(|stamp| stamp.file.clone()).collect(),
@@ -183,14 +180,13 @@ impl SavedConfig {
         let config = &servables.config;
         let mut graphs = Vec::new();
         for entry in &config.graphs {
-            let entry = servables.servable(entry).made().entry(entry);
+            let entry = servables.servable(entry).sources().entry(entry);
             graphs.push(SavedGraph::new(entry)?);
         }
         let files = servables.seen();
-        let is_kept = |file: &Path| file.extension().is_some_and(|it| it == "pbtxt");
-        let models = files
-            .paths()
-            .filter(|path| *path != source && !is_kept(path));
+        let is_model = |it: &&Path| *it != source && it.extension().is_none_or(|it| it != "pbtxt");
+        let models = files.paths().filter(is_model);
+        let models = models.filter_map(|path| ModelStamp::read(&path::absolute(path).ok()?));
         let places = config.places.iter().map(path::absolute);
         let is_served = |text: &String| {
             let now = config::parse(source, text).config;
@@ -211,9 +207,7 @@ impl SavedConfig {
                 hides_payloads: !config.observation.payloads,
                 redact: config.observation.redact.patterns().to_vec(),
             },
-            models: models
-                .filter_map(|path| Stamp::read(&path::absolute(path).ok()?))
-                .collect(),
+            models: models.collect(),
         })
     }
 
@@ -234,6 +228,7 @@ impl SavedConfig {
 
 impl SavedGraph {
     fn new(entry: GraphEntry) -> io::Result<Self> {
+        let beside = entry.beside.iter().flat_map(|all| all.iter());
         Ok(Self {
             name: entry.name,
             aliases: entry.aliases,
@@ -243,28 +238,19 @@ impl SavedGraph {
             subconfig: path::absolute(entry.subconfig)?,
             serving: entry.serving,
             text: entry.text,
-            beside: entry
-                .beside
-                .iter()
-                .flat_map(|all| all.iter())
-                .map(SavedSubgraph::new)
-                .collect(),
+            beside: beside.map(SavedSubgraph::new).collect(),
         })
     }
 
     fn entry(self) -> Result<GraphEntry, String> {
         Ok(GraphEntry {
-            name: self.name,
             aliases: self.aliases,
             version: self.version,
-            base: self.base,
-            file: self.file,
             subconfig: self.subconfig,
             serving: self.serving,
             text: self.text,
-            maker: None,
             beside: Some(subgraphs(self.beside)?.into()),
-            adapters: Vec::new(),
+            ..GraphEntry::new(self.name, self.base, self.file)
         })
     }
 }
@@ -286,7 +272,7 @@ fn subgraphs(kept: Vec<SavedSubgraph>) -> Result<Vec<Subgraph>, String> {
     kept.into_iter().map(subgraph).collect()
 }
 
-impl Stamp {
+impl ModelStamp {
     /// Reads the properties of an existing file.
     fn read(file: &Path) -> Option<Self> {
         let metadata = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;

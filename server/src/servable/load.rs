@@ -1,9 +1,6 @@
 //! Compilation of a graph file to a plan with loaded models.
 
-use std::{
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{path::Path, sync::Arc};
 
 use graphmill_calculators::{
     http::{dialect::Dialect, dialect_table},
@@ -18,6 +15,7 @@ use graphmill_grammar::{
     parse_graph,
 };
 use graphmill_llm::AdapterSpec;
+use parking_lot::Mutex;
 
 use crate::{
     config::{
@@ -131,13 +129,9 @@ pub(super) fn compile_in_place(
     entry: &GraphEntry,
     environment: &Environment,
 ) -> CompileResult {
-    compile_text(
-        &entry.file,
-        text,
-        &entry.base,
-        &with_adapters(entry, environment),
-        &NamedSubgraphs::default(),
-    )
+    let environment = with_adapters(entry, environment);
+    let named = NamedSubgraphs::default();
+    compile_text(&entry.file, text, &entry.base, &environment, &named)
 }
 
 /// Returns the environment of a graph whose language model also gets the adapters that the graph was
@@ -193,7 +187,7 @@ fn compile_with(
     }
     seen.extend(&files.seen());
     let reads = plan.as_deref().and_then(dialects_of);
-    let adapters = adapters.lock().unwrap_or_else(PoisonError::into_inner);
+    let adapters = adapters.lock().clone();
     CompileResult {
         plan,
         sources,
@@ -203,14 +197,14 @@ fn compile_with(
             text,
             beside: known.beside().into(),
             reads,
-            adapters: adapters.clone(),
+            adapters,
         },
     }
 }
 
 /// Adds a model's adapters to a list. A spec may be read more than once, so a name is added once.
 fn list_adapters(spec: &ModelSpec, files: &dyn FileSource, listed: &Mutex<Vec<AdapterSpec>>) {
-    let mut listed = listed.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut listed = listed.lock();
     for adapter in &spec.engine.adapters {
         if listed.iter().all(|other| other.name != adapter.name) {
             let path = files.resolve(&adapter.path);
@@ -275,10 +269,8 @@ pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
         return Ok(());
     }
     if request_stream(plan).is_none() {
-        let why = format!(
-            "the graph has no `input_stream: \"{}:...\"`",
-            REQUEST_TAGS[0]
-        );
+        let tag = REQUEST_TAGS[0];
+        let why = format!("the graph has no `input_stream: \"{tag}:...\"`");
         return Err(match tensors::foreign_input(plan) {
             Some((name, types)) => format!(
                 "{why}, and its input stream `{name}` takes `{}`, which cannot be a tensor: no request can enter it",
@@ -288,10 +280,9 @@ pub(crate) fn answers(plan: &Plan) -> Result<(), String> {
         });
     }
     if response_stream(plan).is_none() {
-        return Err(format!(
-            "the graph has no `output_stream: \"{}:...\"`, so no answer can leave it",
-            RESPONSE_TAGS[0]
-        ));
+        let tag = RESPONSE_TAGS[0];
+        let why = format!("the graph has no `output_stream: \"{tag}:...\"`");
+        return Err(format!("{why}, so no answer can leave it"));
     }
     Ok(())
 }

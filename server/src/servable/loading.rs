@@ -3,7 +3,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::{Duration, Instant},
 };
 
@@ -55,7 +55,7 @@ impl LoadFailure {
     }
 
     /// Formats the whole reason: after a colon, or below.
-    fn told(&self) -> String {
+    fn full_reason(&self) -> String {
         if self.shown.is_empty() {
             format!(": {}", self.reason)
         } else {
@@ -108,14 +108,14 @@ impl Servables {
                 self.load_one(entry)
             };
             if let Err(failed) = outcome {
-                self.tell(entry, &failed);
+                self.log_failure(entry, &failed);
             }
         }
     }
 
     /// Logs the reason why a graph is not served.
-    pub(super) fn tell(&self, entry: &GraphEntry, failed: &LoadFailure) {
-        let (name, why) = (entry.id(), failed.told());
+    pub(super) fn log_failure(&self, entry: &GraphEntry, failed: &LoadFailure) {
+        let (name, why) = (entry.id(), failed.full_reason());
         if self.servable(entry).state_name() == StateName::Waiting {
             tracing::warn!("graph `{name}` waits{why}");
         } else {
@@ -127,27 +127,27 @@ impl Servables {
     pub(super) fn load_one(&self, entry: &GraphEntry) -> Result<(), LoadFailure> {
         let loaded = self.load_graph(entry);
         if let Err(failed) = &loaded {
-            self.has_failed(entry, failed);
+            self.record_failure(entry, failed);
         }
         loaded
     }
 
-    pub(super) fn has_failed(&self, entry: &GraphEntry, failed: &LoadFailure) {
+    pub(super) fn record_failure(&self, entry: &GraphEntry, failed: &LoadFailure) {
         let servable = self.servable(entry);
         let is_awaited = !servable.is_settled() || !servable.loads_on_demand();
         if failed.lacks_files && self.settings.waits && is_awaited {
-            servable.becomes_waiting(&failed.reason);
+            servable.set_waiting(&failed.reason);
         } else {
-            servable.becomes_failed(&failed.reason, false);
+            servable.set_failed(&failed.reason, false);
         }
     }
 
     /// Checks a graph that is loaded by its first request. If it cannot be served, it has failed.
     fn check_one(&self, entry: &GraphEntry) -> Result<(), LoadFailure> {
         let (made, failed) = self.check(entry);
-        self.servable(entry).was_made_of(made);
+        self.servable(entry).set_sources(made);
         if let Some(failed) = failed {
-            self.has_failed(entry, &failed);
+            self.record_failure(entry, &failed);
             return Err(failed);
         }
         tracing::info!("graph `{}` is loaded on demand", entry.id());
@@ -174,7 +174,7 @@ impl Servables {
     /// Loads the waiting graphs whose files exist now. Returns true if there was one.
     fn look_again(&self) -> bool {
         let mut has_loaded = false;
-        let mut attempts = self.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = self.attempts.lock();
         for entry in &self.config.graphs {
             let (servable, id) = (self.servable(entry), entry.id());
             let now = Instant::now();
@@ -194,12 +194,12 @@ impl Servables {
                     let is_news = servable.failure().as_deref() != Some(&failed.reason);
                     attempts.insert(id, Attempts { pause, next });
                     if failed.lacks_files {
-                        servable.becomes_waiting(&failed.reason);
+                        servable.set_waiting(&failed.reason);
                     } else {
-                        servable.becomes_failed(&failed.reason, false);
+                        servable.set_failed(&failed.reason, false);
                     }
                     if is_news || !failed.lacks_files {
-                        self.tell(entry, &failed);
+                        self.log_failure(entry, &failed);
                     }
                 }
             }
@@ -211,9 +211,9 @@ impl Servables {
     fn load_graph(&self, entry: &GraphEntry) -> Result<(), LoadFailure> {
         let started = Instant::now();
         let servable = self.servable(entry);
-        servable.begins();
+        servable.begin_load();
         let compiled = compile(entry, &self.environment)?;
-        servable.was_made_of(compiled.made.clone());
+        servable.set_sources(compiled.made.clone());
         let Some(plan) = &compiled.plan else {
             return Err(LoadFailure::new(&compiled));
         };
@@ -221,13 +221,10 @@ impl Servables {
             tracing::warn!("graph `{}`\n{warning}", entry.id());
         }
         let seconds = started.elapsed().as_secs_f64();
-        tracing::info!(
-            "graph `{}` is available after {seconds:.2} s ({})",
-            entry.id(),
-            entry.file.display()
-        );
-        servable.has_taken(started.elapsed());
-        servable.becomes_available(Arc::clone(plan));
+        let (id, file) = (entry.id(), entry.file.display());
+        tracing::info!("graph `{id}` is available after {seconds:.2} s ({file})");
+        servable.set_load_time(started.elapsed());
+        servable.set_available(Arc::clone(plan));
         Ok(())
     }
 

@@ -21,17 +21,12 @@ mod unloading;
 mod usage;
 mod versions;
 
-use std::{
-    collections::BTreeMap,
-    fmt::Display,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, fmt::Display, path::PathBuf, sync::Arc, time::Duration};
 
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel, tensor::batch::Batcher};
 use graphmill_engine::{Environment, Executors, FileStamps, Plan, Registry, Resource, shortened};
 use graphmill_grammar::suggest;
+use parking_lot::Mutex;
 
 pub(crate) use demand::Ready;
 pub(crate) use last_good::{Keeper, LastGood};
@@ -47,7 +42,6 @@ pub(crate) use state::Servable;
 pub(crate) use state_name::StateName;
 pub(crate) use unloading::unload_idle;
 pub(crate) use usage::InUse;
-pub(crate) use versions::Choice;
 
 use crate::{
     config::{Config, GraphEntry, Lister, ModelReader, Observation},
@@ -166,7 +160,7 @@ impl Servables {
     fn seen(&self) -> FileStamps {
         let mut all = FileStamps::default();
         self.iter()
-            .for_each(|servable| all.extend(&servable.made().seen));
+            .for_each(|servable| all.extend(&servable.sources().seen));
         all
     }
 
@@ -175,7 +169,7 @@ impl Servables {
         let mut all = FileStamps::default();
         self.iter()
             .filter(|servable| servable.state_name() == StateName::Available)
-            .for_each(|servable| all.extend(&servable.made().seen));
+            .for_each(|servable| all.extend(&servable.sources().seen));
         all
     }
 
@@ -235,7 +229,7 @@ impl Servables {
 
     /// Compiles a graph that is not in memory, from its last sources and without models.
     pub(crate) fn compile_unloaded(&self, servable: &Servable) -> Option<Arc<Plan>> {
-        let entry = servable.made().entry(servable.entry());
+        let entry = servable.sources().entry(servable.entry());
         let compiled = load::compile_entry(&entry, &self.environment.clone().without_loading());
         compiled.ok()?.plan
     }
@@ -259,15 +253,15 @@ impl Servables {
         self.by_name.get(name)
     }
 
-    /// Returns the graph or adapter of this name. The failure for an unknown name lists the graphs
+    /// Returns the graph or adapter of this name, like [`Servables::named`]. The failure for an unknown name lists the graphs
     /// and adapters that the client may see.
     pub(crate) fn find(
         &self,
         name: &str,
-        choice: &Choice,
+        word: Option<&str>,
         sees: impl Fn(&str, Option<&str>) -> bool,
     ) -> Result<ResolvedGraph, Failure> {
-        self.named(name, choice)
+        self.named(name, word)
             .filter(|named| sees(named.servable.graph(), named.adapter.as_deref()))
             .ok_or_else(|| self.unknown("model", name, sees))
     }
@@ -276,9 +270,7 @@ impl Servables {
     /// them.
     pub(crate) fn graph(&self, name: &str) -> Result<Arc<Servable>, Failure> {
         // This asks for a graph, even if an adapter has the same name.
-        let found = self
-            .named(name, &Choice::Newest)
-            .map(|named| named.servable);
+        let found = self.named(name, None).map(|named| named.servable);
         found.ok_or_else(|| self.unknown("graph", name, |_, adapter| adapter.is_none()))
     }
 
@@ -349,16 +341,21 @@ impl Servables {
         name: impl Fn(&R) -> String,
     ) -> Vec<(String, String, Arc<R>)> {
         let mut named: Vec<(String, String, Arc<R>)> = Vec::new();
-        for (graph, resource) in self.resources::<R>() {
-            let usual = name(&resource);
-            let is_named = |name: &str| named.iter().any(|it| it.0 == graph && it.1 == name);
-            let mut name = usual.clone();
-            let mut number = 2;
-            while is_named(&name) {
-                name = format!("{usual}_{number}");
-                number += 1;
+        for servable in self.iter() {
+            for resource in servable.resources::<R>() {
+                if named.iter().any(|it| Arc::ptr_eq(&it.2, &resource)) {
+                    continue;
+                }
+                let (graph, usual) = (servable.name(), name(&resource));
+                let is_named = |name: &str| named.iter().any(|it| it.0 == graph && it.1 == name);
+                let mut name = usual.clone();
+                let mut number = 2;
+                while is_named(&name) {
+                    name = format!("{usual}_{number}");
+                    number += 1;
+                }
+                named.push((graph.to_owned(), name, resource));
             }
-            named.push((graph, name, resource));
         }
         named
     }
@@ -371,18 +368,6 @@ impl Servables {
         for (.., model) in self.embedding_models() {
             model.engine().files().look();
         }
-    }
-
-    fn resources<R: Resource>(&self) -> Vec<(String, Arc<R>)> {
-        let mut found: Vec<(String, Arc<R>)> = Vec::new();
-        for servable in self.iter() {
-            for resource in servable.resources::<R>() {
-                if !found.iter().any(|(_, other)| Arc::ptr_eq(other, &resource)) {
-                    found.push((servable.name().to_owned(), resource));
-                }
-            }
-        }
-        found
     }
 }
 

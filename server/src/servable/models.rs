@@ -16,7 +16,7 @@ use graphmill_dialects::bodies;
 use graphmill_engine::Calculator as _;
 use graphmill_llm::Vision;
 
-use super::{Choice, Servable, Servables};
+use super::{Servable, Servables};
 
 /// Endpoint of graphs that take tensors.
 pub(crate) const INFER: &str = "infer";
@@ -35,31 +35,24 @@ pub(crate) struct ResolvedGraph {
 
 impl Servables {
     /// Finds a graph, an adapter of a graph, or an adapter by its own name. If several graphs have
-    /// an adapter of that name, the first graph by name counts.
-    pub(crate) fn named(&self, name: &str, choice: &Choice) -> Option<ResolvedGraph> {
-        if let Some(servable) = self.find_version(name, choice) {
-            return Some(ResolvedGraph {
-                servable: Arc::clone(servable),
-                adapter: None,
-            });
-        }
-        let behind_graph = name.rsplit_once(':').and_then(|(graph, adapter)| {
-            let servable = self.find_version(graph, choice)?;
-            if adapter == LATEST && !servable.adapters().iter().any(|own| own == adapter) {
+    /// an adapter of that name, the first graph by name counts. `word` chooses among versions by the
+    /// percentages of the configuration: equal words get the same version. Without one, it is the
+    /// newest that is not a canary.
+    pub(crate) fn named(&self, name: &str, word: Option<&str>) -> Option<ResolvedGraph> {
+        let graph = || Some((self.find_version(name, word)?, None));
+        let behind_graph = || {
+            let (graph, adapter) = name.rsplit_once(':')?;
+            let servable = self.find_version(graph, word)?;
+            let has = servable.has_adapter(adapter);
+            if adapter == LATEST && !has {
                 return Some((servable, None));
             }
             // The adapters of a graph that is not in memory may have changed. The answer is then
             // that it is not loaded.
-            let known =
-                servable.plan().is_err() || servable.adapters().iter().any(|own| own == adapter);
-            known.then_some((servable, Some(adapter)))
-        });
-        let (servable, adapter) = behind_graph.or_else(|| {
-            let mut graphs = self.by_name.values();
-            graphs
-                .find(|servable| servable.adapters().iter().any(|own| own == name))
-                .map(|servable| (servable, Some(name)))
-        })?;
+            (has || servable.plan().is_err()).then_some((servable, Some(adapter)))
+        };
+        let alone = || Some((self.all().find(|it| it.has_adapter(name))?, Some(name)));
+        let (servable, adapter) = graph().or_else(behind_graph).or_else(alone)?;
         Some(ResolvedGraph {
             servable: Arc::clone(servable),
             adapter: adapter.map(Into::into),
@@ -71,18 +64,21 @@ impl Servable {
     /// Returns an estimate of the time until the requests now in its models' queues are admitted.
     pub(crate) fn queue_time(&self) -> Duration {
         let models = self.resources::<LanguageModel>();
-        let times = models
-            .iter()
-            .map(|model| model.engine().status().queue_time);
+        let times = models.iter().map(|it| it.engine().status().queue_time);
         times.max().unwrap_or_default()
     }
 
     /// Returns the names of its models' adapters, as of its last load or check. They stay known
     /// while it is not in memory.
     pub(crate) fn adapters(&self) -> Vec<String> {
-        let made = self.made();
+        let made = self.sources();
         let adapters = made.adapters.iter();
         adapters.map(|adapter| adapter.name.clone()).collect()
+    }
+
+    /// Returns true if one of its models has an adapter of this name.
+    fn has_adapter(&self, name: &str) -> bool {
+        self.sources().adapters.iter().any(|it| it.name == name)
     }
 
     /// Returns true if it was given an adapter of this name at run time.
@@ -92,7 +88,7 @@ impl Servable {
 
     /// Returns the file of an adapter of its models.
     pub(crate) fn adapter_file(&self, adapter: &str) -> Option<PathBuf> {
-        let made = self.made();
+        let made = self.sources();
         let found = made.adapters.iter().find(|it| it.name == adapter);
         found.map(|it| it.path.clone())
     }
@@ -126,7 +122,7 @@ impl Servable {
     /// Returns the ends of the paths that it answers, most common first. Before it is loaded, its
     /// nodes determine them. Empty if not known.
     pub(crate) fn endpoints(&self) -> Vec<&'static str> {
-        let made = self.made();
+        let made = self.sources();
         if made.reads.as_ref().is_some_and(Vec::is_empty) {
             return vec![INFER];
         }
@@ -158,12 +154,8 @@ impl Servable {
         let plan = self.plan().ok()?;
         let generating = plan.resources::<LanguageModel>();
         let embedding = plan.resources::<EmbeddingModel>();
-        let generating = generating
-            .iter()
-            .map(|model| model.engine().context_length());
-        let embedding = embedding
-            .iter()
-            .map(|model| model.engine().context_length());
+        let generating = generating.iter().map(|it| it.engine().context_length());
+        let embedding = embedding.iter().map(|it| it.engine().context_length());
         generating.chain(embedding).min()
     }
 }

@@ -58,7 +58,7 @@ impl Servable {
         let Some(began) = self.began() else {
             return Duration::ZERO;
         };
-        left(began.elapsed(), stage().1, self.took())
+        left(began.elapsed(), stage().1, self.load_time())
     }
 }
 

@@ -68,9 +68,9 @@ impl<'a> Reload<'a> {
             let is_other = only.is_some_and(|name| name != entry.name);
             if let Some(before) = before.filter(|it| same_subgraphs && *it.entry() == entry)
                 && (is_other
-                    || before.stays() && before.made().seen.is_still(&new.check(&entry).0.seen))
+                    || before.stays() && before.sources().seen.is_still(&new.check(&entry).0.seen))
             {
-                seen.extend(&before.made().seen);
+                seen.extend(&before.sources().seen);
                 new.put(Arc::clone(before));
                 continue;
             }
@@ -101,9 +101,8 @@ impl<'a> Reload<'a> {
                 None => changes.added.push(id),
             }
         }
-        let redivided = new
-            .versioned()
-            .filter(|graph| new.canary(graph) != old.canary(graph));
+        let is_redivided = |graph: &&str| new.canary(graph) != old.canary(graph);
+        let redivided = new.versioned().filter(is_redivided);
         changes.changed.extend(redivided.map(str::to_owned));
         Self {
             old,
@@ -138,19 +137,14 @@ impl<'a> Reload<'a> {
     }
 
     fn load_all(&self, seen: &mut FileStamps) -> Result<(), ConfigRefusal> {
-        for ToLoad {
-            entry,
-            may_fail,
-            changes_adapters,
-            ..
-        } in self.to_load.iter().filter(|it| it.now)
-        {
+        for graph in self.to_load.iter().filter(|it| it.now) {
+            let entry = &graph.entry;
             let loaded = self.new.load_one(entry);
             let servable = self.new.servable(entry);
-            seen.extend(&servable.made().seen);
+            seen.extend(&servable.sources().seen);
             if let Err(failed) = loaded
-                && !may_fail
-                && (*changes_adapters || servable.state_name() != StateName::Waiting)
+                && !graph.may_fail
+                && (graph.changes_adapters || servable.state_name() != StateName::Waiting)
             {
                 let reason = format!("graph `{}`: {}", entry.id(), failed.reason);
                 return Err(ConfigRefusal {
@@ -193,20 +187,16 @@ impl<'a> Reload<'a> {
             match servable.drain(DRAIN_AT_MOST) {
                 Ok(()) => left.push(servable),
                 Err(plan) => {
-                    servable.becomes_available(plan);
-                    outcome = Err(ConfigRefusal::new(format!(
-                        "requests of `{}` still run after {} s",
-                        servable.name(),
-                        DRAIN_AT_MOST.as_secs()
-                    )));
+                    servable.set_available(plan);
+                    let (name, seconds) = (servable.name(), DRAIN_AT_MOST.as_secs());
+                    let reason = format!("requests of `{name}` still run after {seconds} s");
+                    outcome = Err(ConfigRefusal::new(reason));
                     break;
                 }
             }
         }
-        let outcome = outcome
-            .and_then(|()| self.check(seen))
-            .and_then(has_room)
-            .and_then(|()| self.load_all(seen));
+        let checked = outcome.and_then(|()| self.check(seen)).and_then(has_room);
+        let outcome = checked.and_then(|()| self.load_all(seen));
         if outcome.is_err() {
             self.leave_new();
             for servable in left {
@@ -230,35 +220,30 @@ impl<'a> Reload<'a> {
         let mut bytes = 0;
         let mut wrong = Vec::new();
         let mut diagnostics = Vec::new();
-        for ToLoad {
-            entry,
-            now,
-            may_fail,
-            ..
-        } in &self.to_load
-        {
+        for graph in &self.to_load {
+            let entry = &graph.entry;
             let (made, failed) = self.new.check(entry);
             seen.extend(&made.seen);
-            if *now {
+            if graph.now {
                 bytes += made.seen.bytes_beyond(&in_memory);
             } else {
                 let servable = self.new.servable(entry);
-                servable.was_made_of(made);
+                servable.set_sources(made);
                 if !servable.starts_unloaded() && !servable.is_kept_out() {
-                    servable.becomes_unloaded(WHEN_IDLE);
+                    servable.set_unloaded(WHEN_IDLE);
                 }
             }
             let Some(failed) = failed else { continue };
             let may_wait = failed.lacks_files && self.new.settings.waits;
             if self.new.servable(entry).is_independent() {
                 let before = self.old.get(&entry.id()).and_then(|it| it.failure());
-                self.new.has_failed(entry, &failed);
+                self.new.record_failure(entry, &failed);
                 // A file that is being copied has another error each time.
                 let is_known = failed.lacks_files && before.is_some();
                 if !is_known && before.as_deref() != Some(&failed.reason) {
-                    self.new.tell(entry, &failed);
+                    self.new.log_failure(entry, &failed);
                 }
-            } else if !may_fail && !may_wait {
+            } else if !graph.may_fail && !may_wait {
                 wrong.push(format!("graph `{}`: {}", entry.id(), failed.reason));
                 diagnostics.extend(failed.shown);
             }
@@ -301,10 +286,10 @@ impl Servables {
     /// Loads a graph again from its stored sources, even if its files have changed. Its models may
     /// have changed.
     fn load_again(&self, servable: &Servable) {
-        let entry = servable.made().entry(servable.entry());
+        let entry = servable.sources().entry(servable.entry());
         match self.load_one(&entry) {
             Ok(()) => tracing::info!("graph `{}` is served as before", entry.id()),
-            Err(failed) => self.tell(&entry, &failed),
+            Err(failed) => self.log_failure(&entry, &failed),
         }
     }
 }

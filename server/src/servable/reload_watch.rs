@@ -20,6 +20,7 @@ use tokio::{
 };
 
 use super::ServedGraphs;
+use crate::replace::parent_folder;
 
 /// Time without changes before files are read, because a writer may still be writing the rest.
 const QUIET: Duration = Duration::from_millis(300);
@@ -98,16 +99,8 @@ impl Folders {
     /// Watches the folders of these files. Returns true if other folders were watched before.
     fn watch(&mut self, files: &FileStamps) -> bool {
         let folder = |path: &Path| {
-            let folder = if path.is_dir() {
-                Some(path)
-            } else {
-                path.parent()
-            }?;
-            let folder = if folder.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                folder
-            };
+            let is_folder = path.is_dir();
+            let folder = if is_folder { path } else { parent_folder(path) };
             folder.is_dir().then(|| folder.to_owned())
         };
         let wanted: BTreeSet<PathBuf> = files.paths().filter_map(folder).collect();

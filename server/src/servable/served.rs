@@ -9,7 +9,7 @@ use std::{
     fmt,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Instant,
@@ -18,6 +18,7 @@ use std::{
 use arc_swap::ArcSwap;
 use graphmill_engine::{Environment, FileStamps, Registry};
 use graphmill_llm::AdapterSpec;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::{Servable, Servables, Settings, loading::shown, reload::Reload, state::ChangeNotifier};
@@ -65,10 +66,8 @@ impl fmt::Display for Changes {
             ("removed", &self.removed),
         ];
         let told = lists.into_iter().filter(|(_, names)| !names.is_empty());
-        let told: Vec<String> = told
-            .map(|(what, names)| format!("{what} `{}`", names.join("`, `")))
-            .collect();
-        match told.as_slice() {
+        let told = told.map(|(what, names)| format!("{what} `{}`", names.join("`, `")));
+        match told.collect::<Vec<_>>().as_slice() {
             [] => f.write_str("nothing has changed"),
             told => f.write_str(&told.join("; ")),
         }
@@ -132,7 +131,7 @@ impl ServedGraphs {
 
     /// Loads all graphs for the first time.
     pub(crate) fn load(&self) {
-        let mut looked = self.looking();
+        let mut looked = self.lock_stamps();
         let servables = self.now();
         let config = self.config_seen(&servables.config);
         servables.load();
@@ -147,12 +146,12 @@ impl ServedGraphs {
     /// Returns true if a relevant file has changed since the last load. Waits while graphs are
     /// loaded.
     pub(crate) fn has_changed(&self) -> bool {
-        self.looking().changed().is_some()
+        self.lock_stamps().changed().is_some()
     }
 
     /// Returns the stamps of the relevant files. Waits while graphs are loaded.
     pub(crate) fn files(&self) -> FileStamps {
-        self.looking().clone()
+        self.lock_stamps().clone()
     }
 
     /// Reloads like [`ServedGraphs::reload`], and writes a line of the audit log. `actor` is the
@@ -217,7 +216,7 @@ impl ServedGraphs {
             let message = format!("the graph `{}` is not served any more", graph.name());
             Failure::new(Cause::UnknownModel, message)
         };
-        let mut looked = self.looking();
+        let mut looked = self.lock_stamps();
         let servables = self.now();
         let before = servables.get(graph.name()).ok_or_else(gone)?;
         let mut adapters = before.entry().adapters.clone();
@@ -250,7 +249,7 @@ impl ServedGraphs {
         only: Option<&str>,
         change: impl FnOnce(Config) -> Config,
     ) -> Result<Changes, ConfigRefusal> {
-        self.reload_locked(&mut self.looking(), only, change)
+        self.reload_locked(&mut self.lock_stamps(), only, change)
     }
 
     /// Reloads like [`ServedGraphs::reload_with`], for a caller that has locked the stamps.
@@ -330,8 +329,8 @@ impl ServedGraphs {
         seen
     }
 
-    pub(super) fn looking(&self) -> MutexGuard<'_, FileStamps> {
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock_stamps(&self) -> MutexGuard<'_, FileStamps> {
+        self.looked.lock()
     }
 }
 

@@ -3,20 +3,22 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use graphmill_engine::{FileStamps, Plan, Resource};
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
 
 use super::{
+    demand::MAX_WAITING,
     load::GraphSources,
     state_name::{LastFailure, State, StateName},
-    usage::{InUse, Usage},
+    usage::{GraphUsage, InUse},
 };
 use crate::{
     config::{GenerateForm, GraphEntry, Serving},
@@ -48,16 +50,16 @@ pub(crate) struct Servable {
     changing: Mutex<()>,
     changed: ChangeNotifier,
     /// Sources of its last load or check.
-    made: ArcSwap<GraphSources>,
+    sources: ArcSwap<GraphSources>,
     /// Start of the running load, or of the last one.
     began: Mutex<Option<Instant>>,
     /// Duration of its last successful load.
     took: Mutex<Option<Duration>>,
     /// Reason why its last load failed; `None` if it succeeded.
     last_failure: ArcSwapOption<String>,
-    pub(super) usage: Arc<Usage>,
-    /// Number of requests that wait for it.
-    pub(super) waiting: AtomicUsize,
+    pub(super) usage: Arc<GraphUsage>,
+    /// Places for requests that wait for it.
+    pub(super) waiting_places: Arc<Semaphore>,
 }
 
 impl Servable {
@@ -72,12 +74,12 @@ impl Servable {
             kept_out: AtomicBool::new(false),
             changing: Mutex::default(),
             changed,
-            made: ArcSwap::default(),
+            sources: ArcSwap::default(),
             began: Mutex::default(),
             took: Mutex::default(),
             last_failure: ArcSwapOption::empty(),
             usage: Arc::default(),
-            waiting: AtomicUsize::new(0),
+            waiting_places: Arc::new(Semaphore::new(MAX_WAITING)),
         }
     }
 
@@ -144,14 +146,12 @@ impl Servable {
     /// Keeps it unloaded until it is loaded by its name. Returns false if it is loaded or being
     /// loaded.
     pub(super) fn keep_out(&self, reason: &str) -> bool {
-        let _changing = lock(&self.changing);
-        let is_out = matches!(
-            self.state_name(),
-            StateName::Listed | StateName::Unloaded | StateName::Failed
-        );
+        let _changing = self.changing.lock();
+        let state = self.state_name();
+        let is_out = state.is_unloaded() || state == StateName::Failed;
         if is_out {
             self.kept_out.store(true, Relaxed);
-            self.becomes_unloaded(reason);
+            self.set_unloaded(reason);
         }
         is_out
     }
@@ -159,7 +159,7 @@ impl Servable {
     /// Allows requests to load it again after it was kept out.
     pub(crate) fn let_in(&self) {
         if self.kept_out.swap(false, Relaxed) {
-            self.falls_asleep(false);
+            self.record_unloading(false);
         }
     }
 
@@ -169,7 +169,7 @@ impl Servable {
     }
 
     /// Records that an operator unloads it: until a request, or until a load by its name.
-    pub(super) fn falls_asleep(&self, stays_out: bool) {
+    pub(super) fn record_unloading(&self, stays_out: bool) {
         let noted = if stays_out {
             &self.kept_out
         } else {
@@ -194,45 +194,44 @@ impl Servable {
     }
 
     /// Returns its last sources; empty ones before its first load or check.
-    pub(super) fn made(&self) -> Arc<GraphSources> {
-        self.made.load_full()
+    pub(super) fn sources(&self) -> Arc<GraphSources> {
+        self.sources.load_full()
     }
 
     /// Returns the files of its last sources.
     pub(crate) fn files(&self) -> FileStamps {
-        self.made().seen.clone()
+        self.sources().seen.clone()
     }
 
     /// Returns the text of its graph file, if known.
     pub(crate) fn text(&self) -> Option<Arc<str>> {
-        self.made().text.clone()
+        self.sources().text.clone()
     }
 
-    pub(super) fn was_made_of(&self, made: GraphSources) {
-        self.made.store(Arc::new(made));
+    pub(super) fn set_sources(&self, sources: GraphSources) {
+        self.sources.store(Arc::new(sources));
     }
 
     /// Records the start of its load.
-    pub(super) fn begins(&self) {
-        *lock(&self.began) = Some(Instant::now());
-        let waits = self.state_name() == StateName::Waiting;
-        if !waits {
-            self.becomes(State::Loading);
+    pub(super) fn begin_load(&self) {
+        *self.began.lock() = Some(Instant::now());
+        if self.state_name() != StateName::Waiting {
+            self.set_state(State::Loading);
         }
     }
 
     /// Returns the start of its last load.
     pub(super) fn began(&self) -> Option<Instant> {
-        *lock(&self.began)
+        *self.began.lock()
     }
 
     /// Returns the duration of its last successful load.
-    pub(super) fn took(&self) -> Option<Duration> {
-        *lock(&self.took)
+    pub(super) fn load_time(&self) -> Option<Duration> {
+        *self.took.lock()
     }
 
-    pub(super) fn has_taken(&self, time: Duration) {
-        *lock(&self.took) = Some(time);
+    pub(super) fn set_load_time(&self, time: Duration) {
+        *self.took.lock() = Some(time);
     }
 
     /// Returns the reason why its last load failed; `None` if it succeeded.
@@ -296,8 +295,8 @@ impl Servable {
     }
 
     /// Returns the plan with a guard. The graph stays in memory as long as the guard exists.
-    pub(super) fn take_up(&self) -> Result<(Arc<Plan>, InUse), Failure> {
-        let _changing = lock(&self.changing);
+    pub(super) fn acquire(&self) -> Result<(Arc<Plan>, InUse), Failure> {
+        let _changing = self.changing.lock();
         let plan = self.plan()?;
         Ok((plan, self.usage.begin()))
     }
@@ -307,7 +306,7 @@ impl Servable {
         self.plan().map_or(Vec::new(), |plan| plan.resources())
     }
 
-    pub(super) fn becomes_available(&self, plan: Arc<Plan>) {
+    pub(super) fn set_available(&self, plan: Arc<Plan>) {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
@@ -315,16 +314,16 @@ impl Servable {
         self.sleeps.store(false, Relaxed);
         self.kept_out.store(false, Relaxed);
         self.usage.touch();
-        self.becomes(State::Available(plan, since));
+        self.set_state(State::Available(plan, since));
     }
 
-    pub(super) fn becomes_waiting(&self, reason: &str) {
-        self.becomes(State::Waiting(reason.into()));
+    pub(super) fn set_waiting(&self, reason: &str) {
+        self.set_state(State::Waiting(reason.into()));
     }
 
-    pub(super) fn becomes_failed(&self, reason: &str, for_memory: bool) {
+    pub(super) fn set_failed(&self, reason: &str, for_memory: bool) {
         self.last_failure.store(Some(Arc::new(reason.to_owned())));
-        self.becomes(State::Failed(LastFailure {
+        self.set_state(State::Failed(LastFailure {
             reason: reason.into(),
             for_memory,
             at: Instant::now(),
@@ -332,11 +331,11 @@ impl Servable {
     }
 
     /// Changes its state to unloaded.
-    pub(super) fn becomes_unloaded(&self, reason: &str) {
-        self.becomes(State::Unloaded(reason.into()));
+    pub(super) fn set_unloaded(&self, reason: &str) {
+        self.set_state(State::Unloaded(reason.into()));
     }
 
-    fn becomes(&self, state: State) {
+    fn set_state(&self, state: State) {
         if !matches!(state, State::Listed | State::Loading | State::Unloading) {
             self.settled.store(true, Relaxed);
         }
@@ -346,15 +345,15 @@ impl Servable {
 
     /// Claims the load of the graph. Returns true for the first caller.
     pub(super) fn is_to_be_loaded(&self) -> bool {
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let wanted = match &**self.state.load() {
             State::Listed | State::Unloaded(_) => true,
             State::Failed(failed) => failed.at.elapsed() >= RETRY_AFTER,
             _ => false,
         };
         if wanted && self.loads_on_demand() {
-            *lock(&self.began) = None;
-            self.becomes(State::Loading);
+            *self.began.lock() = None;
+            self.set_state(State::Loading);
             return true;
         }
         false
@@ -362,17 +361,12 @@ impl Servable {
 
     /// Takes the plan of an available graph if `may` agrees. The graph is unloading after that.
     pub(super) fn take_plan(&self, may: impl FnOnce() -> bool) -> Option<Arc<Plan>> {
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let plan = self.plan().ok()?;
         if !may() {
             return None;
         }
-        self.becomes(State::Unloading);
+        self.set_state(State::Unloading);
         Some(plan)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every change is a single assignment, so a poisoned lock is consistent.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

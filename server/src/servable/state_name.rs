@@ -42,6 +42,16 @@ pub(crate) enum StateName {
 }
 
 impl StateName {
+    /// Returns true if the last load failed, possibly because of a missing file.
+    pub(super) fn is_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::Waiting)
+    }
+
+    /// Returns true before the first load, and after the graph was unloaded.
+    pub(super) fn is_unloaded(self) -> bool {
+        matches!(self, Self::Listed | Self::Unloaded)
+    }
+
     /// Returns the name in the status: a state of `OpenVINO` Model Server, or an additional one.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {

@@ -41,12 +41,11 @@ pub(crate) async fn unload_idle(served: Weak<ServedGraphs>) {
             return;
         };
         let now = Instant::now();
-        if servables.iter().any(|servable| servable.is_due(now))
-            && spawn_blocking(move || servables.unload_due(now))
-                .await
-                .is_err()
-        {
-            return; // the runtime ends
+        if servables.iter().any(|servable| servable.is_due(now)) {
+            let unloading = spawn_blocking(move || servables.unload_due(now));
+            if unloading.await.is_err() {
+                return; // the runtime ends
+            }
         }
     }
 }
@@ -66,21 +65,16 @@ impl Servables {
     /// Makes room in memory for an on-demand graph: unloads unused graphs of that kind, least
     /// recently used first.
     pub(super) fn make_room(&self, servable: &Servable) -> Result<(), String> {
-        let made = servable.made();
+        let made = servable.sources();
         loop {
             let bytes = made.seen.bytes_beyond(&self.in_memory());
-            let full = self
-                .settings
-                .models_max
-                .filter(|most| self.loaded_on_demand() >= *most);
+            let most = self.settings.models_max;
+            let full = most.filter(|most| self.loaded_on_demand() >= *most);
             let short = room::ensure(bytes);
             if full.is_none() && short.is_ok() {
                 return Ok(());
             }
-            let mut unused: Vec<&Servable> = self
-                .iter()
-                .filter(|servable| servable.may_leave())
-                .collect();
+            let mut unused: Vec<&Servable> = self.iter().filter(|it| it.may_leave()).collect();
             unused.sort_by_key(|servable| servable.usage.last());
             let reason = format!("unloaded to make room for `{}`", servable.name());
             let mut left = unused.into_iter();
@@ -143,11 +137,11 @@ impl Servable {
             return false;
         };
         // A request that has just arrived ends on the plan that it has.
-        is_let_go(&plan, LET_GO);
+        wait_until_released(&plan, LET_GO);
         drop(plan);
         room::trim();
         tracing::info!("graph `{}`: {reason}", self.name());
-        self.becomes_unloaded(reason);
+        self.set_unloaded(reason);
         true
     }
 
@@ -155,7 +149,7 @@ impl Servable {
     /// longer than `patience`.
     pub(super) fn drain(&self, patience: Duration) -> Result<(), Arc<Plan>> {
         let plan = self.take_plan(|| true);
-        plan.map_or(Ok(()), |plan| let_go(plan, patience))
+        plan.map_or(Ok(()), |plan| release(plan, patience))
     }
 
     /// Unloads it on behalf of an operator, once its requests have ended. The next request loads it
@@ -167,29 +161,27 @@ impl Servable {
     pub(crate) fn put_to_sleep(&self, keeps_out: bool) -> Result<(), Failure> {
         let name = self.name();
         let may = || {
-            self.falls_asleep(keeps_out);
+            self.record_unloading(keeps_out);
             true
         };
         let Some(plan) = self.take_plan(may) else {
             if keeps_out && self.keep_out(BY_OPERATOR) {
                 return Ok(());
             }
-            if matches!(
-                self.state_name(),
-                StateName::Listed | StateName::Unloaded | StateName::Unloading
-            ) {
+            let state = self.state_name();
+            if state.is_unloaded() || state == StateName::Unloading {
                 return Ok(());
             }
             let why = format!("the graph `{name}` is not loaded");
             return Err(Failure::new(Cause::NotFound, why).with_field("model"));
         };
-        if let Err(plan) = let_go(plan, DRAIN_AT_MOST) {
-            self.becomes_available(plan);
+        if let Err(plan) = release(plan, DRAIN_AT_MOST) {
+            self.set_available(plan);
             let seconds = DRAIN_AT_MOST.as_secs();
             let why = format!("requests of `{name}` still run after {seconds} s: it stays loaded");
             return Err(Failure::new(Cause::Unavailable, why).with_code("in_use"));
         }
-        self.becomes_unloaded(BY_OPERATOR);
+        self.set_unloaded(BY_OPERATOR);
         tracing::info!("graph `{name}`: {BY_OPERATOR}");
         Ok(())
     }
@@ -197,8 +189,8 @@ impl Servable {
 
 /// Drops a plan after all other holders. The error is the plan, if that takes longer than
 /// `patience`.
-fn let_go(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
-    if !is_let_go(&plan, patience) {
+fn release(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
+    if !wait_until_released(&plan, patience) {
         return Err(plan);
     }
     drop(plan);
@@ -207,7 +199,7 @@ fn let_go(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
 }
 
 /// Returns true if all other holders of a plan drop it within this time.
-fn is_let_go(plan: &Arc<Plan>, within: Duration) -> bool {
+fn wait_until_released(plan: &Arc<Plan>, within: Duration) -> bool {
     let deadline = Instant::now() + within;
     while Arc::strong_count(plan) > 1 {
         if Instant::now() >= deadline {

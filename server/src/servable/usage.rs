@@ -1,16 +1,18 @@
 //! Use of a graph: its last one, for unloading when idle, and the present one in numbers.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use super::Servable;
+use parking_lot::Mutex;
+
+use super::{Servable, demand::MAX_WAITING};
 use crate::tensors::{self, CacheUse, ResponseCache};
 
 /// The users of a graph, and the time of its last use.
 #[derive(Debug)]
-pub(super) struct Usage(Mutex<Uses>);
+pub(super) struct GraphUsage(Mutex<Uses>);
 
 #[derive(Debug)]
 struct Uses {
@@ -20,7 +22,7 @@ struct Uses {
     leaves: bool,
 }
 
-impl Default for Usage {
+impl Default for GraphUsage {
     fn default() -> Self {
         Self(Mutex::new(Uses {
             now: 0,
@@ -32,11 +34,11 @@ impl Default for Usage {
 
 /// Guard of a use. The graph is in use until it is dropped.
 #[derive(Debug)]
-pub(crate) struct InUse(Arc<Usage>);
+pub(crate) struct InUse(Arc<GraphUsage>);
 
-impl Usage {
+impl GraphUsage {
     pub(super) fn begin(self: &Arc<Self>) -> InUse {
-        let mut uses = self.lock();
+        let mut uses = self.0.lock();
         uses.now += 1;
         uses.last = Instant::now();
         uses.leaves = false;
@@ -45,45 +47,41 @@ impl Usage {
 
     /// Restarts the idle time, and withdraws a request to unload.
     pub(super) fn touch(&self) {
-        let mut uses = self.lock();
+        let mut uses = self.0.lock();
         uses.last = Instant::now();
         uses.leaves = false;
     }
 
     /// Requests unloading, until the next use starts.
     pub(super) fn leave(&self) {
-        self.lock().leaves = true;
+        self.0.lock().leaves = true;
     }
 
     /// Returns true if it is unused, and its unloading was requested.
     pub(super) fn leaves(&self) -> bool {
-        let uses = self.lock();
+        let uses = self.0.lock();
         uses.now == 0 && uses.leaves
     }
 
     pub(super) fn is_used(&self) -> bool {
-        self.lock().now > 0
+        self.0.lock().now > 0
     }
 
     /// Returns the time of the last use.
     pub(super) fn last(&self) -> Instant {
-        self.lock().last
+        self.0.lock().last
     }
 
     /// Returns true if it is unused at this time, and has been for `for_time`.
     pub(super) fn is_idle(&self, for_time: Duration, at: Instant) -> bool {
-        let uses = self.lock();
+        let uses = self.0.lock();
         uses.now == 0 && at.saturating_duration_since(uses.last) >= for_time
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Uses> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let mut uses = self.0.lock();
+        let mut uses = self.0.0.lock();
         uses.now -= 1;
         uses.last = Instant::now();
     }
@@ -97,7 +95,7 @@ impl Servable {
 
     /// Returns the number of requests that wait for it.
     pub(crate) fn requests_waiting(&self) -> usize {
-        self.waiting.load(Relaxed)
+        MAX_WAITING - self.waiting_places.available_permits()
     }
 
     /// Returns the number of jobs of its requests that wait for an executor.
@@ -128,7 +126,7 @@ mod tests {
 
     #[test]
     fn the_idle_time_begins_when_the_last_use_has_ended() {
-        let usage = Arc::new(Usage::default());
+        let usage = Arc::new(GraphUsage::default());
         let hour = Duration::from_hours(1);
         let later = |hours: u32| Instant::now() + hour * hours;
         assert!(!usage.is_idle(hour, Instant::now()) && usage.is_idle(hour, later(1)));
@@ -142,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_later_use_keeps_it() {
-        let usage = Arc::new(Usage::default());
+        let usage = Arc::new(GraphUsage::default());
         let last = usage.begin();
         usage.leave();
         assert!(!usage.leaves(), "somebody uses it");

@@ -16,15 +16,6 @@ use crate::{
     errors::{Cause, Failure},
 };
 
-/// The choice among versions for a request.
-#[derive(Clone, Debug)]
-pub(crate) enum Choice {
-    /// The newest version that is not a canary.
-    Newest,
-    /// By the percentages of the configuration. Equal words get the same version.
-    By(Arc<str>),
-}
-
 /// The versions of a graph.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
@@ -55,11 +46,8 @@ pub(super) fn collect(config: &Config) -> BTreeMap<String, Versions> {
 
 impl Versions {
     /// Returns the canary version for a word, if it falls to one.
-    fn on_trial(&self, graph: &str, choice: &Choice) -> Option<u64> {
-        let Choice::By(word) = choice else {
-            return None;
-        };
-        let falls_to = hundredth(graph, word);
+    fn on_trial(&self, graph: &str, word: Option<&str>) -> Option<u64> {
+        let falls_to = hundredth(graph, word?);
         let mut sum = 0;
         let mut listed = self.canary.iter();
         let found = listed.find(|(_, percent)| {
@@ -81,13 +69,13 @@ fn hundredth(graph: &str, word: &str) -> u32 {
 impl Servables {
     /// Returns the graph of a name, or the chosen version of it; one that can answer, if there is
     /// one.
-    pub(super) fn find_version(&self, name: &str, choice: &Choice) -> Option<&Arc<Servable>> {
+    pub(super) fn find_version(&self, name: &str, word: Option<&str>) -> Option<&Arc<Servable>> {
         let name = self.without_alias(name);
         if let Some(servable) = self.by_name.get(name) {
             return Some(servable);
         }
         let versions = self.versions.get(name)?;
-        let trial = versions.on_trial(name, choice);
+        let trial = versions.on_trial(name, word);
         let newest = versions.names.iter().rev();
         let is_listed = |version: &u64| versions.canary.contains_key(version);
         let (listed, others): (Vec<_>, Vec<_>) = newest.partition(|(number, _)| is_listed(number));
@@ -125,10 +113,8 @@ impl Servables {
     /// Copies the defaults of `before`, for versions that still exist.
     pub(super) fn keep_defaults(&self, before: &Self) {
         for (graph, versions) in &self.versions {
-            let default = before
-                .versions
-                .get(graph)
-                .map(|it| it.default.load(Relaxed));
+            let earlier = before.versions.get(graph);
+            let default = earlier.map(|it| it.default.load(Relaxed));
             let default = default.filter(|it| versions.names.contains_key(it));
             versions.default.store(default.unwrap_or(0), Relaxed);
         }
@@ -176,7 +162,7 @@ mod tests {
             canary: BTreeMap::from([(2, 10), (3, 30), (4, 0)]),
             default: AtomicU64::new(0),
         };
-        let of = |word: u32| versions.on_trial("chat", &Choice::By(word.to_string().into()));
+        let of = |word: u32| versions.on_trial("chat", Some(&word.to_string()));
         let mut counts = BTreeMap::new();
         for word in 0..10_000 {
             assert_eq!(of(word), of(word));
@@ -185,7 +171,7 @@ mod tests {
         assert!((800..1_200).contains(&counts[&Some(2)]), "{counts:?}");
         assert!((2_700..3_300).contains(&counts[&Some(3)]), "{counts:?}");
         assert!(!counts.contains_key(&Some(4)), "{counts:?}");
-        assert_eq!(versions.on_trial("chat", &Choice::Newest), None);
+        assert_eq!(versions.on_trial("chat", None), None);
         let differ = |word: &str| hundredth("chat", word) != hundredth("other", word);
         assert!(differ("a") || differ("b"), "graphs choose apart");
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::sleep};
 
 use super::{OpenSession, Sessions, run_on_thread};
-use crate::servable::{Choice, ResolvedGraph, ServedGraphs};
+use crate::servable::{ResolvedGraph, ServedGraphs};
 
 /// Shortest time between two frames.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -301,7 +301,7 @@ async fn make_frames(sessions: Arc<Sessions>, what: FollowTarget, served: Arc<Se
         let began = Instant::now();
         let (frame, is_last) = match (&what, &session) {
             (FollowTarget::Graph(name), _) => {
-                let Some(named) = served.now().named(name, &Choice::Newest) else {
+                let Some(named) = served.now().named(name, None) else {
                     break;
                 };
                 let next = next_graph_frame(Arc::clone(&sessions), named, before.clone());

@@ -26,7 +26,7 @@ use crate::{
     errors::{Cause, Failure},
     http,
     observe::trace::RunTrace,
-    run::{RequestContext, Run},
+    run::{GraphRun, RequestContext},
     servable::Ready,
 };
 
@@ -94,7 +94,7 @@ pub(super) async fn complete(
     };
     // Before the answer's end is sent: the next request may follow at once.
     let settlement = who.settlement();
-    let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
+    let mut run = GraphRun::open_http(who, ready, payload, deadline, trace).await?;
     let begun = http::first_response(&mut run).await;
     let (headers, first) =
         begun.map_err(|it| http::when_to_retry(it, &servable, who.caller.as_deref()))?;
@@ -112,7 +112,7 @@ pub(super) async fn complete(
 /// Gives the texts of events as they come. `kept`: what is settled when all have been given.
 async fn stream_events<S: Send + 'static>(
     who: &RequestContext,
-    run: Run,
+    run: GraphRun,
     kept: S,
     headers: HeaderMap,
     first: HttpResponse,

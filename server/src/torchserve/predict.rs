@@ -23,7 +23,7 @@ use crate::{
         proto::{InferParameter, infer_parameter::ParameterChoice},
         wrong,
     },
-    run::{Driver, Entry, RequestContext, Run, Tensors},
+    run::{Driver, Facts, GraphRun, RequestContext, Tensors},
     servable::{Ready, request_stream},
     tensors::Port,
 };
@@ -223,7 +223,7 @@ async fn stream_text(
     let (sides, priority) = (&settings.sides, settings.priority);
     let deadline = who.deadline(settings.timeout);
     let packets = kserve::packets(ready.plan(), inputs, true)?;
-    let run = Run::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
+    let run = GraphRun::open_tensors(who, ready, sides, priority, deadline, Driver::Task)?;
     let mut feeder = run.feeder();
     feeder.push(packets, feeder.next_time(0), None).await?;
     feeder.close();
@@ -250,7 +250,7 @@ async fn stream_text(
 pub(super) async fn begin(
     pieces: Pieces,
     headers: HeaderMap,
-    entry: Entry,
+    entry: Arc<Facts>,
 ) -> Result<Prediction, Failure> {
     let pieces = pieces.inspect(move |piece| match piece {
         Ok(_) => entry.answers(),

@@ -26,7 +26,7 @@ use crate::{
     app::Server,
     app::state::Options,
     config::{self, Config},
-    observe::log::{self, Format, Level},
+    observe::log::{self, Level, LogFormat},
 };
 use conversation::{AnswerEnd, Conversation, Said};
 
@@ -113,7 +113,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 
 /// Starts a server for this conversation, on a free port of the loopback address.
 fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
-    log::start(arguments.log_level, Format::Text, None)?;
+    log::start(arguments.log_level, LogFormat::Text, None)?;
     let config = configuration(arguments)?;
     trial::begin();
     let options = Options::new(config, ([127, 0, 0, 1], 0).into());

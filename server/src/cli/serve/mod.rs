@@ -34,7 +34,7 @@ use super::{
 use crate::{
     app::state::Options,
     http::media::MediaHost,
-    observe::log::{self, Format, Level},
+    observe::log::{self, Level, LogFormat},
 };
 use run::{THREADS_GRACE, serve};
 
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
     log_level: Level,
     /// Format of the log: `text` for people, `json` for programs (one object a line).
     #[arg(help_heading = heading::OBSERVABILITY, long, value_name = "FORMAT", default_value = "text")]
-    log_format: Format,
+    log_format: LogFormat,
     /// File that the log is appended to, instead of standard error.
     ///
     /// SIGUSR1 opens the file again, for programs that rotate logs.

@@ -3,7 +3,7 @@
 use graphmill_calculators::http::dialect::{Purpose, Target};
 
 use super::{RequestHead, body::ParsedBody};
-use crate::{app::state::App, errors::Failure, servable::Choice};
+use crate::{app::state::App, errors::Failure};
 
 /// Names that clients of servers with a single model send by default: `huggingface_hub` and
 /// `text-generation`.
@@ -40,7 +40,7 @@ pub(super) fn choose_graph(
     };
     let is_served = |name: &str| {
         let sees = |graph: &str, adapter: Option<&str>| head.who.sees(graph, adapter);
-        servables.find(name, &Choice::Newest, sees).is_ok()
+        servables.find(name, None, sees).is_ok()
     };
     match body.model() {
         Ok(name) if is_served(name) => return Ok(name.to_owned()),

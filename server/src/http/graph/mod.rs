@@ -54,8 +54,8 @@ use crate::{
     kserve::{self, Label},
     listen::ON_ITS_WAY,
     observe::trace::RunTrace,
-    run::{RequestContext, Run},
-    servable::{Choice, Servable},
+    run::{GraphRun, RequestContext},
+    servable::Servable,
 };
 
 /// A request without its body.
@@ -186,7 +186,7 @@ pub(crate) async fn any_path(State(app): State<Arc<App>>, request: Request) -> H
     let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();
     let named = body.as_ref().ok().and_then(|body| body.model().ok());
     let name = named.unwrap_or(behind_prefix).to_owned();
-    if app.servables().named(&name, &Choice::Newest).is_none() {
+    if app.servables().named(&name, None).is_none() {
         return Err(unknown_route(head.parts.method, head.parts.uri).await);
     }
     head.who.choose(&name)?;
@@ -229,7 +229,7 @@ async fn answer(app: &App, name: &str, mut head: RequestHead, mut body: ParsedBo
     let payload = payload(&head, body, adapters);
     // Before the end of the answer is sent, because the next request may follow at once.
     let settlement = who.settlement();
-    let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
+    let mut run = GraphRun::open_http(who, ready, payload, deadline, trace).await?;
     let (headers, first) = first_response(&mut run).await.map_err(|failure| {
         let failure = failure.with_prompt_field(prompt_field);
         when_to_retry(failure, &servable, who.caller.as_deref())
@@ -317,7 +317,9 @@ fn payload(
 }
 
 /// Waits for the headers of an answer, and the first packet after them.
-pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
+pub(crate) async fn first_response(
+    run: &mut GraphRun,
+) -> Result<(HeaderMap, HttpResponse), Failure> {
     let mut headers = HeaderMap::new();
     loop {
         match run.next_response().await? {

@@ -1,7 +1,7 @@
 //! Streams of events from a session's packets. The end is always visible to the client: `[DONE]`, a
 //! final event of the dialect, or an error event.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{body::Body, response::Response};
 use bytes::{Bytes, BytesMut};
@@ -19,7 +19,7 @@ use crate::{
         timings::{self, Timings},
     },
     keys::Settlement,
-    run::{Entry, Run},
+    run::{Facts, GraphRun},
 };
 
 /// Maximum number of bytes in one write while more events wait, so that a slow client does not make
@@ -32,8 +32,8 @@ pub(super) struct AnswerEvents {
     pub(super) next: Option<HttpResponse>,
     /// Receives the data of events, too, for a stored conversation.
     pub(super) listener: Option<Listener>,
-    pub(super) run: Run,
-    pub(super) entry: Entry,
+    pub(super) run: GraphRun,
+    pub(super) entry: Arc<Facts>,
     pub(super) _settlement: Option<Settlement>,
     /// Maximum silence before a comment is sent.
     pub(super) keep_alive: Duration,

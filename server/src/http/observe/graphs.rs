@@ -21,7 +21,7 @@ use crate::{
     app::state::App,
     config::Observation,
     errors::{Cause, Failure},
-    explain::Format,
+    explain::ExplainFormat,
     http::{
         HttpResult, SHOWN_BYTES, example, frames,
         request::{Query, missing, wrong},
@@ -67,13 +67,13 @@ pub(super) async fn one(
 ) -> HttpResult {
     query.check(&["format"])?;
     let format = match query.one("format")? {
-        None => Format::Json,
-        Some(format) => Format::from_str(format, false)
+        None => ExplainFormat::Json,
+        Some(format) => ExplainFormat::from_str(format, false)
             .map_err(|_| wrong("format", "must be `json`, `dot`, `mermaid` or `text`"))?,
     };
     let servable = app.servables().graph(&name)?;
     let plan = described_plan(&app, &servable).await?;
-    if format == Format::Json {
+    if format == ExplainFormat::Json {
         let mut graph = json!({
             "name": servable.name(),
             "version": servable.version(),

@@ -15,7 +15,7 @@ use crate::{
     app::state::App,
     http::{JsonResult, residence},
     run::RequestContext,
-    servable::{Choice, LATEST, ResolvedGraph, Servable},
+    servable::{LATEST, ResolvedGraph, Servable},
 };
 
 /// Header that all clients of Anthropic send.
@@ -41,7 +41,7 @@ pub(in crate::http) fn visible(app: &App, who: &RequestContext) -> Vec<Model> {
     let servables = app.servables();
     // A graph with versions is listed under its own name and under those of its versions.
     let newest = servables.versioned().filter_map(|graph| {
-        let named = servables.named(graph, &Choice::Newest)?;
+        let named = servables.named(graph, None)?;
         Some((graph.to_owned(), named.servable))
     });
     let all = servables.all();

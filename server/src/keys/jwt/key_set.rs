@@ -70,10 +70,8 @@ impl KeySet {
 
 fn public_key(written: Value) -> Option<PublicKey> {
     let jwk: Jwk = serde_json::from_value(written).ok()?;
-    let is_for_signatures = matches!(
-        jwk.common.public_key_use,
-        None | Some(PublicKeyUse::Signature)
-    );
+    let purpose = &jwk.common.public_key_use;
+    let is_for_signatures = matches!(purpose, None | Some(PublicKeyUse::Signature));
     let mut algorithms = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => RSA.to_vec(),
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {

@@ -11,7 +11,7 @@ mod tenants;
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use arc_swap::ArcSwapOption;
@@ -20,13 +20,14 @@ use jsonwebtoken::{
     Validation, decode, decode_header,
     errors::{Error, ErrorKind},
 };
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use super::{
     KeyError, Keys,
-    key::{Entry, Key},
+    key::{Key, KeyEntry},
 };
 use crate::{
     errors::{Cause, Failure},
@@ -115,20 +116,17 @@ impl Tokens {
     }
 
     /// Returns the key of the tenant in a token, with the limits of one of `plans`.
-    pub(super) fn find(&self, token: &[u8], plans: &[Arc<Entry>]) -> Result<Arc<Key>, Failure> {
+    pub(super) fn find(&self, token: &[u8], plans: &[Arc<KeyEntry>]) -> Result<Arc<Key>, Failure> {
         let claims = self.claims(token)?;
-        let tenant = match claims.get(&self.options.tenant_claim) {
-            Some(Value::String(name)) if is_name(name) => name,
-            _ => {
-                let claim = &self.options.tenant_claim;
-                return Err(invalid(format!(
-                    "the claim `{claim}` of the token must be a string of at most {MAX_TENANT} bytes"
-                )));
-            }
-        };
+        let claim = &self.options.tenant_claim;
+        let tenant = claims.get(claim).and_then(Value::as_str);
+        let tenant = tenant.filter(|name| is_name(name)).ok_or_else(|| {
+            invalid(format!(
+                "the claim `{claim}` of the token must be a string of at most {MAX_TENANT} bytes"
+            ))
+        })?;
         let plan = self.plan(&claims, plans)?;
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(tenants.key(tenant, plan))
+        Ok(self.tenants.lock().key(tenant, plan))
     }
 
     /// Returns the claims of a token, after verifying its signature, issuer, audience and times.
@@ -143,9 +141,9 @@ impl Tokens {
         };
         let Some(key) = keys.find(header.kid.as_deref(), header.alg) else {
             self.wanted.notify_one();
-            return Err(invalid(
-                "the token is signed with a key or an algorithm that its issuer does not list",
-            ));
+            let why =
+                "the token is signed with a key or an algorithm that its issuer does not list";
+            return Err(invalid(why));
         };
         let mut validation = Validation::new(header.alg);
         validation.leeway = LEEWAY;
@@ -166,8 +164,8 @@ impl Tokens {
     fn plan(
         &self,
         claims: &Map<String, Value>,
-        plans: &[Arc<Entry>],
-    ) -> Result<Arc<Entry>, Failure> {
+        plans: &[Arc<KeyEntry>],
+    ) -> Result<Arc<KeyEntry>, Failure> {
         let of_name = |name: &str| plans.iter().find(|plan| &*plan.name == name);
         let named = match claims.get(&self.options.plan_claim) {
             Some(Value::String(names)) => names.split_whitespace().find_map(of_name),

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::keys::key::{Entry, Key};
+use crate::keys::key::{Key, KeyEntry};
 
 /// Minimum time for which a tenant is kept. Its limits per minute are full again after that.
 const KEPT: Duration = Duration::from_mins(2);
@@ -16,21 +16,21 @@ const MANY: usize = 1_024;
 /// The tenants seen so far, by name.
 #[derive(Default)]
 pub(super) struct Tenants {
-    by_name: HashMap<Arc<str>, Tenant>,
+    by_name: HashMap<Arc<str>, SeenTenant>,
     /// Number of tenants after the last removal.
     left: usize,
 }
 
-struct Tenant {
+struct SeenTenant {
     key: Arc<Key>,
-    plan: Arc<Entry>,
+    plan: Arc<KeyEntry>,
     came: Instant,
 }
 
 impl Tenants {
     /// Returns the key of a tenant, with the limits of `plan`. Used limits stay used if the tenant
     /// gets another plan, or the plan changes.
-    pub(super) fn key(&mut self, name: &str, plan: Arc<Entry>) -> Arc<Key> {
+    pub(super) fn key(&mut self, name: &str, plan: Arc<KeyEntry>) -> Arc<Key> {
         let came = Instant::now();
         if let Some(tenant) = self.by_name.get_mut(name) {
             tenant.came = came;
@@ -45,7 +45,7 @@ impl Tenants {
             self.left = self.by_name.len();
         }
         let key = Arc::new(Key::for_tenant(name, &plan, None));
-        let tenant = Tenant {
+        let tenant = SeenTenant {
             key: Arc::clone(&key),
             plan,
             came,
@@ -55,7 +55,7 @@ impl Tenants {
     }
 }
 
-impl Tenant {
+impl SeenTenant {
     /// Returns true if a new tenant in its place would be equal.
     fn is_gone(&self, now: Instant) -> bool {
         let is_unused = Arc::strong_count(&self.key) == 1 && !self.key.usage.is_in_debt();

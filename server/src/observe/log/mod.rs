@@ -13,10 +13,11 @@ use std::{
     io::{self, IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     str::FromStr,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{
     EnvFilter, Layer as _, Registry, fmt, fmt::writer::BoxMakeWriter, layer::SubscriberExt as _,
@@ -78,14 +79,14 @@ impl Level {
 
 /// The format of log lines.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum LogFormat {
     /// Text for people to read.
     Text,
     /// A JSON object per line, for programs.
     Json,
 }
 
-impl FromStr for Format {
+impl FromStr for LogFormat {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -100,7 +101,7 @@ impl FromStr for Format {
 /// The log of this process.
 struct Log {
     writer: Writer,
-    format: Format,
+    format: LogFormat,
     /// Path of the log file; `None` for standard error.
     file: Option<PathBuf>,
     level: Mutex<Level>,
@@ -118,7 +119,7 @@ const FLUSH: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// If the file cannot be opened.
-pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result<(), String> {
+pub(crate) fn start(level: Level, format: LogFormat, file: Option<&Path>) -> Result<(), String> {
     let writer = match file {
         Some(file) => Writer::over(opened(file)?),
         None => Writer::to_standard_error(),
@@ -132,10 +133,10 @@ pub(crate) fn start(level: Level, format: Format, file: Option<&Path>) -> Result
     let (filter, handle) = reload::Layer::new(EnvFilter::new(level.directive()));
     let lines = fmt::layer().with_writer(to).with_target(false);
     let lines = match format {
-        Format::Text => lines
+        LogFormat::Text => lines
             .with_ansi(file.is_none() && io::stderr().is_terminal())
             .boxed(),
-        Format::Json => lines
+        LogFormat::Json => lines
             .json()
             .flatten_event(true)
             .with_current_span(false)
@@ -177,7 +178,7 @@ pub(crate) fn reopen() -> Option<Result<(), String>> {
 /// Returns the current level. For a log of an embedding program, this is the level of tracing.
 pub(crate) fn level() -> Level {
     if let Some(log) = LOG.get() {
-        return *log.level.lock().unwrap_or_else(PoisonError::into_inner);
+        return *log.level.lock();
     }
     match LevelFilter::current() {
         LevelFilter::TRACE => Level::Trace,
@@ -191,7 +192,7 @@ pub(crate) fn level() -> Level {
 /// Sets the level of the server's own log. Returns false if there is none.
 pub(crate) fn set_level(level: Level) -> bool {
     let Some(log) = LOG.get() else { return false };
-    let mut now = log.level.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut now = log.level.lock();
     let is_set = log.filter.reload(EnvFilter::new(level.directive())).is_ok();
     if is_set {
         *now = level;
@@ -204,7 +205,7 @@ pub(crate) fn set_level(level: Level) -> bool {
 pub(crate) fn print(text: &str) {
     let log = LOG.get();
     match log {
-        Some(log) if log.format == Format::Json => tracing::error!("{text}"),
+        Some(log) if log.format == LogFormat::Json => tracing::error!("{text}"),
         Some(log) => log.writer.line(format!("{text}\n").as_bytes()),
         None => {}
     }
@@ -216,10 +217,10 @@ pub(crate) fn print(text: &str) {
 /// Shows a line on the terminal until the next line; an empty text removes it. Only for a text log
 /// on standard error.
 pub(crate) fn passing(text: &str) {
-    let log = LOG
-        .get()
-        .filter(|log| log.file.is_none() && log.format == Format::Text);
-    if let Some(log) = log {
+    if let Some(log) = LOG.get()
+        && log.file.is_none()
+        && log.format == LogFormat::Text
+    {
         log.writer.passing(text);
     }
 }

@@ -38,12 +38,12 @@ pub(crate) fn dropped() -> Counter {
 #[derive(Clone)]
 pub(crate) struct Writer {
     /// Queue, bounded by the bytes of its lines.
-    entries: Sender<Entry>,
-    waiting: Arc<Waiting>,
+    entries: Sender<WriterMessage>,
+    waiting: Arc<LineCounts>,
 }
 
 /// A message to the writer thread.
-enum Entry {
+enum WriterMessage {
     Line(Box<[u8]>),
     /// Dropped when everything before it is written.
     Flush(Sender<Infallible>),
@@ -55,7 +55,7 @@ enum Entry {
 
 /// Counters of waiting and lost lines. They are independent of each other and of the channel.
 #[derive(Default)]
-struct Waiting {
+struct LineCounts {
     /// Bytes of lines that the thread has not taken.
     bytes: AtomicUsize,
     /// Lost lines that have not been reported in the log.
@@ -74,7 +74,7 @@ impl Writer {
     /// Starts the thread, writing to `to`.
     pub(super) fn over(to: impl Write + Send + 'static) -> io::Result<Self> {
         let (entries, to_write) = crossbeam_channel::unbounded();
-        let waiting = Arc::<Waiting>::default();
+        let waiting = Arc::<LineCounts>::default();
         let taken = Arc::clone(&waiting);
         thread::Builder::new()
             .name("log".to_owned())
@@ -88,7 +88,7 @@ impl Writer {
         let bytes = &self.waiting.bytes;
         let has_room = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
         // The thread lives as long as this sender.
-        let sent = has_room.is_ok() && self.entries.send(Entry::Line(line.into())).is_ok();
+        let sent = has_room.is_ok() && self.entries.send(WriterMessage::Line(line.into())).is_ok();
         if !sent {
             self.waiting.untold.fetch_add(1, Ordering::Relaxed);
             DROPPED.inc();
@@ -98,32 +98,34 @@ impl Writer {
     /// Lets the thread write further lines to `file`.
     pub(super) fn go_on_in(&self, file: File) {
         // The thread lives as long as this sender.
-        self.entries.send(Entry::Target(file)).ok();
+        self.entries.send(WriterMessage::Target(file)).ok();
     }
 
     /// Shows a line that the next one replaces.
     pub(super) fn passing(&self, text: &str) {
         // As above. It is called a few times per second, so it needs no bound.
-        self.entries.send(Entry::Passing(text.to_owned())).ok();
+        self.entries
+            .send(WriterMessage::Passing(text.to_owned()))
+            .ok();
     }
 
     /// Waits until all lines are written, for at most `patience`.
     pub(super) fn flush(&self, patience: Duration) {
         let (done, written) = crossbeam_channel::bounded(0);
-        self.entries.send(Entry::Flush(done)).ok();
+        self.entries.send(WriterMessage::Flush(done)).ok();
         // Times out if there is no reader.
         written.recv_timeout(patience).ok();
     }
 }
 
-impl Waiting {
-    fn write(&self, entries: &Receiver<Entry>, mut to: Box<dyn Write>) {
+impl LineCounts {
+    fn write(&self, entries: &Receiver<WriterMessage>, mut to: Box<dyn Write>) {
         let (mut lines, mut passing) = (Vec::new(), false);
         for first in entries {
             let (mut count, mut taken, mut flushes) = (0, 0, Vec::new());
             for entry in iter::once(first).chain(entries.try_iter()) {
                 match entry {
-                    Entry::Line(line) => {
+                    WriterMessage::Line(line) => {
                         if std::mem::take(&mut passing) {
                             lines.extend_from_slice(CLEAR);
                         }
@@ -131,13 +133,13 @@ impl Waiting {
                         count += 1;
                         taken += line.len();
                     }
-                    Entry::Passing(text) => {
+                    WriterMessage::Passing(text) => {
                         lines.extend_from_slice(CLEAR);
                         lines.extend_from_slice(text.as_bytes());
                         passing = !text.is_empty();
                     }
-                    Entry::Flush(done) => flushes.push(done),
-                    Entry::Target(file) => {
+                    WriterMessage::Flush(done) => flushes.push(done),
+                    WriterMessage::Target(file) => {
                         if to.write_all(&lines).is_err() {
                             DROPPED.inc_by(count);
                         }

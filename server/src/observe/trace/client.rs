@@ -7,12 +7,12 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response, hyper:
 use tokio::runtime::Handle;
 
 /// A client whose requests run on the server's runtime.
-pub(super) struct Client {
+pub(super) struct SpanClient {
     client: HyperClient,
     runtime: Handle,
 }
 
-impl Client {
+impl SpanClient {
     /// Creates a client in the runtime of the caller.
     pub(super) fn new(timeout: Duration) -> Self {
         Self {
@@ -22,13 +22,13 @@ impl Client {
     }
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for SpanClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").finish_non_exhaustive()
+        f.debug_struct("SpanClient").finish_non_exhaustive()
     }
 }
 
-impl HttpClient for Client {
+impl HttpClient for SpanClient {
     fn send_bytes<'client, 'answer>(
         &'client self,
         request: Request<Bytes>,
@@ -38,9 +38,8 @@ impl HttpClient for Client {
         Self: 'answer,
     {
         let client = self.client.clone();
-        let sent = self
-            .runtime
-            .spawn(async move { client.send_bytes(request).await });
+        let sending = async move { client.send_bytes(request).await };
+        let sent = self.runtime.spawn(sending);
         Box::pin(async move { sent.await? })
     }
 }

@@ -46,7 +46,7 @@ impl Traces {
                 .build(),
             OtlpProtocol::HttpProtobuf => SpanExporter::builder()
                 .with_http()
-                .with_http_client(client::Client::new(*timeout))
+                .with_http_client(client::SpanClient::new(*timeout))
                 .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
                 .with_endpoint(endpoint)
                 .with_timeout(*timeout)
@@ -85,11 +85,9 @@ fn resource() -> Resource {
     const NAME: &str = "service.name";
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let detected = Resource::builder().build();
-    let named = detected
-        .get(&NAME.into())
-        .is_some_and(|name| !name.as_str().starts_with("unknown_service"));
+    let name = detected.get(&NAME.into());
     let resource = Resource::builder().with_attribute(version);
-    if named {
+    if name.is_some_and(|name| !name.as_str().starts_with("unknown_service")) {
         resource.build()
     } else {
         resource.with_service_name(names::GRAPHMILL).build()

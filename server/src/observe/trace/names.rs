@@ -41,44 +41,31 @@ pub(super) const GRAPHMILL: &str = "graphmill";
 
 /// The type of a request's field as an attribute.
 #[derive(Copy, Clone)]
-enum Kind {
+enum FieldType {
     Float,
     Int,
     Bool,
     Texts,
 }
 
-/// Fields of requests with their attributes. A request has only one of several fields with the same
-/// attribute.
-const FIELDS: &[(&str, &str, Kind)] = &[
-    ("temperature", "gen_ai.request.temperature", Kind::Float),
-    ("top_p", "gen_ai.request.top_p", Kind::Float),
-    ("top_k", "gen_ai.request.top_k", Kind::Int),
-    ("max_tokens", "gen_ai.request.max_tokens", Kind::Int),
-    (
-        "max_completion_tokens",
-        "gen_ai.request.max_tokens",
-        Kind::Int,
-    ),
-    ("max_output_tokens", "gen_ai.request.max_tokens", Kind::Int),
-    ("seed", "gen_ai.request.seed", Kind::Int),
-    ("n", "gen_ai.request.choice.count", Kind::Int),
-    (
-        "frequency_penalty",
-        "gen_ai.request.frequency_penalty",
-        Kind::Float,
-    ),
-    (
-        "presence_penalty",
-        "gen_ai.request.presence_penalty",
-        Kind::Float,
-    ),
-    ("stream", "gen_ai.request.stream", Kind::Bool),
-    (
-        "encoding_format",
-        "gen_ai.request.encoding_formats",
-        Kind::Texts,
-    ),
+/// Prefix of the attributes of a request's fields.
+const FIELD_PREFIX: &str = "gen_ai.request.";
+
+/// Fields of requests with their attributes, without the prefix. A request has only one of several
+/// fields with the same attribute.
+const FIELDS: &[(&str, &str, FieldType)] = &[
+    ("temperature", "temperature", FieldType::Float),
+    ("top_p", "top_p", FieldType::Float),
+    ("top_k", "top_k", FieldType::Int),
+    ("max_tokens", "max_tokens", FieldType::Int),
+    ("max_completion_tokens", "max_tokens", FieldType::Int),
+    ("max_output_tokens", "max_tokens", FieldType::Int),
+    ("seed", "seed", FieldType::Int),
+    ("n", "choice.count", FieldType::Int),
+    ("frequency_penalty", "frequency_penalty", FieldType::Float),
+    ("presence_penalty", "presence_penalty", FieldType::Float),
+    ("stream", "stream", FieldType::Bool),
+    ("encoding_format", "encoding_formats", FieldType::Texts),
 ];
 
 /// Returns attributes for the fields of a request, without its texts. Fields of a wrong type are
@@ -90,14 +77,15 @@ pub(super) fn asked(body: &JsonBody) -> Vec<KeyValue> {
             continue;
         };
         let value = match kind {
-            Kind::Float => given.as_f64().map(Value::F64),
-            Kind::Int => given.as_i64().map(Value::I64),
-            Kind::Bool => given.as_bool().map(Value::Bool),
-            Kind::Texts => given.as_str().map(|text| texts([text.to_owned()])),
+            FieldType::Float => given.as_f64().map(Value::F64),
+            FieldType::Int => given.as_i64().map(Value::I64),
+            FieldType::Bool => given.as_bool().map(Value::Bool),
+            FieldType::Texts => given.as_str().map(|text| texts([text.to_owned()])),
         };
-        let is_new = !attributes.iter().any(|it| it.key.as_str() == *name);
+        let name = format!("{FIELD_PREFIX}{name}");
+        let is_new = !attributes.iter().any(|it| it.key.as_str() == name);
         if let Some(value) = value.filter(|_| is_new) {
-            attributes.push(KeyValue::new(*name, value));
+            attributes.push(KeyValue::new(name, value));
         }
     }
     attributes

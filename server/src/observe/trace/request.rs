@@ -37,10 +37,7 @@ impl RequestTrace {
     ) -> Self {
         let parent = TraceContextPropagator::new()
             .extract_with_context(&Context::new(), &HeaderExtractor(headers));
-        let name = match route {
-            Some(route) => format!("{method} {route}"),
-            None => method.to_string(),
-        };
+        let name = route.map_or_else(|| method.to_string(), |route| format!("{method} {route}"));
         let began = (Instant::now(), SystemTime::now());
         let span = SpanBuilder::from_name(name)
             .with_kind(SpanKind::Server)
@@ -92,10 +89,8 @@ impl RequestTrace {
         if let Some(status) = status {
             attributes.push(KeyValue::new(names::STATUS, i64::from(status.as_u16())));
         }
-        let code = facts
-            .failure
-            .get()
-            .and_then(|failure| failure.code().map(log::shown));
+        let failure = facts.failure.get();
+        let code = failure.and_then(|failure| failure.code().map(log::shown));
         let error = match (code, status) {
             (Some(code), _) => Some(code),
             (None, Some(status)) if status.as_u16() >= 400 => Some(status.as_str().to_owned()),

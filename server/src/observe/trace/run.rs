@@ -1,9 +1,6 @@
 //! Spans of a graph's run, created at its end: one for the graph, and one for each node.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use graphmill_calculators::{
     http::dialect::Target,
@@ -38,14 +35,11 @@ impl RunTrace {
         body: &JsonBody,
         tally: Arc<Tally>,
     ) -> Option<Self> {
+        let model = || body.short("model").and_then(|it| it.as_str());
         request.is_sampled().then(|| Self {
             request: request.clone(),
             graph: graph.to_owned(),
-            model: body
-                .short("model")
-                .and_then(|model| model.as_str())
-                .unwrap_or(graph)
-                .to_owned(),
+            model: model().unwrap_or(graph).to_owned(),
             operation: names::operation(target),
             asked: names::asked(body),
             tally,
@@ -79,9 +73,8 @@ impl RunTrace {
                 .map_or("", |explained| &explained.calculator);
             self.node(&graph, &node, calculator, error);
         }
-        graph
-            .span()
-            .end_with_timestamp(self.request.wall(Instant::now()));
+        let ended = self.request.wall(Instant::now());
+        graph.span().end_with_timestamp(ended);
     }
 
     /// Creates the span of a node, if it was called.
@@ -141,21 +134,15 @@ impl RunTrace {
             let reasons = tally.finishes.iter().map(|finish| finish.as_str());
             attributes.push(KeyValue::new(names::FINISH_REASONS, names::texts(reasons)));
         }
-        let first = tally
-            .first
-            .map(|first| first.saturating_duration_since(self.began));
-        let decode = tally.first.map(|_| tally.decoding);
-        let times: [(&'static str, Option<Duration>); 4] = [
-            (names::FIRST_CHUNK, first),
+        let since_began = |first: Instant| first.saturating_duration_since(self.began);
+        for (name, time) in [
+            (names::FIRST_CHUNK, tally.first.map(since_began)),
             (names::QUEUE, tally.queued),
             (names::PREFILL, tally.prefill),
-            (names::DECODE, decode),
-        ];
-        attributes.extend(
-            times
-                .into_iter()
-                .filter_map(|(name, time)| Some(KeyValue::new(name, time?.as_secs_f64()))),
-        );
+            (names::DECODE, tally.first.map(|_| tally.decoding)),
+        ] {
+            attributes.extend(time.map(|time| KeyValue::new(name, time.as_secs_f64())));
+        }
         attributes
     }
 }
