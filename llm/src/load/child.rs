@@ -57,15 +57,11 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
         Task::Generates(spec) => open::open(spec, &mut |loaded| {
             try_templates(&*loaded.vocab, knowledge.try_template);
             let tokens = tokens(&*loaded.vocab);
-            stepped = match (loaded.draft, &spec.draft) {
-                (Some(backend), Some(draft)) => {
-                    attribute(&draft.model, step(backend, &tokens, Adapters::default()))
-                }
-                (Some(backend), None) => {
-                    attribute(&spec.model, step(backend, &tokens, Adapters::default()))
-                }
-                (None, _) => Ok(()),
-            };
+            if let Some(backend) = loaded.draft {
+                let draft = spec.draft.as_ref();
+                let file = draft.map_or(&spec.model, |draft| &draft.model);
+                stepped = attribute(file, step(backend, &tokens, Adapters::default()));
+            }
             let without = (Adapters::default(), &spec.model);
             // A request may apply an adapter whose scale is 0 in the spec.
             let scale = Number::ONE;
@@ -189,9 +185,7 @@ fn finite(numbers: &[f32]) -> Result<(), String> {
     if numbers.iter().any(|number| number.is_finite()) {
         Ok(())
     } else {
-        Err(
-            "its results are not a number (NaN): its weights or its metadata are damaged"
-                .to_owned(),
-        )
+        let message = "its results are not a number (NaN): its weights or its metadata are damaged";
+        Err(message.to_owned())
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{child, small};
+use super::child;
 use crate::lock::lock;
 use crate::model::files::{FileState, ModelFiles};
 use crate::protocol::LoadError;
@@ -120,25 +120,11 @@ pub fn try_file(format: &str, path: &Path) -> Result<(), LoadError> {
     try_task(task, path, &files)
 }
 
-/// Tries the models of a spec.
+/// Tries `model` and its other files, unless trials are off or these files were tried before.
 ///
 /// # Errors
 /// [`LoadError::Model`] for a model that cannot be loaded or does not compute.
-pub(crate) fn try_engine(spec: &LlmEngineSpec, files: &ModelFiles) -> Result<(), LoadError> {
-    let task = || Task::Generates(small::engine(spec, files.bytes()));
-    try_task(task, &spec.model, files)
-}
-
-/// Tries a model that embeds or ranks, as [`try_engine`] does for others.
-///
-/// # Errors
-/// Those of [`try_engine`].
-pub(crate) fn try_embedding(spec: &EmbeddingSpec, files: &ModelFiles) -> Result<(), LoadError> {
-    let task = || Task::Embeds(small::embedding(spec, files.bytes()));
-    try_task(task, &spec.model, files)
-}
-
-fn try_task(
+pub(super) fn try_task(
     task: impl FnOnce() -> Task,
     model: &Path,
     files: &ModelFiles,
@@ -153,7 +139,6 @@ fn try_task(
     if lock(&DID_WELL).contains(&tried) {
         return Ok(());
     }
-    let refused = |path: PathBuf, message| Err(LoadError::Model { path, message });
     let patience = PATIENCE + Duration::from_secs(files.bytes() / BYTES_PER_SECOND);
     let order = TrialOrder {
         task: tried.task.clone(),
@@ -164,35 +149,25 @@ fn try_task(
         // The signal says nothing about the model.
         ended = run(&order, model, patience);
     }
-    match ended {
+    let ended = match ended {
+        Ok(ended) => ended,
         Err(error) => {
             tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: no process could be started");
             return Ok(());
         }
-        Ok(ProcessEnd {
-            verdict: Some(Verdict::Refused { path, message }),
-            ..
-        }) => {
-            return refused(path, message);
+    };
+    match ended.verdict {
+        Some(Verdict::Good) => {
+            lock(&DID_WELL).insert(tried);
+            Ok(())
         }
-        Ok(ProcessEnd {
-            verdict: Some(Verdict::Elsewhere),
-            ..
-        }) => return Ok(()),
-        Ok(ProcessEnd {
-            verdict: Some(Verdict::Good),
-            ..
-        }) => {}
-        Ok(ProcessEnd {
-            verdict: None,
-            status,
-            said,
-        }) => {
-            return refused(model.to_owned(), why(status, &said, patience));
+        Some(Verdict::Elsewhere) => Ok(()),
+        Some(Verdict::Refused { path, message }) => Err(LoadError::Model { path, message }),
+        None => {
+            let message = why(ended.status, &ended.said, patience);
+            Err(LoadError::model(model, message))
         }
     }
-    lock(&DID_WELL).insert(tried);
-    Ok(())
 }
 
 /// Returns the memory limit of a trial in bytes: most of the available memory, so that a model that
