@@ -15,6 +15,8 @@ mod limits;
 use crate::lock::lock;
 pub use crate::protocol::OutOfMemory;
 use limits::MemoryLimits;
+#[cfg(feature = "llama")]
+pub(crate) use limits::field;
 
 const MIB: u64 = 1 << 20;
 /// Reserve for unforeseen needs, such as the work of admitted requests: a sixteenth of the total,
