@@ -8,7 +8,7 @@ use llama_cpp_sys_2 as sys;
 use super::adapters;
 use super::cpu_kernels::{self, PackCounts};
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
-use super::ffi::{self, Adapter, Context, Heard, HiddenOf, Model, RawContext, ThreadPool};
+use super::ffi::{self, Context, Heard, HiddenOf, LoadedAdapter, Model, RawContext, ThreadPool};
 use super::model::Weights;
 use super::mtp;
 use super::state_size::sequence_bytes;
@@ -310,7 +310,7 @@ pub(super) fn create_context<'a>(
     threads: &Threads,
     params: sys::llama_context_params,
     main: Option<Rc<RawContext<'a>>>,
-    adapters: Vec<Adapter<'a>>,
+    adapters: Vec<LoadedAdapter<'a>>,
     what: &str,
 ) -> Result<(Context<'a>, Heard), String> {
     let threads = ThreadPool::new(&threads.pool).ok_or("llama.cpp cannot start its threads")?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use llama_cpp_sys_2 as sys;
 
 use super::ffi::Model;
-use super::tokenize::Tokenizer;
+use super::tokenize::LlamaTokenizer;
 use crate::debug::show_fields;
 use crate::model::vocab::{GapMarks, TOOL_TEMPLATE, TokenizeError, Vocab};
 use crate::protocol::Token;
@@ -18,7 +18,7 @@ pub(super) struct LlamaVocabulary {
     tool_template: Option<String>,
     n_vocab: usize,
     context_length: usize,
-    tokenizer: Tokenizer,
+    tokenizer: LlamaTokenizer,
 }
 
 impl LlamaVocabulary {
@@ -49,7 +49,7 @@ impl LlamaVocabulary {
             tool_template: model.metadata(TOOL_TEMPLATE),
             n_vocab,
             context_length,
-            tokenizer: Tokenizer::new(Arc::clone(&model), path, text_limit),
+            tokenizer: LlamaTokenizer::new(Arc::clone(&model), path, text_limit),
             model,
         }
     }

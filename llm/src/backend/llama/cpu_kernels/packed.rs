@@ -16,11 +16,11 @@ const MAX_THREADS: usize = 8;
 
 thread_local! {
     /// The model that this thread is loading for the kernels.
-    static LOADING: RefCell<Option<Loading>> = const { RefCell::new(None) };
+    static LOADING: RefCell<Option<ModelLoad>> = const { RefCell::new(None) };
 }
 
 #[derive(Default)]
-struct Loading {
+struct ModelLoad {
     /// The pages of packed matrices, if they should be huge.
     pages: Option<NewPages>,
     /// Counts of the matrices packed so far.
@@ -42,7 +42,7 @@ pub(crate) struct PackCounts {
 
 /// Begins a load on this thread, with weights packed for the kernels.
 pub(super) fn begin(huge_pages: bool) {
-    LOADING.set(Some(Loading {
+    LOADING.set(Some(ModelLoad {
         pages: huge_pages.then(NewPages::default),
         packed: PackCounts::default(),
     }));
@@ -75,7 +75,7 @@ fn with_pages(call: impl FnOnce(&mut NewPages)) {
 pub(super) fn takes(matrix: Matrix) -> bool {
     let takes = matrix.packed_bytes().is_some();
     LOADING.with_borrow_mut(|loading| {
-        let Some(Loading { packed, .. }) = loading else {
+        let Some(ModelLoad { packed, .. }) = loading else {
             return false;
         };
         if !takes {
@@ -88,7 +88,7 @@ pub(super) fn takes(matrix: Matrix) -> bool {
 /// Counts a matrix that was packed.
 pub(super) fn count(bytes: usize, in_file: usize) {
     LOADING.with_borrow_mut(|loading| {
-        if let Some(Loading { packed, .. }) = loading {
+        if let Some(ModelLoad { packed, .. }) = loading {
             packed.matrices += 1;
             packed.bytes += bytes as u64;
             packed.in_file += in_file as u64;

@@ -13,7 +13,7 @@ use super::batch::Batch;
 use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
-use super::{Adapter, MappingCheck, Model, ThreadPool, guard};
+use super::{LoadedAdapter, MappingCheck, Model, ThreadPool, guard};
 use crate::backend::interface::{Adapters, SaveError};
 use crate::lock::lock;
 
@@ -77,7 +77,7 @@ pub(crate) struct Context<'a> {
     /// Hidden states for drafting, by another context or by this one.
     pub(super) hidden: Option<Hidden>,
     /// Adapters, by the number that batches use.
-    pub(super) adapters: Vec<Adapter<'a>>,
+    pub(super) adapters: Vec<LoadedAdapter<'a>>,
     /// Adapters of the last batch.
     pub(super) in_use: Adapters,
     /// Lock that is held while the model changes.
@@ -97,7 +97,7 @@ impl<'a> Context<'a> {
         mut params: sys::llama_context_params,
         other: Option<Rc<RawContext<'a>>>,
         threads: ThreadPool,
-        adapters: Vec<Adapter<'a>>,
+        adapters: Vec<LoadedAdapter<'a>>,
         mappings: &[Range<usize>],
         changing: &'a Mutex<()>,
     ) -> Option<Self> {

@@ -23,7 +23,7 @@ mod truncated_files;
 mod vision;
 mod vocabulary;
 
-pub(super) use adapter::Adapter;
+pub(super) use adapter::LoadedAdapter;
 pub(super) use context::{
     Context, RawContext, SequenceWidth, StatePart, can_create as can_create_context,
     default_params as default_context_params,

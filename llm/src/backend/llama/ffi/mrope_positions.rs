@@ -7,11 +7,11 @@ use crate::backend::interface::TileShape;
 
 /// Positions of the cells of each sequence. A sequence is cut or shared only at the start or the
 /// end of an image, never inside.
-pub(super) struct Places(Vec<Row>);
+pub(super) struct Places(Vec<CellPositions>);
 
 /// The cells of a sequence.
 #[derive(Clone, Default)]
-struct Row {
+struct CellPositions {
     positions: Vec<u32>,
     /// Position of the next cell.
     next: u32,
@@ -19,7 +19,7 @@ struct Row {
 
 impl Places {
     pub(super) fn new(sequences: u32) -> Self {
-        Self(vec![Row::default(); sequences as usize])
+        Self(vec![CellPositions::default(); sequences as usize])
     }
 
     /// Number of cells of a sequence.
@@ -97,7 +97,7 @@ impl Places {
     /// Removes all cells of all sequences.
     pub(super) fn clear(&mut self) {
         for row in &mut self.0 {
-            *row = Row::default();
+            *row = CellPositions::default();
         }
     }
 }
