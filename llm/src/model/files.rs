@@ -177,7 +177,7 @@ pub fn is_first_part(path: &Path) -> bool {
 }
 
 /// Splits a part's name into the name without its number, the number, and the count of parts.
-fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
+pub(crate) fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
     /// Maximum number of parts; no model has more.
     const MOST: u32 = 1_000;
     let name = path.file_name()?.to_str()?;

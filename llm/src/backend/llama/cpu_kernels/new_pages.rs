@@ -64,13 +64,10 @@ impl NewPages {
 /// Lets the system put a huge page behind the memory from a byte on.
 #[cfg(target_os = "linux")]
 fn begin(first: &mut u8) -> io::Result<()> {
-    let page = std::ptr::from_mut(first);
+    let page = std::ptr::from_mut(first).addr();
     // SAFETY: the call changes which memory will be behind the addresses, and not what is in it,
     // whatever is mapped there.
-    let result = unsafe { libc::madvise(page.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    unsafe { super::super::ffi::advise(&(page..page + HUGE_PAGE), libc::MADV_HUGEPAGE)? };
     // The system allocates the page at this write.
     *std::hint::black_box(first) = 0;
     Ok(())

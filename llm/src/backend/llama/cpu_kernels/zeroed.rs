@@ -6,11 +6,11 @@
 //! `buffers.rs` reports when a buffer is zeroed or freed.
 
 use std::ffi::c_void;
-use std::io;
 use std::ops::Range;
 use std::ptr;
 use std::sync::{LazyLock, Mutex};
 
+use super::super::ffi::advise;
 use super::huge_pages::whole_pages;
 use super::new_pages::HUGE_PAGE;
 use crate::lock::lock;
@@ -89,10 +89,7 @@ pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
     }
     // SAFETY: the pages are the caller's; private ones that belong to no file read as zeros after
     // this.
-    let result =
-        unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
-    if result != 0 {
-        let error = io::Error::last_os_error();
+    if let Err(error) = unsafe { advise(&pages, libc::MADV_DONTNEED) } {
         tracing::debug!("a buffer is zeroed by writing it: {error}");
         return false;
     }

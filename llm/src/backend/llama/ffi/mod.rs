@@ -36,6 +36,8 @@ pub(super) use load::{
 };
 pub(super) use log::{Heard, heard_so_far, listen, listen_with, route_logs};
 pub(super) use mapping::{Mapping, mapped};
+#[cfg(all(feature = "cpu-kernels", target_os = "linux"))]
+pub(super) use mapping::{advise, map_entry};
 pub(super) use model::Model;
 pub(super) use quantize::quantize;
 pub(crate) use system::{exit, limit_process};
