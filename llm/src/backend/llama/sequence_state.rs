@@ -93,7 +93,8 @@ impl SequenceStates {
         if self.kind == StateKind::CellsAndRest {
             rest = context.state_size(sequence, StatePart::Partial) - HEADER;
         }
-        let extension = self.extension.zip(context.placed_cells(sequence));
+        let cells = context.places.as_ref().map(|places| places.cells(sequence));
+        let extension = self.extension.zip(cells);
         let parsed = kv_state::parse(&self.state, self.layout, rest, extension)?;
         let form = self.form.get_or_insert_with(|| parsed.form.clone());
         if *form != parsed.form {
@@ -140,9 +141,9 @@ impl SequenceStates {
         let restored = context.write_state(sequence, &self.state);
         self.trim();
         restored?;
-        if self.extension.is_some() {
+        if let Some(places) = &mut context.places {
             let (positions, next) = kv_state::positions(parts);
-            context.place(sequence, from, positions, next);
+            places.restore(sequence, from, positions, next);
         }
         Ok(())
     }
@@ -158,7 +159,9 @@ impl SequenceStates {
         let copied = context.write_state(to, &self.state);
         self.trim();
         copied?;
-        context.place_as(from, to);
+        if let Some(places) = &mut context.places {
+            places.share(from, to, places.cells(from));
+        }
         Ok(())
     }
 

@@ -73,7 +73,7 @@ pub(crate) struct Context<'a> {
     pub(super) encoded_width: Option<usize>,
     pub(super) batch: Batch,
     /// Positions of cells, if the model counts images by lines and columns.
-    pub(super) places: Option<Places>,
+    pub(crate) places: Option<Places>,
     /// Hidden states for drafting, by another context or by this one.
     pub(super) hidden: Option<Hidden>,
     /// Adapters, by the number that batches use.
@@ -233,32 +233,6 @@ impl<'a> Context<'a> {
         let position = self.position(sequence, cell) as i32;
         // SAFETY: as in `remove`.
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, 0, position) }
-    }
-
-    /// Number of a sequence's cells; `None` if the model counts only tokens.
-    pub(crate) fn placed_cells(&self, sequence: u32) -> Option<u32> {
-        Some(self.places.as_ref()?.cells(sequence))
-    }
-
-    /// Notes that an empty sequence was restored with cells at these positions. `before` cells are
-    /// added before them, and `next` is the next position.
-    pub(crate) fn place(
-        &mut self,
-        sequence: u32,
-        before: u32,
-        positions: impl Iterator<Item = u32>,
-        next: u32,
-    ) {
-        if let Some(places) = &mut self.places {
-            places.restore(sequence, before, positions, next);
-        }
-    }
-
-    /// Notes that an empty sequence received the state of another one.
-    pub(crate) fn place_as(&mut self, from: u32, to: u32) {
-        if let Some(places) = &mut self.places {
-            places.share(from, to, places.cells(from));
-        }
     }
 
     /// Returns the model's position of a cell.

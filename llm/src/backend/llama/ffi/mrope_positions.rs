@@ -7,7 +7,7 @@ use crate::backend::interface::TileShape;
 
 /// Positions of the cells of each sequence. A sequence is cut or shared only at the start or the
 /// end of an image, never inside.
-pub(super) struct Places(Vec<CellPositions>);
+pub(crate) struct Places(Vec<CellPositions>);
 
 /// The cells of a sequence.
 #[derive(Clone, Default)]
@@ -23,7 +23,7 @@ impl Places {
     }
 
     /// Number of cells of a sequence.
-    pub(super) fn cells(&self, sequence: u32) -> u32 {
+    pub(crate) fn cells(&self, sequence: u32) -> u32 {
         self.0[sequence as usize].positions.len() as u32
     }
 
@@ -66,7 +66,7 @@ impl Places {
 
     /// Copies the positions of the first cells to another sequence, which may have some behind
     /// them.
-    pub(super) fn share(&mut self, from: u32, to: u32, cells: u32) {
+    pub(crate) fn share(&mut self, from: u32, to: u32, cells: u32) {
         let next = self.position(from, cells);
         let shared = self.0[from as usize].positions[..cells as usize].to_vec();
         let row = &mut self.0[to as usize];
@@ -80,7 +80,7 @@ impl Places {
 
     /// Restores an empty sequence with cells at these positions. `before` cells are added before
     /// them, and `next` is the next position.
-    pub(super) fn restore(
+    pub(crate) fn restore(
         &mut self,
         sequence: u32,
         before: u32,
