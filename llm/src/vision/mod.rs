@@ -21,8 +21,8 @@ mod media_cache;
 mod medium;
 
 pub use crate::backend::{Bitmap, DecodedMedium, Sound};
-use encoder::Encoder;
 pub use encoder::Encoding;
+use encoder::{EncodeTurn, Encoder};
 use media_cache::{IMAGE, Key, MediaCache, SOUND};
 pub(crate) use medium::check_prompt;
 pub use medium::{Medium, PlacedTile, Tile};
@@ -121,12 +121,7 @@ impl Vision {
         tiles: Vec<Arc<Tile>>,
         answer: impl FnOnce(Result<(), GenerationError>) + Send + 'static,
     ) -> Result<Encoding, SubmitError> {
-        self.encoder.submit(Box::new(move |turn| {
-            let encoded = turn.encode(&tiles);
-            if turn.is_wanted() {
-                answer(encoded);
-            }
-        }))
+        self.encoder.submit(move |turn| turn.encode(&tiles), answer)
     }
 
     /// Prepares and encodes bitmaps, each with the salt of its request, and then calls `answer`
@@ -141,7 +136,7 @@ impl Vision {
         answer: impl FnOnce(Result<Vec<Arc<Medium>>, Unread>) + Send + 'static,
     ) -> Result<Encoding, SubmitError> {
         let (projector, kept) = (Arc::clone(&self.projector), Arc::clone(&self.kept));
-        self.encoder.submit(Box::new(move |turn| {
+        let encode = move |turn: &EncodeTurn<'_>| -> Result<Vec<Arc<Medium>>, Unread> {
             let read = |(index, (salt, bitmap)): (usize, (Arc<str>, Bitmap))| {
                 let key = MediaCache::key_of(&salt, &bitmap);
                 let known = kept.find(&key).map(Ok);
@@ -152,11 +147,9 @@ impl Vision {
                 turn.encode(image.tiles()).map_err(Unread::Failed)?;
                 Ok(image)
             };
-            let images = bitmaps.into_iter().enumerate().map(read).collect();
-            if turn.is_wanted() {
-                answer(images);
-            }
-        }))
+            bitmaps.into_iter().enumerate().map(read).collect()
+        };
+        self.encoder.submit(encode, answer)
     }
 
     /// Number of requests that wait for their turn to be encoded.
