@@ -152,9 +152,9 @@ fn describe(
             ubatch,
             threads: threads.decode,
             batch_threads: threads.batch,
-            cpu_affinity: threads.pool.cpus.clone(),
-            cpu_strict: threads.pool.strict,
-            thread_priority: threads.pool.priority,
+            cpu_affinity: threads.cpus.clone(),
+            cpu_strict: threads.strict,
+            thread_priority: threads.priority,
             numa: environment.numa,
             flash_attention: flash_attention != FlashAttention::Off
                 && !log_lines::flash_attention_refused(&heard.lines),

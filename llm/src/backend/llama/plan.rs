@@ -313,7 +313,7 @@ pub(super) fn create_context<'a>(
     adapters: Vec<LoadedAdapter<'a>>,
     what: &str,
 ) -> Result<(Context<'a>, Heard), String> {
-    let threads = ThreadPool::new(&threads.pool).ok_or("llama.cpp cannot start its threads")?;
+    let threads = ThreadPool::new(threads).ok_or("llama.cpp cannot start its threads")?;
     let (model, layout) = (&*weights.model, &*weights.layout);
     let (mappings, creating) = (&layout.mappings, &layout.creating);
     let (context, heard) =

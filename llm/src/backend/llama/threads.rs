@@ -5,20 +5,22 @@ use std::collections::HashSet;
 use std::fs;
 
 use super::devices;
-use super::ffi::ThreadPoolParams;
 use crate::protocol::LoadError;
 use crate::room::field;
 use crate::spec::{Device, Numa, PluginConfig, ThreadPriority};
 
 /// The threads that compute for an engine.
 #[derive(Clone, Debug)]
-pub(super) struct Threads {
+pub(crate) struct Threads {
     /// Number of threads that decode.
     pub(super) decode: u32,
     /// Number of threads that process prompts.
     pub(super) batch: u32,
-    /// The pool for both, with the larger number of threads.
-    pub(super) pool: ThreadPoolParams,
+    /// CPUs to run on; empty for all.
+    pub(super) cpus: Vec<u32>,
+    /// True if each thread gets one CPU of its own.
+    pub(super) strict: bool,
+    pub(super) priority: ThreadPriority,
 }
 
 impl Threads {
@@ -63,12 +65,9 @@ impl Threads {
         Ok(Self {
             decode,
             batch,
-            pool: ThreadPoolParams {
-                threads: decode.max(batch),
-                cpus,
-                strict,
-                priority: knobs.thread_priority,
-            },
+            cpus,
+            strict,
+            priority: knobs.thread_priority,
         })
     }
 }

@@ -44,7 +44,7 @@ pub(crate) use system::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use system::{freed_bytes, limit_heaps, trim_heap};
 pub(super) use system::{init_numa, multiplies, system_info, tensor_bytes};
-pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
+pub(super) use threadpool::ThreadPool;
 pub(super) use truncated_files::{MappingCheck, attach as attach_to_cuts};
 #[cfg(feature = "vision")]
-pub(super) use vision::{Mtmd, MtmdParams};
+pub(super) use vision::{Mtmd, projector_params};
