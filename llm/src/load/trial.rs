@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 use std::env;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -134,7 +134,7 @@ pub(super) fn try_task(
     }
     let tried = TrialKey {
         task: task(),
-        files: files.states().to_vec(),
+        files: files.files.clone(),
     };
     if lock(&DID_WELL).contains(&tried) {
         return Ok(());
@@ -279,18 +279,10 @@ impl Drop for Process {
 }
 
 /// Reads to the end, and returns the last part of the output.
-fn last_of(output: impl io::Read) -> String {
-    let mut reader = BufReader::new(output);
-    let mut kept = Vec::new();
-    loop {
-        let read = match reader.fill_buf() {
-            Ok([]) | Err(_) => break,
-            Ok(bytes) => {
-                kept.extend_from_slice(bytes);
-                bytes.len()
-            }
-        };
-        reader.consume(read);
+fn last_of(mut output: impl io::Read) -> String {
+    let (mut kept, mut read) = (Vec::new(), [0; 4 << 10]);
+    while let Ok(count @ 1..) = output.read(&mut read) {
+        kept.extend_from_slice(&read[..count]);
         let over = kept.len().saturating_sub(KEPT_BYTES);
         kept.drain(..over);
     }

@@ -15,7 +15,7 @@ use crate::protocol::LoadError;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileState {
     path: PathBuf,
-    bytes: u64,
+    pub(crate) bytes: u64,
     modified: Option<SystemTime>,
     device: u64,
     inode: u64,
@@ -58,10 +58,6 @@ impl FileState {
         }
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Describes the change of the file since then; `None` if it is unchanged.
     fn change(&self) -> Option<String> {
         let what = match fs::metadata(&self.path).map(|metadata| Self::new(&self.path, &metadata)) {
@@ -89,7 +85,7 @@ impl FileState {
 /// The files of an engine, with their states when it was loaded.
 #[derive(Debug, Default)]
 pub struct ModelFiles {
-    files: Vec<FileState>,
+    pub(crate) files: Vec<FileState>,
     /// The change found by the last look.
     change: Mutex<Option<String>>,
 }
@@ -111,12 +107,8 @@ impl ModelFiles {
         })
     }
 
-    pub(crate) fn states(&self) -> &[FileState] {
-        &self.files
-    }
-
     pub(crate) fn bytes(&self) -> u64 {
-        self.files.iter().map(FileState::bytes).sum()
+        self.files.iter().map(|file| file.bytes).sum()
     }
 
     /// Checks the files again, and logs a change when it is first seen. It accesses the file

@@ -109,7 +109,7 @@ pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
     let state = FileState::read(path)?;
     let file = File::open(path).map_err(|source| LoadError::read(path, source))?;
-    let looked = read_header(file, state.bytes()).and_then(|header| look(&header));
+    let looked = read_header(file, state.bytes).and_then(|header| look(&header));
     looked.map_err(|message| LoadError::model(path, message))
 }
 

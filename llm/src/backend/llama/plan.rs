@@ -144,9 +144,12 @@ impl<'a> ContextPlan<'a> {
         let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
         let plain = on_cpu_in_streams && !kernels_attend(weights, knobs.kv_type_k, knobs.kv_type_v);
         let sparse = SPARSE_BY_FLASH.contains(&model.architecture().as_str());
+        let scores = u64::from(share) * u64::from(ubatch) * u64::from(model.n_head());
+        let most = left.unwrap_or(u64::MAX).min(MAX_SCORE_BYTES);
+        let scores_fit = scores * size_of::<f32>() as u64 <= most;
         let flash_attention = match knobs.flash_attention {
             FlashAttention::Auto if sparse => FlashAttention::On,
-            _ if plain && plain_attention_fits(model, knobs, share, ubatch, left) => {
+            FlashAttention::Auto if plain && scores_fit && !knobs.kv_type_v.is_quantized() => {
                 FlashAttention::Off
             }
             chosen => chosen,
@@ -285,22 +288,6 @@ fn has_linear_biases(model: &Model) -> bool {
             largest.is_some_and(|largest: f32| largest > 0.0)
         }
     }
-}
-
-/// Returns true if plain attention may be chosen: the option is `auto`, values are not quantized,
-/// and there is room to keep its scores.
-fn plain_attention_fits(
-    model: &Model,
-    knobs: &PluginConfig,
-    cells_per_sequence: u32,
-    ubatch: u32,
-    left: Option<u64>,
-) -> bool {
-    let scores = u64::from(cells_per_sequence) * u64::from(ubatch) * u64::from(model.n_head());
-    let most = left.unwrap_or(u64::MAX).min(MAX_SCORE_BYTES);
-    knobs.flash_attention == FlashAttention::Auto
-        && !knobs.kv_type_v.is_quantized()
-        && scores * size_of::<f32>() as u64 <= most
 }
 
 /// Creates a context on these threads, for a draft model with the context `main` of its main model.

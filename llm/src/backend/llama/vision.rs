@@ -52,7 +52,7 @@ fn load_projector(
     let processors = || thread::available_parallelism().map_or(1, NonZero::get) as u32;
     let threads = knobs.batch_threads.or(knobs.threads);
     let params = ffi::projector_params(threads.unwrap_or_else(processors), gpu.is_some(), device);
-    let bytes = Mtmd::bytes(&path, &params).max(FileState::read(&vision.mmproj)?.bytes());
+    let bytes = Mtmd::bytes(&path, &params).max(FileState::read(&vision.mmproj)?.bytes);
     check_room(vision, bytes, gpu)?;
     let (mtmd, heard) = ffi::listen(|| Mtmd::load(Arc::clone(&weights.model), &path, &params));
     let mtmd = mtmd.ok_or_else(|| refused(heard.complaint_or("libmtmd cannot load it")))?;

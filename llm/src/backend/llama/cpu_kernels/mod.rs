@@ -65,12 +65,9 @@ static ATTACHED: OnceLock<Kernels> = OnceLock::new();
 
 /// Returns the kernels that the environment asks for; by default the best ones.
 fn chosen() -> Result<Option<Kernels>, String> {
-    let name = match env::var(SWITCH) {
-        Ok(name) => name,
-        Err(env::VarError::NotPresent) => String::new(),
-        Err(env::VarError::NotUnicode(name)) => name.to_string_lossy().into_owned(),
-    };
-    match name.as_str() {
+    let name = env::var_os(SWITCH).unwrap_or_default();
+    let name = name.to_string_lossy();
+    match &*name {
         "" | "auto" => Ok(Kernels::detect()),
         "off" => Ok(None),
         _ => {

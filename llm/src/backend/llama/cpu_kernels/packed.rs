@@ -104,25 +104,21 @@ pub(super) fn pack(
     source: &[u8],
     packed: &mut [u8],
 ) {
-    let Matrix {
-        columns,
-        rows,
-        experts,
-        ..
-    } = matrix;
     // Units that are packed separately: a panel, or an expert, whose last panel may have fewer
     // rows.
-    let (units, unit_rows) = if experts == 1 {
-        (rows.div_ceil(kernels.panel_rows()), kernels.panel_rows())
-    } else {
-        (experts, rows)
+    let (units, unit_rows) = match matrix.experts {
+        1 => {
+            let rows = kernels.panel_rows();
+            (matrix.rows.div_ceil(rows), rows)
+        }
+        experts => (experts, matrix.rows),
     };
-    let (source_bytes, packed_bytes) =
-        (unit_rows * format.row_bytes(columns), packed.len() / units);
+    let source_bytes = unit_rows * format.row_bytes(matrix.columns);
+    let packed_bytes = packed.len() / units;
     let pack = |source: &[u8], packed: &mut [u8]| {
         let sources = source.chunks(source_bytes);
         for (source, packed) in sources.zip(packed.chunks_mut(packed_bytes)) {
-            kernels.pack(format, columns, source, packed);
+            kernels.pack(format, matrix.columns, source, packed);
         }
     };
     let threads = if source.len() < MIN_BYTES_FOR_THREADS {

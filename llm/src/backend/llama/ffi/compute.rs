@@ -65,13 +65,15 @@ impl Context<'_> {
 
     /// Width of a hidden state; 0 if there are none.
     pub(crate) fn hidden_width(&self) -> usize {
-        self.hidden.as_ref().map_or(0, Hidden::width)
+        self.hidden.as_ref().map_or(0, |hidden| hidden.width)
     }
 
     /// The hidden states of the last batch, for the tokens that asked for them, in the batch's
     /// order.
     pub(crate) fn hidden(&self) -> &[f32] {
-        self.hidden.as_ref().map_or(&[], Hidden::rows)
+        self.hidden
+            .as_ref()
+            .map_or(&[], |hidden| hidden.rows.as_slice())
     }
 
     /// Computes a batch of tokens, without hidden states as input.
@@ -112,7 +114,7 @@ impl Context<'_> {
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
             unsafe { hidden.take(self.raw.as_ptr(), 0..count)? };
         }
-        Ok(hidden.rows())
+        Ok(&hidden.rows)
     }
 
     /// Computes a batch with the hidden state before each token.
