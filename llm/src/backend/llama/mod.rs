@@ -160,7 +160,7 @@ fn describe(
                 && !log_lines::flash_attention_refused(&heard.lines),
             features: environment.features.to_owned(),
         }),
-        kernels: layout.kernels_info(),
+        kernels: layout.packed.as_ref().map(|packed| packed.info.clone()),
         devices: devices::with_layers(&layout.layers),
         buffers,
     }

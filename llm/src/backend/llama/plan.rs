@@ -6,7 +6,7 @@ use std::rc::Rc;
 use llama_cpp_sys_2 as sys;
 
 use super::adapters;
-use super::cpu_kernels::{self, PackCounts};
+use super::cpu_kernels;
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
 use super::ffi::{self, Context, Heard, HiddenOf, LoadedAdapter, Model, RawContext, ThreadPool};
 use super::model::Weights;
@@ -269,8 +269,8 @@ fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) ->
 /// ways. They replace the fused kernel for queries from packed weights: if most matrices are
 /// packed, those of queries are.
 pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
-    let packs = |(_, packed): &(_, PackCounts)| packed.matrices > packed.left.values().sum();
-    weights.layout.kernels.as_ref().is_some_and(packs)
+    let packed = weights.layout.packed.as_ref();
+    packed.is_some_and(|packed| packed.info.matrices > packed.info.left.values().sum())
         && cpu_kernels::attends(cache_type(type_k), cache_type(type_v))
         && !has_linear_biases(&weights.model)
 }

@@ -42,6 +42,7 @@ use std::sync::OnceLock;
 use graphmill_kernels::Format;
 use llama_cpp_sys_2 as sys;
 
+use super::model::PackCounts;
 use crate::spec::CpuKernels;
 
 pub(super) use attention::attends;
@@ -51,7 +52,6 @@ pub(super) use graphmill_kernels::Kernels;
 pub(super) use huge_pages::HugePages;
 pub use measure::MeasuredMatmul;
 pub(super) use measure::measure_matmul;
-pub(super) use packed::PackCounts;
 pub(super) use panics::PanicWatch;
 #[cfg(target_os = "linux")]
 pub(crate) use zeroed::unused_bytes;

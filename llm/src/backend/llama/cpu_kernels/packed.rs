@@ -1,13 +1,13 @@
 //! Packing weights while a model loads, and counting what was packed.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::thread;
 
 use graphmill_kernels::{Format, Kernels};
 
-use super::Matrix;
+use super::super::model::PackCounts;
 use super::new_pages::NewPages;
+use super::{ATTACHED, Matrix};
 
 /// Size below which weights are packed by the loading thread alone, in bytes.
 const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
@@ -27,25 +27,14 @@ struct ModelLoad {
     packed: PackCounts,
 }
 
-/// Counts of a model's matrices, by who multiplies them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PackCounts {
-    /// Number of matrices that are packed for the kernels.
-    pub(crate) matrices: u32,
-    /// Size of these matrices in packed form, in bytes.
-    pub(crate) bytes: u64,
-    /// Size of these matrices in the file, in bytes.
-    pub(crate) in_file: u64,
-    /// Number of matrices that are left to llama.cpp, by their type.
-    pub(crate) left: BTreeMap<String, u32>,
-}
-
 /// Begins a load on this thread, with weights packed for the kernels.
 pub(super) fn begin(huge_pages: bool) {
-    LOADING.set(Some(ModelLoad {
+    let mut load = ModelLoad {
         pages: huge_pages.then(NewPages::default),
-        packed: PackCounts::default(),
-    }));
+        ..ModelLoad::default()
+    };
+    load.packed.info.instructions = ATTACHED.get().map_or("", Kernels::name);
+    LOADING.set(Some(load));
 }
 
 /// Ends the load on this thread and returns its counts.
@@ -79,7 +68,7 @@ pub(super) fn takes(matrix: Matrix) -> bool {
             return false;
         };
         if !takes {
-            *packed.left.entry(matrix.type_name()).or_default() += 1;
+            *packed.info.left.entry(matrix.type_name()).or_default() += 1;
         }
         takes
     })
@@ -89,8 +78,8 @@ pub(super) fn takes(matrix: Matrix) -> bool {
 pub(super) fn count(bytes: usize, in_file: usize) {
     LOADING.with_borrow_mut(|loading| {
         if let Some(ModelLoad { packed, .. }) = loading {
-            packed.matrices += 1;
-            packed.bytes += bytes as u64;
+            packed.info.matrices += 1;
+            packed.info.bytes += bytes as u64;
             packed.in_file += in_file as u64;
         }
     });
