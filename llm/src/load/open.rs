@@ -26,7 +26,7 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
     paths.extend(spec.draft.iter().map(|draft| draft.model.as_path()));
     paths.extend(spec.vision.iter().map(|vision| vision.mmproj.as_path()));
     paths.extend(spec.adapters.iter().map(|adapter| adapter.path.as_path()));
-    let files = look_at(&paths)?;
+    let files = read_files(&paths)?;
     let task = || Task::Generates(small::engine(spec, files.bytes()));
     trial::try_task(task, &spec.model, &files)?;
     Ok(files)
@@ -37,13 +37,13 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
 /// # Errors
 /// Those of [`prepare`].
 pub(crate) fn prepare_embedding(spec: &EmbeddingSpec) -> Result<ModelFiles, LoadError> {
-    let files = look_at(&[spec.model.as_path()])?;
+    let files = read_files(&[spec.model.as_path()])?;
     let task = || Task::Embeds(small::embedding(spec, files.bytes()));
     trial::try_task(task, &spec.model, &files)?;
     Ok(files)
 }
 
-fn look_at(paths: &[&Path]) -> Result<ModelFiles, LoadError> {
+fn read_files(paths: &[&Path]) -> Result<ModelFiles, LoadError> {
     let files = ModelFiles::read(paths.iter().copied())?;
     #[cfg(feature = "llama")]
     for path in paths {

@@ -36,11 +36,11 @@ const KEPT_BYTES: usize = 16 << 10;
 const QUOTED_LINES: usize = 3;
 
 /// True if models are tried.
-static TRIES: AtomicBool = AtomicBool::new(false);
+static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// Successful trials. There is an entry for each model, file and set of options that this process
 /// has loaded.
-static DID_WELL: LazyLock<Mutex<HashSet<TrialKey>>> = LazyLock::new(Mutex::default);
+static PASSED: LazyLock<Mutex<HashSet<TrialKey>>> = LazyLock::new(Mutex::default);
 
 #[derive(PartialEq, Eq, Hash)]
 struct TrialKey {
@@ -96,7 +96,7 @@ pub(super) enum Verdict {
 
 /// Enables trials before models are loaded. The program must call [`answer`] when it starts.
 pub fn begin() {
-    TRIES.store(true, Ordering::Relaxed);
+    IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
 /// Runs the trial and ends, if this process was started for one. Must be called first in `main`.
@@ -129,14 +129,14 @@ pub(super) fn try_task(
     model: &Path,
     files: &ModelFiles,
 ) -> Result<(), LoadError> {
-    if !TRIES.load(Ordering::Relaxed) || is_trial() {
+    if !IS_ENABLED.load(Ordering::Relaxed) || is_trial() {
         return Ok(());
     }
     let tried = TrialKey {
         task: task(),
         files: files.files.clone(),
     };
-    if lock(&DID_WELL).contains(&tried) {
+    if lock(&PASSED).contains(&tried) {
         return Ok(());
     }
     let patience = PATIENCE + Duration::from_secs(files.bytes() / BYTES_PER_SECOND);
@@ -145,7 +145,7 @@ pub(super) fn try_task(
         memory: memory(),
     };
     let mut ended = run(&order, model, patience);
-    if ended.as_ref().is_ok_and(ProcessEnd::was_told) {
+    if ended.as_ref().is_ok_and(ProcessEnd::was_signaled) {
         // The signal says nothing about the model.
         ended = run(&order, model, patience);
     }
@@ -158,13 +158,13 @@ pub(super) fn try_task(
     };
     match ended.verdict {
         Some(Verdict::Good) => {
-            lock(&DID_WELL).insert(tried);
+            lock(&PASSED).insert(tried);
             Ok(())
         }
         Some(Verdict::Elsewhere) => Ok(()),
         Some(Verdict::Refused { path, message }) => Err(LoadError::Model { path, message }),
         None => {
-            let message = why(ended.status, &ended.said, patience);
+            let message = why(ended.status, &ended.output_end, patience);
             Err(LoadError::model(model, message))
         }
     }
@@ -187,13 +187,13 @@ struct ProcessEnd {
     verdict: Option<Verdict>,
     /// `None` if it was killed because it took too long.
     status: Option<ExitStatus>,
-    said: String,
+    output_end: String,
 }
 
 impl ProcessEnd {
     /// Returns true if a signal ended the process. A signal to the server's group can reach a new
     /// process before it leaves the group.
-    fn was_told(&self) -> bool {
+    fn was_signaled(&self) -> bool {
         const HANGUP_INTERRUPT_QUIT_TERMINATE: [i32; 4] = [1, 2, 3, 15];
         let signal = self.status.and_then(|status| status.signal());
         signal.is_some_and(|signal| HANGUP_INTERRUPT_QUIT_TERMINATE.contains(&signal))
@@ -235,10 +235,10 @@ fn run(order: &TrialOrder, model: &Path, patience: Duration) -> io::Result<Proce
         // If the process ends before it reads, its output says why.
         stdin.write_all(&order).ok();
     }
-    let said = ended.recv_timeout(patience);
-    let in_time = said.is_ok();
-    let said = if let Ok(said) = said {
-        said
+    let output_end = ended.recv_timeout(patience);
+    let in_time = output_end.is_ok();
+    let output_end = if let Ok(output_end) = output_end {
+        output_end
     } else {
         process.0.kill()?;
         let last = ended.recv_timeout(Duration::from_secs(1));
@@ -247,14 +247,14 @@ fn run(order: &TrialOrder, model: &Path, patience: Duration) -> io::Result<Proce
     // The process ends when it cannot read any more.
     drop(stdin);
     let status = process.0.wait()?;
-    let verdict = said
+    let verdict = output_end
         .lines()
         .rev()
         .find_map(|line| serde_json::from_str(line.strip_prefix(VERDICT)?).ok());
     Ok(ProcessEnd {
         verdict: verdict.filter(|_| in_time && status.success()),
         status: in_time.then_some(status),
-        said,
+        output_end,
     })
 }
 
@@ -290,12 +290,12 @@ fn last_of(mut output: impl io::Read) -> String {
 }
 
 /// Describes the end of a process that reported no verdict.
-fn why(status: Option<ExitStatus>, said: &str, patience: Duration) -> String {
+fn why(status: Option<ExitStatus>, output_end: &str, patience: Duration) -> String {
     let ended = match status {
         None => format!("did not finish within {} s", patience.as_secs()),
         Some(status) => format!("ended with {status}"),
     };
-    let mut lines: Vec<&str> = said
+    let mut lines: Vec<&str> = output_end
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with(VERDICT))

@@ -79,7 +79,7 @@ pub(crate) trait Replaceable: Send + Sync + Sized + 'static {
     /// Returns the time limit of a step in milliseconds; 0 for none.
     fn step_timeout_ms(&self) -> u32;
 
-    /// Liveness of its thread.
+    /// Returns the signs of life of its thread.
     fn pulse(&self) -> &Arc<Pulse>;
 
     /// Abandons its thread, which is dead or hangs. Waiting requests end with `why`, and later
@@ -236,7 +236,7 @@ impl<E: Replaceable> Supervisor<E> {
     fn replace(&self, engine: &E, why: &str, attempts: &mut Attempts) -> bool {
         let model = &self.name;
         tracing::error!(%model, "the engine has failed and is abandoned: {why}");
-        self.becomes(LlmEngineState::Restarting, why);
+        self.set_state(LlmEngineState::Restarting, why);
         let error = GenerationError::new(
             ErrorKind::Unavailable,
             format!("the engine of `{model}` has failed: {why}"),
@@ -247,7 +247,7 @@ impl<E: Replaceable> Supervisor<E> {
             let Some(delay) = attempts.next(Instant::now()) else {
                 let most = self.restarts;
                 tracing::error!(%model, "the engine is not restarted, {most} attempts were made: {reason}");
-                self.becomes(LlmEngineState::Failed, &reason);
+                self.set_state(LlmEngineState::Failed, &reason);
                 return false;
             };
             if !self.wait(delay) {
@@ -272,13 +272,13 @@ impl<E: Replaceable> Supervisor<E> {
                 Err(error) => {
                     reason = format!("it could not be loaded again: {}", with_causes(&error));
                     tracing::error!(%model, "{reason}");
-                    self.becomes(LlmEngineState::Restarting, &reason);
+                    self.set_state(LlmEngineState::Restarting, &reason);
                 }
             }
         }
     }
 
-    fn becomes(&self, state: LlmEngineState, failure: &str) {
+    fn set_state(&self, state: LlmEngineState, failure: &str) {
         if let Some(post) = self.post.upgrade() {
             post.set_state(state, |health| health.failure = Some(failure.into()));
         }

@@ -183,7 +183,7 @@ impl PlacedTile {
         self.at
     }
 
-    /// Position behind the tile.
+    /// First position behind the tile.
     pub(crate) fn end(&self) -> u32 {
         self.at + self.tile.shape.positions
     }

@@ -177,7 +177,7 @@ fn prepare(
     Ok(kept.insert(key, medium, bytes as u64))
 }
 
-/// Failure to encode bitmaps.
+/// Cause of bitmaps that were not encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unread {
     /// The model cannot take one of them.

@@ -10,7 +10,7 @@ pub const MAX_ADAPTERS: usize = 4;
 /// An adapter of the spec, and its scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Adapter {
-    /// Index in the spec.
+    /// Index in the adapters of the spec, from 0.
     pub number: u32,
     /// Factor of its change: 1 applies it as it was trained.
     pub scale: Number,

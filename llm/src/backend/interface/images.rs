@@ -87,7 +87,7 @@ pub struct BatchImage<'a> {
     pub tile: TileShape,
     /// Number of the tile's positions before these.
     pub offset: u32,
-    /// Slot of the sequence.
+    /// Slot of the sequence that they belong to.
     pub slot: Slot,
     /// True if the logits after the last of these positions are read.
     pub logits: bool,

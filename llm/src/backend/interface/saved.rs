@@ -30,7 +30,7 @@ impl SavedCells {
         Self { rows, cells, bytes }
     }
 
-    /// Number of cells.
+    /// Number of neighboring cells that were copied.
     pub fn cells(&self) -> u32 {
         self.cells
     }

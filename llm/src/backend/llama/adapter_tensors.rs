@@ -12,7 +12,7 @@ pub(super) struct TensorHeader {
     pub(super) name: String,
     /// Lengths, the fastest dimension first; 1 for those that the file leaves out.
     pub(super) shape: [u64; MAX_DIMENSIONS],
-    /// Number of ggml's type.
+    /// Type of its elements, as ggml numbers it.
     pub(super) kind: u32,
 }
 

@@ -151,7 +151,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
 
 /// Loads a file. If it is mapped but its weights are copied, pages are released once they were
 /// read.
-fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
+fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, name: &Path) -> Option<Model> {
     /// Interval at which pages are released, as a fraction of the file.
     const STEP: f32 = 0.125;
     let mapping =
@@ -165,14 +165,14 @@ fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, told_as: &Path
     };
     let mut next = STEP;
     let model = ffi::load_model(path, params, &mut |part| {
-        reached(told_as, LoadStage::Weights(part));
+        reached(name, LoadStage::Weights(part));
         if part >= next {
             next += STEP;
             release();
         }
     });
     release();
-    reached(told_as, LoadStage::Preparing);
+    reached(name, LoadStage::Preparing);
     model
 }
 

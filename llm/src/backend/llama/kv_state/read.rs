@@ -17,7 +17,7 @@ pub(super) struct ParsedCache<'a> {
 
 /// Rules that order the cells of a cache.
 pub(super) enum CellOrder {
-    /// By position, without gaps.
+    /// By position; positions have no gaps.
     Positions,
     /// By position and extension. Holds the size of an extension in bytes, and the number of the
     /// sequence's cells, of which the state has the last ones.
