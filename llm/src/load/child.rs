@@ -159,16 +159,18 @@ fn step(backend: &mut dyn Backend, tokens: &[Token], adapters: Adapters) -> Resu
 /// as far as the projector reads them. Only one tile of each shape is encoded.
 fn encode(projector: &dyn Projector) -> Result<(), String> {
     const SIDE: u32 = 64;
-    let gray = || Bitmap::new(SIDE, SIDE, vec![127; (SIDE * SIDE * 3) as usize]);
-    let image = projector.reads_images().then(gray).flatten();
-    let lengths = projector.sound_rate().map(|rate| {
+    let mut media = Vec::new();
+    if projector.reads_images() {
+        let gray = Bitmap::new(SIDE, SIDE, vec![127; (SIDE * SIDE * 3) as usize]);
+        media.extend(gray.map(DecodedMedium::Image));
+    }
+    if let Some(rate) = projector.sound_rate() {
         let second = rate.get() as usize;
-        [second / 10, second * TILE_SECONDS]
-    });
-    let sounds = lengths.into_iter().flatten().map(Sound::silence);
-    let tried = image.map(DecodedMedium::Image).into_iter();
+        let sounds = [second / 10, second * TILE_SECONDS].map(Sound::silence);
+        media.extend(sounds.map(DecodedMedium::Sound));
+    }
     let mut shapes = Vec::new();
-    for decoded in tried.chain(sounds.map(DecodedMedium::Sound)) {
+    for decoded in media {
         for piece in projector.prepare(&decoded)? {
             if let Piece::Tile(tile) = piece
                 && !shapes.contains(&tile.shape())

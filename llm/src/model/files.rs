@@ -96,9 +96,9 @@ impl ModelFiles {
         let mut files = Vec::new();
         for path in paths {
             files.push(FileState::read(path)?);
-            for part in other_parts(path) {
+            for part in model_parts(path).iter().filter(|part| *part != path) {
                 // The loader reports missing parts.
-                files.extend(FileState::read(&part));
+                files.extend(FileState::read(part));
             }
         }
         Ok(Self {
@@ -145,13 +145,6 @@ impl ModelFiles {
     }
 }
 
-/// Returns the other parts of a split model, from the name of one.
-fn other_parts(path: &Path) -> Vec<PathBuf> {
-    let mut parts = model_parts(path);
-    parts.retain(|part| part != path);
-    parts
-}
-
 /// Returns the files of a model in order, from the name of one: `large-00001-of-00003.gguf` has
 /// three. A model that is not split has one.
 pub fn model_parts(path: &Path) -> Vec<PathBuf> {
@@ -185,6 +178,11 @@ pub(crate) fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn other_parts(path: &Path) -> Vec<PathBuf> {
+        let parts = model_parts(path).into_iter();
+        parts.filter(|part| part != path).collect()
+    }
 
     #[test]
     fn parts_count_as_one_model() {

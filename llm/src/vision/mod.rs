@@ -29,7 +29,7 @@ pub use medium::{Medium, PlacedTile, Tile};
 
 use crate::backend::Projector;
 use crate::protocol::{GenerationError, LoadError, SubmitError};
-use crate::room::{self, Cache};
+use crate::room;
 use crate::worker::catch;
 
 /// The encoder of images and sounds for a model, with its cache.
@@ -47,8 +47,8 @@ impl Vision {
         cache_size: u64,
     ) -> Result<Self, LoadError> {
         let kept = Arc::new(MediaCache::new(cache_size));
-        let cache: Arc<dyn Cache> = Arc::clone(&kept) as Arc<dyn Cache>;
-        room::enroll(Arc::downgrade(&cache));
+        let cache = Arc::downgrade(&kept);
+        room::enroll(cache);
         Ok(Self {
             projector,
             kept,

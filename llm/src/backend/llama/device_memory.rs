@@ -58,8 +58,20 @@ pub(super) fn pools(
     step: &StepBuffers,
     state_bytes: u64,
 ) -> Vec<Pool> {
-    // States are on the devices of their layers, as cells are.
-    let states = |share: f64| (state_bytes as f64 * share) as u64;
+    let of = |taken: &HashMap<String, u64>, name: &str| taken.get(name).copied().unwrap_or(0);
+    let pool = |name: &str, available_bytes: Option<u64>, kv_share: f64| Pool {
+        name: name.to_owned(),
+        available_bytes,
+        weights_bytes: 0,
+        draft_bytes: of(&available.draft, name),
+        projector_bytes: of(&available.projector, name),
+        // States are on the devices of their layers, as cells are.
+        state_bytes: (state_bytes as f64 * kv_share) as u64,
+        compute_bytes: 0,
+        compute_bytes_per_cell: 0,
+        prefix_bytes: 0,
+        kv_share,
+    };
     let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
     let layers_of = |name: &str| {
         let mut found = weights.layout.layers.iter();
@@ -74,7 +86,6 @@ pub(super) fn pools(
             .map(|buffer| buffer.bytes)
             .sum()
     };
-    let of = |taken: &HashMap<String, u64>, name: &str| taken.get(name).copied().unwrap_or(0);
     let on_gpus = spec.plugin_config.offload_kqv != Some(false);
     let mut pools: Vec<Pool> = Vec::new();
     let (mut kv_on_gpus, mut weights_on_gpus, mut layers_on_gpus) = (0.0, 0, 0);
@@ -93,17 +104,11 @@ pub(super) fn pools(
         let bytes = in_memory(name);
         weights_on_gpus += bytes;
         pools.push(Pool {
-            name: name.clone(),
-            available_bytes: Some(*free),
             // Shared weights are already missing from the free memory.
             weights_bytes: if weights.shared { 0 } else { bytes },
-            draft_bytes: of(&available.draft, name),
-            projector_bytes: of(&available.projector, name),
-            state_bytes: states(kv_share),
             compute_bytes: step.compute,
             compute_bytes_per_cell: step.per_cell,
-            prefix_bytes: 0,
-            kv_share,
+            ..pool(name, Some(*free), kv_share)
         });
     }
     let on_cpu = layers_on_gpus < layers;
@@ -113,23 +118,18 @@ pub(super) fn pools(
     let copied = copied.filter(|buffer| !log_lines::is_mapped(buffer));
     let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
     pools.push(Pool {
-        name: MACHINE.to_owned(),
-        available_bytes: available.machine,
         weights_bytes: if weights.shared {
             on_machine.saturating_sub(copied.saturating_sub(weights_on_gpus))
         } else {
             on_machine
         },
-        draft_bytes: of(&available.draft, MACHINE),
-        projector_bytes: of(&available.projector, MACHINE),
-        state_bytes: states(1.0 - kv_on_gpus),
         compute_bytes: step.output + if on_cpu { step.compute } else { 0 },
         compute_bytes_per_cell: if on_cpu { step.per_cell } else { 0 },
         prefix_bytes: spec
             .prefix_cache_size
             .filter(|_| spec.prefix_caching)
             .unwrap_or(0),
-        kv_share: 1.0 - kv_on_gpus,
+        ..pool(MACHINE, available.machine, 1.0 - kv_on_gpus)
     });
     pools
 }
