@@ -6,6 +6,7 @@ use super::ffi::Model;
 use super::model::Weights;
 use super::{devices, log_lines};
 use crate::memory::Pool;
+use crate::model::info::BufferInfo;
 use crate::room;
 use crate::spec::{FlashAttention, KvType, LlmEngineSpec};
 
@@ -73,35 +74,26 @@ pub(super) fn pools(
         kv_share,
     };
     let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
-    let layers_of = |name: &str| {
-        let mut found = weights.layout.layers.iter();
-        found
-            .find(|(device, _)| device == name)
-            .map_or(0, |(_, layers)| *layers)
-    };
-    let in_memory = |name: &str| -> u64 {
+    let bytes_of = |is_counted: &dyn Fn(&BufferInfo) -> bool| -> u64 {
         let buffers = weights.layout.buffers.iter();
-        buffers
-            .filter(|buffer| buffer.memory.starts_with(name))
-            .map(|buffer| buffer.bytes)
-            .sum()
+        let counted = buffers.filter(|buffer| is_counted(buffer));
+        counted.map(|buffer| buffer.bytes).sum()
     };
     let on_gpus = spec.plugin_config.offload_kqv != Some(false);
     let mut pools: Vec<Pool> = Vec::new();
     let (mut kv_on_gpus, mut weights_on_gpus, mut layers_on_gpus) = (0.0, 0, 0);
-    for (name, free) in &available.gpus {
-        let layers_here = layers_of(name);
-        if layers_here == 0 {
+    for (name, layers_here) in &weights.layout.layers {
+        let Some((_, free)) = available.gpus.iter().find(|(gpu, _)| gpu == name) else {
             continue;
-        }
+        };
         let kv_share = if on_gpus {
-            f64::from(layers_here) / f64::from(layers)
+            f64::from(*layers_here) / f64::from(layers)
         } else {
             0.0
         };
         kv_on_gpus += kv_share;
-        layers_on_gpus += layers_here;
-        let bytes = in_memory(name);
+        layers_on_gpus += *layers_here;
+        let bytes = bytes_of(&|buffer| buffer.memory.starts_with(name.as_str()));
         weights_on_gpus += bytes;
         pools.push(Pool {
             // Shared weights are already missing from the free memory.
@@ -114,9 +106,7 @@ pub(super) fn pools(
     let on_cpu = layers_on_gpus < layers;
     // Pages of a mapped file count as available, whoever uses them. Shared copies do not.
     let on_machine = weights.bytes().saturating_sub(weights_on_gpus);
-    let copied = weights.layout.buffers.iter();
-    let copied = copied.filter(|buffer| !log_lines::is_mapped(buffer));
-    let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
+    let copied = bytes_of(&|buffer| !log_lines::is_mapped(buffer));
     pools.push(Pool {
         weights_bytes: if weights.shared {
             on_machine.saturating_sub(copied.saturating_sub(weights_on_gpus))

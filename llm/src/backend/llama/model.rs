@@ -275,19 +275,17 @@ impl WeightsKey {
 
 /// Refuses a file that is larger than the available memory, before it is read.
 fn check_room(key: &WeightsKey) -> Result<(), LoadError> {
-    match room::available_bytes() {
-        Some(available) if !devices::have_gpus(key.device) && key.bytes > available => {
-            Err(LoadError::memory(
-                &key.path,
-                format!(
-                    "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
-                    Mebibytes(key.bytes),
-                    Mebibytes(available)
-                ),
-            ))
-        }
-        _ => Ok(()),
+    if let Some(available) = room::available_bytes()
+        && !devices::have_gpus(key.device)
+        && key.bytes > available
+    {
+        let (bytes, available) = (Mebibytes(key.bytes), Mebibytes(available));
+        let message = format!(
+            "weights {bytes}, and {available} are available on this machine: use a smaller model, or one with fewer bits per weight"
+        );
+        return Err(LoadError::memory(&key.path, message));
     }
+    Ok(())
 }
 
 fn params(key: &WeightsKey, kernels: Option<Kernels>) -> Result<ModelParams, LoadError> {

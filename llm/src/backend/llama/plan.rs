@@ -77,10 +77,8 @@ impl<'a> ContextPlan<'a> {
                 "llama.cpp batches at most 256 sequences"
             );
         }
-        let context_length = spec
-            .max_context
-            .unwrap_or_else(|| model.trained_context())
-            .max(1);
+        let trained = model.trained_context();
+        let context_length = spec.max_context.unwrap_or(trained).max(1);
         let batch_tokens = spec.max_num_batched_tokens.max(max_sequences);
         let ubatch = ubatch(spec);
         let measured = sequence_bytes(spec, weights);
@@ -130,11 +128,7 @@ impl<'a> ContextPlan<'a> {
             return Err(LoadError::spec("cache_size", message));
         }
         let share = share / CELL_GRAIN * CELL_GRAIN;
-        let cells = if unified {
-            share
-        } else {
-            share * max_sequences
-        };
+        let cells = share * if unified { 1 } else { max_sequences };
         let machine = request.pools.iter().find(|pool| pool.name == MACHINE);
         let left = machine.and_then(|pool| pool.left(u64::from(cells), bytes_with_mtp));
         let takes = |pool: Pool| {

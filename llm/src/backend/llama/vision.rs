@@ -53,7 +53,14 @@ fn load_projector(
     let threads = knobs.batch_threads.or(knobs.threads);
     let params = ffi::projector_params(threads.unwrap_or_else(processors), gpu.is_some(), device);
     let bytes = Mtmd::bytes(&path, &params).max(FileState::read(&vision.mmproj)?.bytes);
-    check_room(vision, bytes, gpu)?;
+    if let Some(available) = room::available_bytes()
+        && gpu.is_none()
+        && bytes > available
+    {
+        let (bytes, available) = (Mebibytes(bytes), Mebibytes(available));
+        let message = format!("it takes {bytes}, and {available} are available on this machine");
+        return Err(LoadError::memory(&vision.mmproj, message));
+    }
     let (mtmd, heard) = ffi::listen(|| Mtmd::load(Arc::clone(&weights.model), &path, &params));
     let mtmd = mtmd.ok_or_else(|| refused(heard.complaint_or("libmtmd cannot load it")))?;
     if !mtmd.reads_images() && mtmd.sound_rate().is_none() {
@@ -81,21 +88,6 @@ fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
         Piece::Tile(tile) => tile.shape().positions,
     });
     Ok(positions.max().unwrap_or(0))
-}
-
-/// Refuses a projector that is larger than the available memory.
-fn check_room(vision: &VisionSpec, bytes: u64, gpu: Option<usize>) -> Result<(), LoadError> {
-    match room::available_bytes() {
-        Some(available) if gpu.is_none() && bytes > available => Err(LoadError::memory(
-            &vision.mmproj,
-            format!(
-                "it takes {}, and {} are available on this machine",
-                Mebibytes(bytes),
-                Mebibytes(available)
-            ),
-        )),
-        _ => Ok(()),
-    }
 }
 
 struct MtmdProjector {

@@ -254,19 +254,14 @@ fn outcome(
     watch: &cpu_kernels::PanicWatch,
     cuts: &mut MappingCheck,
 ) -> Result<(), DecodeError> {
-    match status {
-        0 if watch.panicked() => Err(DecodeError::Failed("a matmul failed".to_owned())),
-        0 if cuts.look() => Err(DecodeError::Failed(
-            "the model's file was truncated while in use".to_owned(),
-        )),
-        0 => Ok(()),
-        1 => Err(DecodeError::NoCells),
-        -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
-        guard::CAUGHT => Err(DecodeError::Failed(
-            "llama.cpp failed, see the log".to_owned(),
-        )),
-        status => Err(DecodeError::Failed(format!(
-            "llama.cpp failed with status {status}"
-        ))),
-    }
+    let message = match status {
+        0 if watch.panicked() => "a matmul failed",
+        0 if cuts.look() => "the model's file was truncated while in use",
+        0 => return Ok(()),
+        1 => return Err(DecodeError::NoCells),
+        -1 => "the batch is not valid",
+        guard::CAUGHT => "llama.cpp failed, see the log",
+        status => &format!("llama.cpp failed with status {status}"),
+    };
+    Err(DecodeError::Failed(message.to_owned()))
 }
