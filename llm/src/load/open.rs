@@ -59,14 +59,9 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     if let Some(draft) = spec.draft_spec()
         && draft.backend != spec.backend
     {
-        return Err(LoadError::spec(
-            "draft_models_path",
-            format!(
-                "names `{}`, expected a model of the same kind as `{}`",
-                draft.model.display(),
-                spec.model.display()
-            ),
-        ));
+        let (draft, model) = (draft.model.display(), spec.model.display());
+        let message = format!("names `{draft}`, expected a model of the same kind as `{model}`");
+        return Err(LoadError::spec("draft_models_path", message));
     }
     match spec.backend {
         BackendKind::Scripted => scripted::open(spec, serve),

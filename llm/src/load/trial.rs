@@ -23,6 +23,7 @@ use super::child;
 use crate::lock::lock;
 use crate::model::files::{FileState, ModelFiles};
 use crate::protocol::LoadError;
+use crate::room;
 use crate::spec::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
 
 /// Prefix of the output line with the verdict.
@@ -175,11 +176,7 @@ pub(super) fn try_task(
 fn memory() -> Option<u64> {
     /// Minimum limit in bytes; a trial with less would fail for lack of memory.
     const LEAST: u64 = 512 << 20;
-    #[cfg(feature = "llama")]
-    let available = crate::room::available_bytes();
-    #[cfg(not(feature = "llama"))]
-    let available: Option<u64> = None;
-    available.map(|available| (available / 4 * 3).max(LEAST))
+    room::available_bytes().map(|available| (available / 4 * 3).max(LEAST))
 }
 
 /// Observations about a process that has ended.

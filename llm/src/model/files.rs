@@ -40,10 +40,8 @@ impl FileState {
             } else {
                 "a device"
             };
-            return Err(LoadError::model(
-                path,
-                format!("it is {kind}, expected a regular file"),
-            ));
+            let message = format!("it is {kind}, expected a regular file");
+            return Err(LoadError::model(path, message));
         }
         Ok(Self::new(path, &metadata))
     }

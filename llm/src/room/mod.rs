@@ -148,7 +148,6 @@ pub fn trim() {
 }
 
 /// Number of bytes left now; `None` if the system does not report limits.
-#[cfg(feature = "llama")]
 pub(crate) fn available_bytes() -> Option<u64> {
     Some(MemoryLimits::for_this_process().left()).filter(|left| *left < u64::MAX)
 }

@@ -207,7 +207,9 @@ impl<E: Replaceable> Supervisor<E> {
         let mut attempts = Attempts::new(self.restarts);
         let mut watch = Watch::new(self.step_timeout);
         // No reference is held while waiting, so that the users drop the engine.
-        while let Some(engine) = self.engine() {
+        while let Some(post) = self.post.upgrade() {
+            let engine = post.engine.load_full();
+            drop(post);
             let pulse = Arc::clone(engine.pulse());
             match watch.look(pulse.look(), Instant::now()) {
                 None => {
@@ -228,10 +230,6 @@ impl<E: Replaceable> Supervisor<E> {
         }
     }
 
-    fn engine(&self) -> Option<Arc<E>> {
-        self.post.upgrade().map(|post| post.engine.load_full())
-    }
-
     /// Abandons an engine and loads another one in its place. Returns false if no attempt succeeds.
     fn replace(&self, engine: &E, why: &str, attempts: &mut Attempts) -> bool {
         let model = &self.name;
@@ -250,7 +248,8 @@ impl<E: Replaceable> Supervisor<E> {
                 self.set_state(LlmEngineState::Failed, &reason);
                 return false;
             };
-            if !self.wait(delay) {
+            // Nobody sends anything: the channel disconnects when the engine is no longer in use.
+            if self.unwanted.recv_timeout(delay) != Err(RecvTimeoutError::Timeout) {
                 return false;
             }
             let started = Instant::now();
@@ -282,11 +281,6 @@ impl<E: Replaceable> Supervisor<E> {
         if let Some(post) = self.post.upgrade() {
             post.set_state(state, |health| health.failure = Some(failure.into()));
         }
-    }
-
-    /// Waits; returns false if the engine is no longer in use.
-    fn wait(&self, delay: Duration) -> bool {
-        self.unwanted.recv_timeout(delay) == Err(RecvTimeoutError::Timeout)
     }
 }
 

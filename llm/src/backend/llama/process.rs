@@ -97,12 +97,12 @@ pub(super) fn environment(model: &Path, wanted: Option<Numa>) -> Result<Environm
         numa
     });
     match wanted {
-        Some(wanted) if wanted != numa => Err(LoadError::spec(
-            "numa",
-            format!(
+        Some(wanted) if wanted != numa => {
+            let message = format!(
                 "is `{wanted}`, and this process runs with `{numa}`: the first model that is loaded decides for all"
-            ),
-        )),
+            );
+            Err(LoadError::spec("numa", message))
+        }
         _ => Ok(Environment { numa, features }),
     }
 }

@@ -35,10 +35,8 @@ impl Threads {
         if !allowed.is_empty()
             && let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu))
         {
-            return Err(LoadError::spec(
-                "cpu_affinity",
-                format!("names CPU {cpu}, but this process may only use {allowed:?}"),
-            ));
+            let message = format!("names CPU {cpu}, but this process may only use {allowed:?}");
+            return Err(LoadError::spec("cpu_affinity", message));
         }
         check_priority(knobs.thread_priority)?;
         let usable = if cpus.is_empty() {
@@ -154,12 +152,10 @@ fn check_priority(priority: ThreadPriority) -> Result<(), LoadError> {
     {
         return Ok(());
     }
-    Err(LoadError::spec(
-        "thread_priority",
-        format!(
-            "`{priority}` is real-time, and this process may not use it (CAP_SYS_NICE, or a limit `rtprio`)"
-        ),
-    ))
+    let message = format!(
+        "`{priority}` is real-time, and this process may not use it (CAP_SYS_NICE, or a limit `rtprio`)"
+    );
+    Err(LoadError::spec("thread_priority", message))
 }
 
 #[cfg(test)]
