@@ -88,7 +88,7 @@ pub(super) struct Environment {
 /// Returns the settings for an engine on `model`. Sets the NUMA strategy if the process has none
 /// yet.
 pub(super) fn environment(model: &Path, wanted: Option<Numa>) -> Result<Environment, LoadError> {
-    let features = &process(model)?.features;
+    let features = process(model)?.features.as_str();
     let numa = *NUMA.get_or_init(|| {
         let numa = wanted.unwrap_or(Numa::Off);
         if numa != Numa::Off {
