@@ -125,11 +125,8 @@ impl Header {
         }
         for (name, least, most) in RANGES {
             let key = format!("{architecture}.{name}");
-            let wrong = self
-                .integers(&key)
-                .iter()
-                .find(|number| **number < least || **number > most);
-            if let Some(number) = wrong {
+            let mut numbers = self.integers(&key).iter();
+            if let Some(number) = numbers.find(|number| !(least..=most).contains(*number)) {
                 return Err(format!("`{key}` is {number}, expected {least} to {most}"));
             }
         }

@@ -25,9 +25,8 @@ impl LlamaVocabulary {
     pub(super) fn new(model: Arc<Model>, path: &Path, context_length: usize) -> Self {
         let vocab = model.vocab();
         let n_vocab = model.n_vocab() as usize;
-        let named = model
-            .metadata("general.name")
-            .filter(|name| !name.is_empty());
+        let named = model.metadata("general.name").filter(|it| !it.is_empty());
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let mut piece = Vec::new();
         let mut longest = 1;
         for token in vocab.tokens() {
@@ -39,12 +38,7 @@ impl LlamaVocabulary {
             .saturating_mul(longest)
             .min(i32::MAX as usize);
         Self {
-            name: named.unwrap_or_else(|| {
-                path.file_stem()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned()
-            }),
+            name: named.unwrap_or_else(|| stem.into_owned()),
             chat_template: model.chat_template().map(str::to_owned),
             tool_template: model.metadata(TOOL_TEMPLATE),
             n_vocab,
