@@ -232,15 +232,13 @@ fn run(order: &TrialOrder, model: &Path, patience: Duration) -> io::Result<Proce
         // If the process ends before it reads, its output says why.
         stdin.write_all(&order).ok();
     }
-    let output_end = ended.recv_timeout(patience);
+    let mut output_end = ended.recv_timeout(patience);
     let in_time = output_end.is_ok();
-    let output_end = if let Ok(output_end) = output_end {
-        output_end
-    } else {
+    if !in_time {
         process.0.kill()?;
-        let last = ended.recv_timeout(Duration::from_secs(1));
-        last.unwrap_or_default()
-    };
+        output_end = ended.recv_timeout(Duration::from_secs(1));
+    }
+    let output_end: String = output_end.unwrap_or_default();
     // The process ends when it cannot read any more.
     drop(stdin);
     let status = process.0.wait()?;

@@ -46,9 +46,7 @@ impl Medium {
         }
         let shape = TileShape {
             positions,
-            columns: None,
-            looks_ahead: false,
-            is_sound: false,
+            ..TileShape::default()
         };
         let tile = Tile::new(shape, None);
         tile.embeddings.get_or_init(|| embeddings);

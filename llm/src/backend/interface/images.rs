@@ -39,7 +39,7 @@ pub enum Piece {
 }
 
 /// The positions of a tile in a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileShape {
     /// Positions that the tile takes: each has an embedding and a KV cell.
     pub positions: u32,

@@ -334,11 +334,9 @@ fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, Lo
         let found = known.iter().find(|(name, _)| *name == pair.buffer);
         let (_, buffer) = found.ok_or_else(|| {
             let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
-            wrong(format!(
-                "names the unknown buffer `{}`, expected one of `{}`",
-                pair.buffer,
-                names.join("`, `")
-            ))
+            let (buffer, names) = (&pair.buffer, names.join("`, `"));
+            let message = format!("names the unknown buffer `{buffer}`, expected one of `{names}`");
+            wrong(message)
         })?;
         let pattern = CString::new(pair.pattern.as_str())
             .map_err(|_| wrong("has a pattern with a NUL character".to_owned()))?;

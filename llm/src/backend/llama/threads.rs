@@ -39,11 +39,10 @@ impl Threads {
             return Err(LoadError::spec("cpu_affinity", message));
         }
         check_priority(knobs.thread_priority)?;
-        let usable = if cpus.is_empty() {
-            allowed
-        } else {
-            cpus.clone()
-        };
+        let mut usable = cpus.clone();
+        if usable.is_empty() {
+            usable = allowed;
+        }
         let default = || default_threads(&usable);
         let decode = knobs.threads.unwrap_or_else(default);
         let batch = knobs.batch_threads.unwrap_or(decode);

@@ -211,10 +211,8 @@ impl Chunks {
             let mut chunk = Chunk {
                 raw: NonNull::new(copy).expect("C++ allocates or throws"),
                 shape: TileShape {
-                    positions: 0,
-                    columns: None,
-                    looks_ahead: false,
                     is_sound: kind == sys::MTMD_INPUT_CHUNK_TYPE_AUDIO,
+                    ..TileShape::default()
                 },
                 mtmd: Arc::clone(mtmd),
             };
