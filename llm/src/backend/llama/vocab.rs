@@ -56,8 +56,7 @@ impl Vocab for LlamaVocabulary {
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<Token>, TokenizeError> {
-        self.tokenizer
-            .tokenize(text, add_special, parse_special, &|| true)
+        self.tokenize_while(text, add_special, parse_special, &|| true)
     }
 
     fn tokenize_while(

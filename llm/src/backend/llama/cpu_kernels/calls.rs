@@ -129,7 +129,7 @@ unsafe extern "C" fn graphmill_kernels_pack(
                 slice::from_raw_parts_mut(packed.cast::<u8>(), bytes),
             )
         };
-        packed::comes(packed);
+        packed::prepare(packed);
         packed::pack(*kernels, format, matrix, source, packed);
         packed::count(bytes, in_file);
     });

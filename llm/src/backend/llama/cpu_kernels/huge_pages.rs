@@ -16,8 +16,8 @@ use super::super::ffi::{advise, map_entry};
 use super::new_pages::{HUGE_PAGE, MIN_BYTES};
 use super::zeroed;
 
-/// Bytes in use from which on a page of cells is moved. So cells take at most twice the memory of
-/// those in use.
+/// Minimum number of bytes in use for a page of cells to be moved. So cells take at most twice the
+/// memory of those in use.
 const ENOUGH: usize = HUGE_PAGE / 2;
 /// Number of consecutive failures after which moving stops: the system has no huge pages left.
 const PATIENCE: u32 = 16;

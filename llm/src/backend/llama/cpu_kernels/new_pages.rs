@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Size of a huge page, in bytes.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
-/// Size of a block below which it gets no huge pages, in bytes.
+/// Minimum size of a block that gets huge pages, in bytes.
 pub(super) const MIN_BYTES: usize = 64 << 20;
 /// Maximum time for which a start waits for huge pages that the system must search for, besides a
 /// time for each page. Zeroing a page takes half of the latter.

@@ -9,7 +9,7 @@ use super::super::model::PackCounts;
 use super::new_pages::NewPages;
 use super::{ATTACHED, Matrix};
 
-/// Size below which weights are packed by the loading thread alone, in bytes.
+/// Minimum size of weights that several threads pack, in bytes.
 const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
 /// Maximum number of threads that pack. More would only wait for memory.
 const MAX_THREADS: usize = 8;
@@ -48,7 +48,7 @@ pub(super) fn allocated(first: *const u8, bytes: usize) {
 }
 
 /// Prepares the empty memory that a matrix of the model is written to next.
-pub(super) fn comes(memory: &mut [u8]) {
+pub(super) fn prepare(memory: &mut [u8]) {
     with_pages(|pages| pages.fill(memory));
 }
 

@@ -15,7 +15,7 @@ use super::huge_pages::whole_pages;
 use super::new_pages::HUGE_PAGE;
 use crate::lock::lock;
 
-/// Size below which a buffer is written, in bytes.
+/// Minimum size of a buffer that is not written, in bytes.
 const MIN_BYTES: usize = HUGE_PAGE;
 /// Size of the smallest possible page, in bytes.
 const MIN_PAGE: usize = 4 << 10;
