@@ -57,15 +57,11 @@ fn attempt(task: &Task, knowledge: Knowledge) -> Result<(), LoadError> {
         Task::Generates(spec) => open::open(spec, &mut |loaded| {
             try_templates(&*loaded.vocab, knowledge.try_template);
             let tokens = tokens(&*loaded.vocab);
-            stepped = match (loaded.draft, &spec.draft) {
-                (Some(backend), Some(draft)) => {
-                    attribute(&draft.model, step(backend, &tokens, Adapters::default()))
-                }
-                (Some(backend), None) => {
-                    attribute(&spec.model, step(backend, &tokens, Adapters::default()))
-                }
-                (None, _) => Ok(()),
-            };
+            if let Some(backend) = loaded.draft {
+                let draft = spec.draft.as_ref();
+                let file = draft.map_or(&spec.model, |draft| &draft.model);
+                stepped = attribute(file, step(backend, &tokens, Adapters::default()));
+            }
             let without = (Adapters::default(), &spec.model);
             // A request may apply an adapter whose scale is 0 in the spec.
             let scale = Number::ONE;
@@ -163,16 +159,18 @@ fn step(backend: &mut dyn Backend, tokens: &[Token], adapters: Adapters) -> Resu
 /// as far as the projector reads them. Only one tile of each shape is encoded.
 fn encode(projector: &dyn Projector) -> Result<(), String> {
     const SIDE: u32 = 64;
-    let gray = || Bitmap::new(SIDE, SIDE, vec![127; (SIDE * SIDE * 3) as usize]);
-    let image = projector.reads_images().then(gray).flatten();
-    let lengths = projector.sound_rate().map(|rate| {
+    let mut media = Vec::new();
+    if projector.reads_images() {
+        let gray = Bitmap::new(SIDE, SIDE, vec![127; (SIDE * SIDE * 3) as usize]);
+        media.extend(gray.map(DecodedMedium::Image));
+    }
+    if let Some(rate) = projector.sound_rate() {
         let second = rate.get() as usize;
-        [second / 10, second * TILE_SECONDS]
-    });
-    let sounds = lengths.into_iter().flatten().map(Sound::silence);
-    let tried = image.map(DecodedMedium::Image).into_iter();
+        let sounds = [second / 10, second * TILE_SECONDS].map(Sound::silence);
+        media.extend(sounds.map(DecodedMedium::Sound));
+    }
     let mut shapes = Vec::new();
-    for decoded in tried.chain(sounds.map(DecodedMedium::Sound)) {
+    for decoded in media {
         for piece in projector.prepare(&decoded)? {
             if let Piece::Tile(tile) = piece
                 && !shapes.contains(&tile.shape())
@@ -189,9 +187,7 @@ fn finite(numbers: &[f32]) -> Result<(), String> {
     if numbers.iter().any(|number| number.is_finite()) {
         Ok(())
     } else {
-        Err(
-            "its results are not a number (NaN): its weights or its metadata are damaged"
-                .to_owned(),
-        )
+        let message = "its results are not a number (NaN): its weights or its metadata are damaged";
+        Err(message.to_owned())
     }
 }

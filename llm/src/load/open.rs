@@ -1,8 +1,9 @@
 //! Opening the models of a spec: checks its files, tries its models, and selects their backend.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{count_memory, trial};
+use super::trial::Task;
+use super::{count_memory, small, trial};
 use crate::backend::interface::{Serve, ServeEmbedding};
 #[cfg(feature = "llama")]
 use crate::backend::llama;
@@ -21,15 +22,13 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
     if spec.backend != BackendKind::Llama {
         return Ok(ModelFiles::default());
     }
-    let models = [
-        Some(&spec.model),
-        spec.draft.as_ref().map(|draft| &draft.model),
-        spec.vision.as_ref().map(|vision| &vision.mmproj),
-    ];
-    let models = models.into_iter().flatten().map(PathBuf::as_path);
-    let adapters = spec.adapters.iter().map(|adapter| adapter.path.as_path());
-    let files = look_at(models, adapters)?;
-    trial::try_engine(spec, &files)?;
+    let mut paths = vec![spec.model.as_path()];
+    paths.extend(spec.draft.iter().map(|draft| draft.model.as_path()));
+    paths.extend(spec.vision.iter().map(|vision| vision.mmproj.as_path()));
+    paths.extend(spec.adapters.iter().map(|adapter| adapter.path.as_path()));
+    let files = read_files(&paths)?;
+    let task = || Task::Generates(small::engine(spec, files.bytes()));
+    trial::try_task(task, &spec.model, &files)?;
     Ok(files)
 }
 
@@ -38,16 +37,13 @@ pub(crate) fn prepare(spec: &LlmEngineSpec) -> Result<ModelFiles, LoadError> {
 /// # Errors
 /// Those of [`prepare`].
 pub(crate) fn prepare_embedding(spec: &EmbeddingSpec) -> Result<ModelFiles, LoadError> {
-    let files = look_at([spec.model.as_path()], [])?;
-    trial::try_embedding(spec, &files)?;
+    let files = read_files(&[spec.model.as_path()])?;
+    let task = || Task::Embeds(small::embedding(spec, files.bytes()));
+    trial::try_task(task, &spec.model, &files)?;
     Ok(files)
 }
 
-fn look_at<'a>(
-    models: impl IntoIterator<Item = &'a Path>,
-    adapters: impl IntoIterator<Item = &'a Path>,
-) -> Result<ModelFiles, LoadError> {
-    let paths: Vec<&Path> = models.into_iter().chain(adapters).collect();
+fn read_files(paths: &[&Path]) -> Result<ModelFiles, LoadError> {
     let files = ModelFiles::read(paths.iter().copied())?;
     #[cfg(feature = "llama")]
     for path in paths {
@@ -63,25 +59,25 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
     if let Some(draft) = spec.draft_spec()
         && draft.backend != spec.backend
     {
-        return Err(LoadError::spec(
-            "draft_models_path",
-            format!(
-                "names `{}`, expected a model of the same kind as `{}`",
-                draft.model.display(),
-                spec.model.display()
-            ),
-        ));
+        let (draft, model) = (draft.model.display(), spec.model.display());
+        let message = format!("names `{draft}`, expected a model of the same kind as `{model}`");
+        return Err(LoadError::spec("draft_models_path", message));
     }
     match spec.backend {
         BackendKind::Scripted => scripted::open(spec, serve),
         #[cfg(feature = "llama")]
         BackendKind::Llama => llama::open(spec, serve),
         #[cfg(not(feature = "llama"))]
-        BackendKind::Llama => Err(LoadError::BackendMissing {
-            path: spec.model.clone(),
-            backend: "llama.cpp",
-            feature: "llama",
-        }),
+        BackendKind::Llama => Err(missing(&spec.model)),
+    }
+}
+
+#[cfg(not(feature = "llama"))]
+fn missing(path: &Path) -> LoadError {
+    LoadError::BackendMissing {
+        path: path.to_owned(),
+        backend: "llama.cpp",
+        feature: "llama",
     }
 }
 
@@ -93,17 +89,11 @@ pub(crate) fn open_embedding(
 ) -> Result<(), LoadError> {
     count_memory();
     #[cfg(feature = "llama")]
-    {
-        llama::open_embedding(spec, serve)
-    }
+    return llama::open_embedding(spec, serve);
     #[cfg(not(feature = "llama"))]
     {
         let _ = serve;
-        Err(LoadError::BackendMissing {
-            path: spec.model.clone(),
-            backend: "llama.cpp",
-            feature: "llama",
-        })
+        Err(missing(&spec.model))
     }
 }
 
@@ -119,13 +109,7 @@ pub fn check_headers<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Result<()
     #[cfg(feature = "llama")]
     return of_llama.try_for_each(llama::check_header);
     #[cfg(not(feature = "llama"))]
-    of_llama.next().map_or(Ok(()), |path| {
-        Err(LoadError::BackendMissing {
-            path: path.to_owned(),
-            backend: "llama.cpp",
-            feature: "llama",
-        })
-    })
+    of_llama.next().map_or(Ok(()), |path| Err(missing(path)))
 }
 
 /// Returns true if a file's header is that of a LoRA adapter, which needs a model.

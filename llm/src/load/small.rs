@@ -25,24 +25,15 @@ pub(super) fn engine(spec: &LlmEngineSpec, bytes: u64) -> LlmEngineSpec {
         prefix_caching: false,
         device: Device::Cpu,
         draft: spec.draft.as_ref().map(|draft| DraftSpec {
-            model: draft.model.clone(),
             device: Device::Cpu,
             max_num_batched_tokens: BATCH,
             max_num_seqs: 1,
             cache_size: 0,
-            eagle3: draft.eagle3,
+            ..draft.clone()
         }),
         adapters: spec.adapters.clone(),
         vision: spec.vision.clone(),
-        plugin_config: PluginConfig {
-            flash_attention: spec.plugin_config.flash_attention,
-            kv_type_k: spec.plugin_config.kv_type_k,
-            kv_type_v: spec.plugin_config.kv_type_v,
-            kv_unified: spec.plugin_config.kv_unified,
-            swa_full: spec.plugin_config.swa_full,
-            mtp: spec.plugin_config.mtp,
-            ..config(&spec.plugin_config, bytes)
-        },
+        plugin_config: config(&spec.plugin_config, bytes),
         ..LlmEngineSpec::new(&spec.model)
     }
 }
@@ -67,6 +58,12 @@ fn config(config: &PluginConfig, bytes: u64) -> PluginConfig {
         cpu_strict: Some(false),
         cpu_kernels: CpuKernels::Off,
         huge_pages: Some(false),
+        flash_attention: config.flash_attention,
+        kv_type_k: config.kv_type_k,
+        kv_type_v: config.kv_type_v,
+        kv_unified: config.kv_unified,
+        swa_full: config.swa_full,
+        mtp: config.mtp,
         rope_scaling: config.rope_scaling,
         rope_freq_base: config.rope_freq_base,
         rope_freq_scale: config.rope_freq_scale,

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 use std::env;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -19,10 +19,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{child, small};
+use super::child;
 use crate::lock::lock;
 use crate::model::files::{FileState, ModelFiles};
 use crate::protocol::LoadError;
+use crate::room;
 use crate::spec::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
 
 /// Prefix of the output line with the verdict.
@@ -36,11 +37,11 @@ const KEPT_BYTES: usize = 16 << 10;
 const QUOTED_LINES: usize = 3;
 
 /// True if models are tried.
-static TRIES: AtomicBool = AtomicBool::new(false);
+static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 
 /// Successful trials. There is an entry for each model, file and set of options that this process
 /// has loaded.
-static DID_WELL: LazyLock<Mutex<HashSet<TrialKey>>> = LazyLock::new(Mutex::default);
+static PASSED: LazyLock<Mutex<HashSet<TrialKey>>> = LazyLock::new(Mutex::default);
 
 #[derive(PartialEq, Eq, Hash)]
 struct TrialKey {
@@ -96,7 +97,7 @@ pub(super) enum Verdict {
 
 /// Enables trials before models are loaded. The program must call [`answer`] when it starts.
 pub fn begin() {
-    TRIES.store(true, Ordering::Relaxed);
+    IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
 /// Runs the trial and ends, if this process was started for one. Must be called first in `main`.
@@ -120,79 +121,54 @@ pub fn try_file(format: &str, path: &Path) -> Result<(), LoadError> {
     try_task(task, path, &files)
 }
 
-/// Tries the models of a spec.
+/// Tries `model` and its other files, unless trials are off or these files were tried before.
 ///
 /// # Errors
 /// [`LoadError::Model`] for a model that cannot be loaded or does not compute.
-pub(crate) fn try_engine(spec: &LlmEngineSpec, files: &ModelFiles) -> Result<(), LoadError> {
-    let task = || Task::Generates(small::engine(spec, files.bytes()));
-    try_task(task, &spec.model, files)
-}
-
-/// Tries a model that embeds or ranks, as [`try_engine`] does for others.
-///
-/// # Errors
-/// Those of [`try_engine`].
-pub(crate) fn try_embedding(spec: &EmbeddingSpec, files: &ModelFiles) -> Result<(), LoadError> {
-    let task = || Task::Embeds(small::embedding(spec, files.bytes()));
-    try_task(task, &spec.model, files)
-}
-
-fn try_task(
+pub(super) fn try_task(
     task: impl FnOnce() -> Task,
     model: &Path,
     files: &ModelFiles,
 ) -> Result<(), LoadError> {
-    if !TRIES.load(Ordering::Relaxed) || is_trial() {
+    if !IS_ENABLED.load(Ordering::Relaxed) || is_trial() {
         return Ok(());
     }
     let tried = TrialKey {
         task: task(),
-        files: files.states().to_vec(),
+        files: files.files.clone(),
     };
-    if lock(&DID_WELL).contains(&tried) {
+    if lock(&PASSED).contains(&tried) {
         return Ok(());
     }
-    let refused = |path: PathBuf, message| Err(LoadError::Model { path, message });
     let patience = PATIENCE + Duration::from_secs(files.bytes() / BYTES_PER_SECOND);
     let order = TrialOrder {
         task: tried.task.clone(),
         memory: memory(),
     };
     let mut ended = run(&order, model, patience);
-    if ended.as_ref().is_ok_and(ProcessEnd::was_told) {
+    if ended.as_ref().is_ok_and(ProcessEnd::was_signaled) {
         // The signal says nothing about the model.
         ended = run(&order, model, patience);
     }
-    match ended {
+    let ended = match ended {
+        Ok(ended) => ended,
         Err(error) => {
             tracing::warn!(model = %model.display(), %error, "the model is loaded without a trial: no process could be started");
             return Ok(());
         }
-        Ok(ProcessEnd {
-            verdict: Some(Verdict::Refused { path, message }),
-            ..
-        }) => {
-            return refused(path, message);
+    };
+    match ended.verdict {
+        Some(Verdict::Good) => {
+            lock(&PASSED).insert(tried);
+            Ok(())
         }
-        Ok(ProcessEnd {
-            verdict: Some(Verdict::Elsewhere),
-            ..
-        }) => return Ok(()),
-        Ok(ProcessEnd {
-            verdict: Some(Verdict::Good),
-            ..
-        }) => {}
-        Ok(ProcessEnd {
-            verdict: None,
-            status,
-            said,
-        }) => {
-            return refused(model.to_owned(), why(status, &said, patience));
+        Some(Verdict::Elsewhere) => Ok(()),
+        Some(Verdict::Refused { path, message }) => Err(LoadError::Model { path, message }),
+        None => {
+            let message = why(ended.status, &ended.output_end, patience);
+            Err(LoadError::model(model, message))
         }
     }
-    lock(&DID_WELL).insert(tried);
-    Ok(())
 }
 
 /// Returns the memory limit of a trial in bytes: most of the available memory, so that a model that
@@ -200,11 +176,7 @@ fn try_task(
 fn memory() -> Option<u64> {
     /// Minimum limit in bytes; a trial with less would fail for lack of memory.
     const LEAST: u64 = 512 << 20;
-    #[cfg(feature = "llama")]
-    let available = crate::room::available_bytes();
-    #[cfg(not(feature = "llama"))]
-    let available: Option<u64> = None;
-    available.map(|available| (available / 4 * 3).max(LEAST))
+    room::available_bytes().map(|available| (available / 4 * 3).max(LEAST))
 }
 
 /// Observations about a process that has ended.
@@ -212,13 +184,13 @@ struct ProcessEnd {
     verdict: Option<Verdict>,
     /// `None` if it was killed because it took too long.
     status: Option<ExitStatus>,
-    said: String,
+    output_end: String,
 }
 
 impl ProcessEnd {
     /// Returns true if a signal ended the process. A signal to the server's group can reach a new
     /// process before it leaves the group.
-    fn was_told(&self) -> bool {
+    fn was_signaled(&self) -> bool {
         const HANGUP_INTERRUPT_QUIT_TERMINATE: [i32; 4] = [1, 2, 3, 15];
         let signal = self.status.and_then(|status| status.signal());
         signal.is_some_and(|signal| HANGUP_INTERRUPT_QUIT_TERMINATE.contains(&signal))
@@ -260,26 +232,24 @@ fn run(order: &TrialOrder, model: &Path, patience: Duration) -> io::Result<Proce
         // If the process ends before it reads, its output says why.
         stdin.write_all(&order).ok();
     }
-    let said = ended.recv_timeout(patience);
-    let in_time = said.is_ok();
-    let said = if let Ok(said) = said {
-        said
-    } else {
+    let mut output_end = ended.recv_timeout(patience);
+    let in_time = output_end.is_ok();
+    if !in_time {
         process.0.kill()?;
-        let last = ended.recv_timeout(Duration::from_secs(1));
-        last.unwrap_or_default()
-    };
+        output_end = ended.recv_timeout(Duration::from_secs(1));
+    }
+    let output_end: String = output_end.unwrap_or_default();
     // The process ends when it cannot read any more.
     drop(stdin);
     let status = process.0.wait()?;
-    let verdict = said
+    let verdict = output_end
         .lines()
         .rev()
         .find_map(|line| serde_json::from_str(line.strip_prefix(VERDICT)?).ok());
     Ok(ProcessEnd {
         verdict: verdict.filter(|_| in_time && status.success()),
         status: in_time.then_some(status),
-        said,
+        output_end,
     })
 }
 
@@ -304,18 +274,10 @@ impl Drop for Process {
 }
 
 /// Reads to the end, and returns the last part of the output.
-fn last_of(output: impl io::Read) -> String {
-    let mut reader = BufReader::new(output);
-    let mut kept = Vec::new();
-    loop {
-        let read = match reader.fill_buf() {
-            Ok([]) | Err(_) => break,
-            Ok(bytes) => {
-                kept.extend_from_slice(bytes);
-                bytes.len()
-            }
-        };
-        reader.consume(read);
+fn last_of(mut output: impl io::Read) -> String {
+    let (mut kept, mut read) = (Vec::new(), [0; 4 << 10]);
+    while let Ok(count @ 1..) = output.read(&mut read) {
+        kept.extend_from_slice(&read[..count]);
         let over = kept.len().saturating_sub(KEPT_BYTES);
         kept.drain(..over);
     }
@@ -323,12 +285,12 @@ fn last_of(output: impl io::Read) -> String {
 }
 
 /// Describes the end of a process that reported no verdict.
-fn why(status: Option<ExitStatus>, said: &str, patience: Duration) -> String {
+fn why(status: Option<ExitStatus>, output_end: &str, patience: Duration) -> String {
     let ended = match status {
         None => format!("did not finish within {} s", patience.as_secs()),
         Some(status) => format!("ended with {status}"),
     };
-    let mut lines: Vec<&str> = said
+    let mut lines: Vec<&str> = output_end
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty() && !line.starts_with(VERDICT))

@@ -126,18 +126,12 @@ impl fmt::Display for CacheLimit {
 pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
     let context = u64::from(request.context);
     let cells = |bytes: u64| bytes / request.bytes_per_cell.max(1);
-    let mut limits = vec![(
-        context * u64::from(request.max_sequences),
-        CacheLimit::Sequences,
-    )];
-    if request.ceiling_gb == 0 {
-        limits.push((cells(DEFAULT_BYTES).max(context), CacheLimit::Default));
-    } else {
-        limits.push((
-            cells(request.ceiling_gb.saturating_mul(GIB)),
-            CacheLimit::Ceiling,
-        ));
-    }
+    let whole_contexts = context * u64::from(request.max_sequences);
+    let ceiling = match request.ceiling_gb {
+        0 => (cells(DEFAULT_BYTES).max(context), CacheLimit::Default),
+        gb => (cells(gb.saturating_mul(GIB)), CacheLimit::Ceiling),
+    };
+    let mut limits = vec![(whole_contexts, CacheLimit::Sequences), ceiling];
     let least = least_cells(request);
     for pool in &request.pools {
         let Some(available) = pool.available_bytes else {
@@ -166,17 +160,14 @@ pub(crate) fn cache_size(request: &CacheRequest) -> Result<CacheSize, String> {
 
 /// Minimum number of cells that the spec requires.
 fn least_cells(request: &CacheRequest) -> u64 {
-    let context = if request.context_required {
-        request.context.next_multiple_of(CELL_GRAIN)
-    } else {
-        CELL_GRAIN
-    };
-    let streams = if request.streams == Some(true) {
-        request.max_sequences
-    } else {
-        1
-    };
-    u64::from(context) * u64::from(streams)
+    let mut least = u64::from(CELL_GRAIN);
+    if request.context_required {
+        least = request.context.next_multiple_of(CELL_GRAIN).into();
+    }
+    if request.streams == Some(true) {
+        least *= u64::from(request.max_sequences);
+    }
+    least
 }
 
 fn no_room(request: &CacheRequest, pool: &Pool, least: u64, available: u64) -> String {

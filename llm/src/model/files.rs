@@ -15,7 +15,7 @@ use crate::protocol::LoadError;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileState {
     path: PathBuf,
-    bytes: u64,
+    pub(crate) bytes: u64,
     modified: Option<SystemTime>,
     device: u64,
     inode: u64,
@@ -40,10 +40,8 @@ impl FileState {
             } else {
                 "a device"
             };
-            return Err(LoadError::model(
-                path,
-                format!("it is {kind}, expected a regular file"),
-            ));
+            let message = format!("it is {kind}, expected a regular file");
+            return Err(LoadError::model(path, message));
         }
         Ok(Self::new(path, &metadata))
     }
@@ -56,10 +54,6 @@ impl FileState {
             device: metadata.dev(),
             inode: metadata.ino(),
         }
-    }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Describes the change of the file since then; `None` if it is unchanged.
@@ -89,7 +83,7 @@ impl FileState {
 /// The files of an engine, with their states when it was loaded.
 #[derive(Debug, Default)]
 pub struct ModelFiles {
-    files: Vec<FileState>,
+    pub(crate) files: Vec<FileState>,
     /// The change found by the last look.
     change: Mutex<Option<String>>,
 }
@@ -100,9 +94,9 @@ impl ModelFiles {
         let mut files = Vec::new();
         for path in paths {
             files.push(FileState::read(path)?);
-            for part in other_parts(path) {
+            for part in model_parts(path).iter().filter(|part| *part != path) {
                 // The loader reports missing parts.
-                files.extend(FileState::read(&part));
+                files.extend(FileState::read(part));
             }
         }
         Ok(Self {
@@ -111,12 +105,8 @@ impl ModelFiles {
         })
     }
 
-    pub(crate) fn states(&self) -> &[FileState] {
-        &self.files
-    }
-
     pub(crate) fn bytes(&self) -> u64 {
-        self.files.iter().map(FileState::bytes).sum()
+        self.files.iter().map(|file| file.bytes).sum()
     }
 
     /// Checks the files again, and logs a change when it is first seen. It accesses the file
@@ -153,13 +143,6 @@ impl ModelFiles {
     }
 }
 
-/// Returns the other parts of a split model, from the name of one.
-fn other_parts(path: &Path) -> Vec<PathBuf> {
-    let mut parts = model_parts(path);
-    parts.retain(|part| part != path);
-    parts
-}
-
 /// Returns the files of a model in order, from the name of one: `large-00001-of-00003.gguf` has
 /// three. A model that is not split has one.
 pub fn model_parts(path: &Path) -> Vec<PathBuf> {
@@ -177,7 +160,7 @@ pub fn is_first_part(path: &Path) -> bool {
 }
 
 /// Splits a part's name into the name without its number, the number, and the count of parts.
-fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
+pub(crate) fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
     /// Maximum number of parts; no model has more.
     const MOST: u32 = 1_000;
     let name = path.file_name()?.to_str()?;
@@ -193,6 +176,11 @@ fn part_of(path: &Path) -> Option<(&str, u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn other_parts(path: &Path) -> Vec<PathBuf> {
+        let parts = model_parts(path).into_iter();
+        parts.filter(|part| part != path).collect()
+    }
 
     #[test]
     fn parts_count_as_one_model() {

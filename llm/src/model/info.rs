@@ -138,7 +138,7 @@ pub struct WeightsInfo {
 }
 
 /// Matrices of a model that the kernels of this project use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelsInfo {
     /// Instruction set that the kernels use.
     pub instructions: &'static str,

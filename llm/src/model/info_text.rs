@@ -12,11 +12,8 @@ impl fmt::Display for LlmEngineInfo {
             writeln!(f, "weights   {weights}")?;
         }
         for device in &self.backend.devices {
-            writeln!(
-                f,
-                "device    {} ({}), {} layers",
-                device.name, device.description, device.layers
-            )?;
+            let (name, about, layers) = (&device.name, &device.description, device.layers);
+            writeln!(f, "device    {name} ({about}), {layers} layers")?;
         }
         writeln!(
             f,
@@ -46,25 +43,22 @@ impl fmt::Display for LlmEngineInfo {
         } else {
             writeln!(f, "kv cache  {} cells", self.kv_cells)?;
         }
-        write!(
-            f,
-            "prefixes  {} of host memory for finished sequences",
-            Mebibytes(self.prefix_cache_bytes)
-        )?;
+        let size = Mebibytes(self.prefix_cache_bytes);
+        write!(f, "prefixes  {size} of host memory for finished sequences")?;
         if self.checkpoint_cache_bytes > 0 {
             let size = Mebibytes(self.checkpoint_cache_bytes);
             write!(f, ", {size} for checkpoints")?;
         }
         writeln!(f)?;
+        let prompts = if self.dynamic_split_fuse {
+            "split"
+        } else {
+            "whole"
+        };
+        let tokens = self.max_num_batched_tokens;
         write!(
             f,
-            "step      {} tokens at most{}",
-            self.max_num_batched_tokens,
-            if self.dynamic_split_fuse {
-                ", prompts are split"
-            } else {
-                ", prompts are whole"
-            }
+            "step      {tokens} tokens at most, prompts are {prompts}"
         )?;
         if let Some(compute) = &self.backend.compute {
             write!(f, ", {} at once", compute.ubatch)?;
@@ -86,11 +80,10 @@ impl fmt::Display for LlmEngineInfo {
         let Some(compute) = &self.backend.compute else {
             return Ok(());
         };
-        writeln!(f)?;
+        let (threads, for_prompts) = (compute.threads, compute.batch_threads);
         write!(
             f,
-            "compute   {} threads, {} for prompts",
-            compute.threads, compute.batch_threads
+            "\ncompute   {threads} threads, {for_prompts} for prompts"
         )?;
         if !compute.cpu_affinity.is_empty() {
             write!(f, " on CPUs {:?}", compute.cpu_affinity)?;
@@ -126,14 +119,14 @@ impl fmt::Display for DraftInfo {
             self.kv_cells,
             self.max_num_batched_tokens
         )?;
-        match &self.backend.weights {
-            Some(weights) => write!(
-                f,
-                "\n          {weights}; {}",
-                buffers(&self.backend.buffers)
-            ),
-            None => Ok(()),
-        }
+        let Some(weights) = &self.backend.weights else {
+            return Ok(());
+        };
+        write!(
+            f,
+            "\n          {weights}; {}",
+            buffers(&self.backend.buffers)
+        )
     }
 }
 
@@ -168,9 +161,8 @@ impl fmt::Display for KernelsInfo {
             return Ok(());
         }
         let left = self.left.iter();
-        let left: Vec<_> = left
-            .map(|(name, count)| format!("{count} {name}"))
-            .collect();
+        let left = left.map(|(name, count)| format!("{count} {name}"));
+        let left: Vec<_> = left.collect();
         write!(f, "; llama.cpp's for {}", left.join(", "))
     }
 }

@@ -46,18 +46,14 @@ impl PairForm {
                 .into_iter()
                 .filter_map(|(name, part)| Some((rest.find(name)?, name, part)))
                 .min_by_key(|(index, ..)| *index);
-            let (text, tail) =
-                rest.split_at(next.as_ref().map_or(rest.len(), |(index, ..)| *index));
-            if !text.is_empty() {
-                parts.push(PairPart::Tokens(vocab.tokenize(text, false, true)?));
+            let end = next.as_ref().map_or(rest.len(), |(index, ..)| *index);
+            if end > 0 {
+                let text = vocab.tokenize(&rest[..end], false, true)?;
+                parts.push(PairPart::Tokens(text));
             }
-            rest = match next {
-                Some((_, name, part)) => {
-                    parts.push(part);
-                    &tail[name.len()..]
-                }
-                None => tail,
-            };
+            let name = next.as_ref().map_or("", |(_, name, _)| *name);
+            rest = &rest[end + name.len()..];
+            parts.extend(next.map(|(.., part)| part));
         }
         Ok(Some(Self(parts)))
     }

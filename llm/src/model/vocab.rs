@@ -188,13 +188,11 @@ fn special_text<V: Vocab + ?Sized>(vocab: &V, token: Option<Token>) -> String {
 
 /// Refuses a draft model whose tokens differ from the main model's.
 pub(crate) fn check_vocabulary(main: &dyn Vocab, draft: &dyn Vocab) -> Result<(), LoadError> {
-    match difference(main, draft) {
-        None => Ok(()),
-        Some(difference) => Err(LoadError::spec(
-            "draft_models_path",
-            format!("names a model with another vocabulary: {difference}"),
-        )),
+    if let Some(difference) = difference(main, draft) {
+        let message = format!("names a model with another vocabulary: {difference}");
+        return Err(LoadError::spec("draft_models_path", message));
     }
+    Ok(())
 }
 
 /// Refuses a reloaded model with this difference, because sessions rely on the old vocabulary.
@@ -202,13 +200,11 @@ pub(crate) fn check_loaded_again(
     model: &Path,
     difference: Option<String>,
 ) -> Result<(), LoadError> {
-    match difference {
-        None => Ok(()),
-        Some(difference) => Err(LoadError::model(
-            model,
-            format!("the file differs from the one loaded at the start: {difference}"),
-        )),
+    if let Some(difference) = difference {
+        let message = format!("the file differs from the one loaded at the start: {difference}");
+        return Err(LoadError::model(model, message));
     }
+    Ok(())
 }
 
 /// Maximum difference in the number of tokens. Some models of a family have a few unused tokens at

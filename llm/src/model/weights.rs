@@ -1,8 +1,9 @@
 //! Types of a model's weights, and conversion of files to other types.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Mutex;
 
+use crate::lock::lock;
 use crate::protocol::LoadError;
 
 /// Types to which files can be quantized without an importance matrix, with llama.cpp's numbers
@@ -66,22 +67,18 @@ pub struct Quantizing {
 
 /// Number of the tensor that is being written, and number of tensors. A process writes one file at
 /// a time.
-static PLACE: [AtomicU32; 2] = [AtomicU32::new(0), AtomicU32::new(0)];
+static PLACE: Mutex<(u32, u32)> = Mutex::new((0, 0));
 
 /// Returns the number of tensors written so far, and of all tensors; zeros before the first.
 pub fn quantized() -> (u32, u32) {
-    let [done, all] = &PLACE;
-    (
-        done.load(Ordering::Relaxed).saturating_sub(1),
-        all.load(Ordering::Relaxed),
-    )
+    let (number, all) = *lock(&PLACE);
+    (number.saturating_sub(1), all)
 }
 
 /// Notes that the tensor with this number of `all` is being written.
 #[cfg(feature = "llama")]
 pub(crate) fn reached(number: u32, all: u32) {
-    PLACE[1].store(all, Ordering::Relaxed);
-    PLACE[0].store(number, Ordering::Relaxed);
+    *lock(&PLACE) = (number, all);
 }
 
 /// Writes the model in `input` to `output` with weights of another type. A damaged file can end the

@@ -140,7 +140,7 @@ fn groups_of(cgroup: &str, root: &Path) -> Vec<ControlGroup> {
 }
 
 /// Returns the text behind the name of a line.
-fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+pub(crate) fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.map(str::trim)
 }

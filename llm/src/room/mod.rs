@@ -15,6 +15,8 @@ mod limits;
 use crate::lock::lock;
 pub use crate::protocol::OutOfMemory;
 use limits::MemoryLimits;
+#[cfg(feature = "llama")]
+pub(crate) use limits::field;
 
 const MIB: u64 = 1 << 20;
 /// Reserve for unforeseen needs, such as the work of admitted requests: a sixteenth of the total,
@@ -146,7 +148,6 @@ pub fn trim() {
 }
 
 /// Number of bytes left now; `None` if the system does not report limits.
-#[cfg(feature = "llama")]
 pub(crate) fn available_bytes() -> Option<u64> {
     Some(MemoryLimits::for_this_process().left()).filter(|left| *left < u64::MAX)
 }

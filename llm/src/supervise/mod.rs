@@ -79,7 +79,7 @@ pub(crate) trait Replaceable: Send + Sync + Sized + 'static {
     /// Returns the time limit of a step in milliseconds; 0 for none.
     fn step_timeout_ms(&self) -> u32;
 
-    /// Liveness of its thread.
+    /// Returns the signs of life of its thread.
     fn pulse(&self) -> &Arc<Pulse>;
 
     /// Abandons its thread, which is dead or hangs. Waiting requests end with `why`, and later
@@ -207,7 +207,9 @@ impl<E: Replaceable> Supervisor<E> {
         let mut attempts = Attempts::new(self.restarts);
         let mut watch = Watch::new(self.step_timeout);
         // No reference is held while waiting, so that the users drop the engine.
-        while let Some(engine) = self.engine() {
+        while let Some(post) = self.post.upgrade() {
+            let engine = post.engine.load_full();
+            drop(post);
             let pulse = Arc::clone(engine.pulse());
             match watch.look(pulse.look(), Instant::now()) {
                 None => {
@@ -228,15 +230,11 @@ impl<E: Replaceable> Supervisor<E> {
         }
     }
 
-    fn engine(&self) -> Option<Arc<E>> {
-        self.post.upgrade().map(|post| post.engine.load_full())
-    }
-
     /// Abandons an engine and loads another one in its place. Returns false if no attempt succeeds.
     fn replace(&self, engine: &E, why: &str, attempts: &mut Attempts) -> bool {
         let model = &self.name;
         tracing::error!(%model, "the engine has failed and is abandoned: {why}");
-        self.becomes(LlmEngineState::Restarting, why);
+        self.set_state(LlmEngineState::Restarting, why);
         let error = GenerationError::new(
             ErrorKind::Unavailable,
             format!("the engine of `{model}` has failed: {why}"),
@@ -247,10 +245,11 @@ impl<E: Replaceable> Supervisor<E> {
             let Some(delay) = attempts.next(Instant::now()) else {
                 let most = self.restarts;
                 tracing::error!(%model, "the engine is not restarted, {most} attempts were made: {reason}");
-                self.becomes(LlmEngineState::Failed, &reason);
+                self.set_state(LlmEngineState::Failed, &reason);
                 return false;
             };
-            if !self.wait(delay) {
+            // Nobody sends anything: the channel disconnects when the engine is no longer in use.
+            if self.unwanted.recv_timeout(delay) != Err(RecvTimeoutError::Timeout) {
                 return false;
             }
             let started = Instant::now();
@@ -272,21 +271,16 @@ impl<E: Replaceable> Supervisor<E> {
                 Err(error) => {
                     reason = format!("it could not be loaded again: {}", with_causes(&error));
                     tracing::error!(%model, "{reason}");
-                    self.becomes(LlmEngineState::Restarting, &reason);
+                    self.set_state(LlmEngineState::Restarting, &reason);
                 }
             }
         }
     }
 
-    fn becomes(&self, state: LlmEngineState, failure: &str) {
+    fn set_state(&self, state: LlmEngineState, failure: &str) {
         if let Some(post) = self.post.upgrade() {
             post.set_state(state, |health| health.failure = Some(failure.into()));
         }
-    }
-
-    /// Waits; returns false if the engine is no longer in use.
-    fn wait(&self, delay: Duration) -> bool {
-        self.unwanted.recv_timeout(delay) == Err(RecvTimeoutError::Timeout)
     }
 }
 

@@ -69,8 +69,19 @@ impl Encoder {
         Ok(Self { jobs, encoded })
     }
 
-    /// Runs `work` when its turn comes, unless the request was dropped by then.
-    pub(super) fn submit(&self, work: EncodeWork) -> Result<Encoding, SubmitError> {
+    /// Runs `work` when its turn comes, unless the request was dropped by then, and passes its
+    /// result to `answer`, unless it was dropped meanwhile.
+    pub(super) fn submit<T>(
+        &self,
+        work: impl FnOnce(&EncodeTurn<'_>) -> T + Send + 'static,
+        answer: impl FnOnce(T) + Send + 'static,
+    ) -> Result<Encoding, SubmitError> {
+        let work = Box::new(move |turn: &EncodeTurn<'_>| {
+            let result = work(turn);
+            if turn.is_wanted() {
+                answer(result);
+            }
+        });
         let wanted = Arc::<AtomicBool>::default();
         let job = EncodeJob {
             work,
@@ -114,7 +125,7 @@ fn serve(inbox: &Receiver<EncodeJob>, encoded: &AtomicU64) {
 
 impl EncodeTurn<'_> {
     /// Returns true if the request still waits.
-    pub(super) fn is_wanted(&self) -> bool {
+    fn is_wanted(&self) -> bool {
         self.wanted.strong_count() > 0
     }
 

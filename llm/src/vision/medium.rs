@@ -46,9 +46,7 @@ impl Medium {
         }
         let shape = TileShape {
             positions,
-            columns: None,
-            looks_ahead: false,
-            is_sound: false,
+            ..TileShape::default()
         };
         let tile = Tile::new(shape, None);
         tile.embeddings.get_or_init(|| embeddings);
@@ -183,7 +181,7 @@ impl PlacedTile {
         self.at
     }
 
-    /// Position behind the tile.
+    /// First position behind the tile.
     pub(crate) fn end(&self) -> u32 {
         self.at + self.tile.shape.positions
     }

@@ -21,21 +21,21 @@ mod media_cache;
 mod medium;
 
 pub use crate::backend::{Bitmap, DecodedMedium, Sound};
-use encoder::Encoder;
 pub use encoder::Encoding;
+use encoder::{EncodeTurn, Encoder};
 use media_cache::{IMAGE, Key, MediaCache, SOUND};
 pub(crate) use medium::check_prompt;
 pub use medium::{Medium, PlacedTile, Tile};
 
 use crate::backend::Projector;
 use crate::protocol::{GenerationError, LoadError, SubmitError};
-use crate::room::{self, Cache};
+use crate::room;
 use crate::worker::catch;
 
 /// The encoder of images and sounds for a model, with its cache.
 pub struct Vision {
     projector: Arc<dyn Projector>,
-    kept: Arc<MediaCache>,
+    cache: Arc<MediaCache>,
     encoder: Encoder,
 }
 
@@ -46,12 +46,12 @@ impl Vision {
         name: &str,
         cache_size: u64,
     ) -> Result<Self, LoadError> {
-        let kept = Arc::new(MediaCache::new(cache_size));
-        let cache: Arc<dyn Cache> = Arc::clone(&kept) as Arc<dyn Cache>;
-        room::enroll(Arc::downgrade(&cache));
+        let cache = Arc::new(MediaCache::new(cache_size));
+        let weak = Arc::downgrade(&cache);
+        room::enroll(weak);
         Ok(Self {
             projector,
-            kept,
+            cache,
             encoder: Encoder::start(name).map_err(|source| LoadError::Thread { source })?,
         })
     }
@@ -104,11 +104,11 @@ impl Vision {
         decode: impl FnOnce() -> Result<DecodedMedium, E>,
         refused: impl FnOnce(String) -> E,
     ) -> Result<Arc<Medium>, E> {
-        if let Some(medium) = self.kept.find(&key) {
+        if let Some(medium) = self.cache.find(&key) {
             return Ok(medium);
         }
         let decoded = decode()?;
-        prepare(&*self.projector, &self.kept, key, &decoded).map_err(refused)
+        prepare(&*self.projector, &self.cache, key, &decoded).map_err(refused)
     }
 
     /// Encodes the tiles that are not encoded yet, and then calls `answer` on another thread. If
@@ -121,12 +121,7 @@ impl Vision {
         tiles: Vec<Arc<Tile>>,
         answer: impl FnOnce(Result<(), GenerationError>) + Send + 'static,
     ) -> Result<Encoding, SubmitError> {
-        self.encoder.submit(Box::new(move |turn| {
-            let encoded = turn.encode(&tiles);
-            if turn.is_wanted() {
-                answer(encoded);
-            }
-        }))
+        self.encoder.submit(move |turn| turn.encode(&tiles), answer)
     }
 
     /// Prepares and encodes bitmaps, each with the salt of its request, and then calls `answer`
@@ -140,23 +135,21 @@ impl Vision {
         bitmaps: Vec<(Arc<str>, Bitmap)>,
         answer: impl FnOnce(Result<Vec<Arc<Medium>>, Unread>) + Send + 'static,
     ) -> Result<Encoding, SubmitError> {
-        let (projector, kept) = (Arc::clone(&self.projector), Arc::clone(&self.kept));
-        self.encoder.submit(Box::new(move |turn| {
+        let (projector, cache) = (Arc::clone(&self.projector), Arc::clone(&self.cache));
+        let encode = move |turn: &EncodeTurn<'_>| -> Result<Vec<Arc<Medium>>, Unread> {
             let read = |(index, (salt, bitmap)): (usize, (Arc<str>, Bitmap))| {
                 let key = MediaCache::key_of(&salt, &bitmap);
-                let known = kept.find(&key).map(Ok);
+                let known = cache.find(&key).map(Ok);
                 let decoded = DecodedMedium::Image(bitmap);
-                let read = || catch(|| prepare(&*projector, &kept, key, &decoded));
+                let read = || catch(|| prepare(&*projector, &cache, key, &decoded));
                 let image = known.unwrap_or_else(|| read().and_then(|prepared| prepared));
                 let image = image.map_err(|message| Unread::Refused { index, message })?;
                 turn.encode(image.tiles()).map_err(Unread::Failed)?;
                 Ok(image)
             };
-            let images = bitmaps.into_iter().enumerate().map(read).collect();
-            if turn.is_wanted() {
-                answer(images);
-            }
-        }))
+            bitmaps.into_iter().enumerate().map(read).collect()
+        };
+        self.encoder.submit(encode, answer)
     }
 
     /// Number of requests that wait for their turn to be encoded.
@@ -166,7 +159,7 @@ impl Vision {
 
     /// Counts of media and tiles since the model was loaded.
     pub fn status(&self) -> VisionStatus {
-        let mut status = self.kept.status();
+        let mut status = self.cache.status();
         status.encoded = self.encoder.encoded();
         status
     }
@@ -175,16 +168,16 @@ impl Vision {
 /// Prepares decoded media for the model, and adds the result to the cache.
 fn prepare(
     projector: &dyn Projector,
-    kept: &MediaCache,
+    cache: &MediaCache,
     key: Key,
     decoded: &DecodedMedium,
 ) -> Result<Arc<Medium>, String> {
     let medium = Arc::new(Medium::new(projector.prepare(decoded)?));
     let bytes = medium.positions() * projector.width() * size_of::<f32>();
-    Ok(kept.insert(key, medium, bytes as u64))
+    Ok(cache.insert(key, medium, bytes as u64))
 }
 
-/// Failure to encode bitmaps.
+/// Cause of bitmaps that were not encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unread {
     /// The model cannot take one of them.

@@ -1,5 +1,7 @@
 //! The adapters that a sequence is computed with.
 
+use std::array;
+
 use crate::spec::Number;
 
 /// Maximum number of adapters of a sequence.
@@ -8,16 +10,10 @@ pub const MAX_ADAPTERS: usize = 4;
 /// An adapter of the spec, and its scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Adapter {
-    /// Index in the spec.
+    /// Index in the adapters of the spec, from 0.
     pub number: u32,
     /// Factor of its change: 1 applies it as it was trained.
     pub scale: Number,
-}
-
-impl Adapter {
-    fn is_applied(self) -> bool {
-        self.scale.get() != 0.0
-    }
 }
 
 /// Adapters that change a model together, in the order of their numbers; none for the plain model.
@@ -30,7 +26,7 @@ impl Adapters {
     /// # Errors
     /// A message if there are more than [`MAX_ADAPTERS`], or two with the same number.
     pub fn new(adapters: impl IntoIterator<Item = Adapter>) -> Result<Self, String> {
-        let adapters = adapters.into_iter().filter(|it| it.is_applied());
+        let adapters = adapters.into_iter().filter(|it| it.scale.get() != 0.0);
         let mut adapters: Vec<_> = adapters.collect();
         adapters.sort_unstable();
         if adapters.windows(2).any(|it| it[0].number == it[1].number) {
@@ -42,11 +38,7 @@ impl Adapters {
                 "names {count} adapters, but a text can have at most {MAX_ADAPTERS}"
             ));
         }
-        let mut places = [None; MAX_ADAPTERS];
-        for (place, adapter) in places.iter_mut().zip(adapters) {
-            *place = Some(adapter);
-        }
-        Ok(Self(places))
+        Ok(Self(array::from_fn(|place| adapters.get(place).copied())))
     }
 
     /// Iterates over the adapters, the lowest number first.
@@ -57,8 +49,6 @@ impl Adapters {
 
 impl From<Adapter> for Adapters {
     fn from(adapter: Adapter) -> Self {
-        let mut places = [None; MAX_ADAPTERS];
-        places[0] = Some(adapter).filter(|it| it.is_applied());
-        Self(places)
+        Self::new([adapter]).expect("one adapter is not too many")
     }
 }

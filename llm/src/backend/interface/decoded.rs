@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// Input of a projector.
+/// An image or a sound, as a projector takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DecodedMedium {
-    /// Pixels of one image.
+    /// An image, not yet scaled for the projector.
     Image(Bitmap),
-    /// Samples of one sound.
+    /// A sound, at the sample rate of the projector.
     Sound(Sound),
 }
 

@@ -39,7 +39,7 @@ pub enum Piece {
 }
 
 /// The positions of a tile in a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TileShape {
     /// Positions that the tile takes: each has an embedding and a KV cell.
     pub positions: u32,
@@ -87,7 +87,7 @@ pub struct BatchImage<'a> {
     pub tile: TileShape,
     /// Number of the tile's positions before these.
     pub offset: u32,
-    /// Slot of the sequence.
+    /// Slot of the sequence that they belong to.
     pub slot: Slot,
     /// True if the logits after the last of these positions are read.
     pub logits: bool,

@@ -29,7 +29,7 @@ use crate::protocol::Token;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// Limits of a backend.
+/// Limits of a backend, which the engine keeps to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// KV cells of all sequences together; a token takes one cell.
@@ -85,7 +85,7 @@ pub struct BatchToken {
     pub token: Token,
     /// Position in the sequence, from 0; always the number of cells the slot holds so far.
     pub position: u32,
-    /// Slot of the sequence.
+    /// Slot of the sequence that it belongs to.
     pub slot: Slot,
     /// True if the logits after this token will be read.
     pub logits: bool,

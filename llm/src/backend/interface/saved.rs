@@ -30,7 +30,7 @@ impl SavedCells {
         Self { rows, cells, bytes }
     }
 
-    /// Number of cells.
+    /// Number of neighboring cells that were copied.
     pub fn cells(&self) -> u32 {
         self.cells
     }
@@ -53,16 +53,10 @@ impl SavedCells {
     /// A copy of a range of the cells, counted from the first of these.
     #[must_use]
     pub fn slice(&self, cells: Range<u32>) -> Self {
-        let mut bytes =
-            Vec::with_capacity(self.bytes.len() / self.cells.max(1) as usize * cells.len());
-        let part = SavedPart {
-            saved: self,
-            cells: cells.clone(),
-        };
-        for plane in part.planes() {
-            bytes.extend_from_slice(plane);
-        }
-        Self::new(Arc::clone(&self.rows), cells.len() as u32, bytes)
+        let count = cells.len() as u32;
+        let part = SavedPart { saved: self, cells };
+        let planes: Vec<&[u8]> = part.planes().collect();
+        Self::new(Arc::clone(&self.rows), count, planes.concat())
     }
 }
 

@@ -8,15 +8,15 @@ use super::gguf_reader::{MAX_DIMENSIONS, shown};
 
 /// Description of a tensor in a file.
 #[derive(Debug)]
-pub(super) struct Tensor {
+pub(super) struct TensorHeader {
     pub(super) name: String,
     /// Lengths, the fastest dimension first; 1 for those that the file leaves out.
     pub(super) shape: [u64; MAX_DIMENSIONS],
-    /// Number of ggml's type.
+    /// Type of its elements, as ggml numbers it.
     pub(super) kind: u32,
 }
 
-impl Tensor {
+impl TensorHeader {
     /// Checks that it is a matrix that can be multiplied by; or one for each expert.
     fn check(&self, experts: u64) -> Result<(), String> {
         let Self { name, shape, kind } = self;
@@ -41,7 +41,7 @@ impl Tensor {
 
 /// Refuses tensors that cannot be multiplied, with the name of the first of them. `experts` is the
 /// number of experts of the model.
-pub(super) fn check(tensors: &[Tensor], experts: u64) -> Result<(), String> {
+pub(super) fn check(tensors: &[TensorHeader], experts: u64) -> Result<(), String> {
     let mut ranks = HashMap::new();
     for tensor in tensors {
         let name = &tensor.name;

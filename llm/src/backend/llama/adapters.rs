@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-use super::ffi::{self, Adapter};
+use super::ffi::{self, LoadedAdapter};
 use super::gguf;
 use super::model::{Weights, c_path};
 use crate::model::files::FileState;
@@ -15,7 +15,7 @@ use crate::spec::LlmEngineSpec;
 pub(super) fn load<'a>(
     spec: &LlmEngineSpec,
     weights: &'a Weights,
-) -> Result<Vec<Adapter<'a>>, LoadError> {
+) -> Result<Vec<LoadedAdapter<'a>>, LoadError> {
     let model = &weights.model;
     let experts = model.number("expert_count").unwrap_or(0);
     let load = |adapter: &crate::spec::AdapterSpec| {
@@ -36,7 +36,8 @@ pub(super) fn load<'a>(
         })?;
         let opened = c_path(&opened)?;
         let changing = &weights.layout.creating;
-        let (loaded, heard) = ffi::listen(|| Adapter::load(&weights.model, changing, &opened));
+        let (loaded, heard) =
+            ffi::listen(|| LoadedAdapter::load(&weights.model, changing, &opened));
         loaded.ok_or_else(|| refused(heard.complaint_or("llama.cpp cannot load it")))
     };
     spec.adapters.iter().map(load).collect()

@@ -6,6 +6,7 @@ use super::ffi::Model;
 use super::model::Weights;
 use super::{devices, log_lines};
 use crate::memory::Pool;
+use crate::model::info::BufferInfo;
 use crate::room;
 use crate::spec::{FlashAttention, KvType, LlmEngineSpec};
 
@@ -58,78 +59,67 @@ pub(super) fn pools(
     step: &StepBuffers,
     state_bytes: u64,
 ) -> Vec<Pool> {
-    // States are on the devices of their layers, as cells are.
-    let states = |share: f64| (state_bytes as f64 * share) as u64;
-    let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
-    let layers_of = |name: &str| {
-        let mut found = weights.layout.layers.iter();
-        found
-            .find(|(device, _)| device == name)
-            .map_or(0, |(_, layers)| *layers)
-    };
-    let in_memory = |name: &str| -> u64 {
-        let buffers = weights.layout.buffers.iter();
-        buffers
-            .filter(|buffer| buffer.memory.starts_with(name))
-            .map(|buffer| buffer.bytes)
-            .sum()
-    };
     let of = |taken: &HashMap<String, u64>, name: &str| taken.get(name).copied().unwrap_or(0);
+    let pool = |name: &str, available_bytes: Option<u64>, kv_share: f64| Pool {
+        name: name.to_owned(),
+        available_bytes,
+        weights_bytes: 0,
+        draft_bytes: of(&available.draft, name),
+        projector_bytes: of(&available.projector, name),
+        // States are on the devices of their layers, as cells are.
+        state_bytes: (state_bytes as f64 * kv_share) as u64,
+        compute_bytes: 0,
+        compute_bytes_per_cell: 0,
+        prefix_bytes: 0,
+        kv_share,
+    };
+    let layers: u32 = weights.layout.layers.iter().map(|(_, layers)| layers).sum();
+    let bytes_of = |is_counted: &dyn Fn(&BufferInfo) -> bool| -> u64 {
+        let buffers = weights.layout.buffers.iter();
+        let counted = buffers.filter(|buffer| is_counted(buffer));
+        counted.map(|buffer| buffer.bytes).sum()
+    };
     let on_gpus = spec.plugin_config.offload_kqv != Some(false);
     let mut pools: Vec<Pool> = Vec::new();
     let (mut kv_on_gpus, mut weights_on_gpus, mut layers_on_gpus) = (0.0, 0, 0);
-    for (name, free) in &available.gpus {
-        let layers_here = layers_of(name);
-        if layers_here == 0 {
+    for (name, layers_here) in &weights.layout.layers {
+        let Some((_, free)) = available.gpus.iter().find(|(gpu, _)| gpu == name) else {
             continue;
-        }
+        };
         let kv_share = if on_gpus {
-            f64::from(layers_here) / f64::from(layers)
+            f64::from(*layers_here) / f64::from(layers)
         } else {
             0.0
         };
         kv_on_gpus += kv_share;
-        layers_on_gpus += layers_here;
-        let bytes = in_memory(name);
+        layers_on_gpus += *layers_here;
+        let bytes = bytes_of(&|buffer| buffer.memory.starts_with(name.as_str()));
         weights_on_gpus += bytes;
         pools.push(Pool {
-            name: name.clone(),
-            available_bytes: Some(*free),
             // Shared weights are already missing from the free memory.
             weights_bytes: if weights.shared { 0 } else { bytes },
-            draft_bytes: of(&available.draft, name),
-            projector_bytes: of(&available.projector, name),
-            state_bytes: states(kv_share),
             compute_bytes: step.compute,
             compute_bytes_per_cell: step.per_cell,
-            prefix_bytes: 0,
-            kv_share,
+            ..pool(name, Some(*free), kv_share)
         });
     }
     let on_cpu = layers_on_gpus < layers;
     // Pages of a mapped file count as available, whoever uses them. Shared copies do not.
     let on_machine = weights.bytes().saturating_sub(weights_on_gpus);
-    let copied = weights.layout.buffers.iter();
-    let copied = copied.filter(|buffer| !log_lines::is_mapped(buffer));
-    let copied: u64 = copied.map(|buffer| buffer.bytes).sum();
+    let copied = bytes_of(&|buffer| !log_lines::is_mapped(buffer));
     pools.push(Pool {
-        name: MACHINE.to_owned(),
-        available_bytes: available.machine,
         weights_bytes: if weights.shared {
             on_machine.saturating_sub(copied.saturating_sub(weights_on_gpus))
         } else {
             on_machine
         },
-        draft_bytes: of(&available.draft, MACHINE),
-        projector_bytes: of(&available.projector, MACHINE),
-        state_bytes: states(1.0 - kv_on_gpus),
         compute_bytes: step.output + if on_cpu { step.compute } else { 0 },
         compute_bytes_per_cell: if on_cpu { step.per_cell } else { 0 },
         prefix_bytes: spec
             .prefix_cache_size
             .filter(|_| spec.prefix_caching)
             .unwrap_or(0),
-        kv_share: 1.0 - kv_on_gpus,
+        ..pool(MACHINE, available.machine, 1.0 - kv_on_gpus)
     });
     pools
 }

@@ -43,10 +43,8 @@ pub(super) fn gpu(number: u32) -> Result<usize, LoadError> {
             "this build computes on CPUs only (cargo features `cuda`, `vulkan`, `metal`)".to_owned()
         }
     };
-    Err(LoadError::spec(
-        "device",
-        format!("`GPU.{number}` does not exist: {there}"),
-    ))
+    let message = format!("`GPU.{number}` does not exist: {there}");
+    Err(LoadError::spec("device", message))
 }
 
 /// Describes the devices of these names, with the number of layers on each.

@@ -51,10 +51,8 @@ pub(super) fn prepare(
     draft: &Weights,
 ) -> Result<Option<HiddenOf>, LoadError> {
     let refused = |field, why: String| {
-        let message = format!(
-            "cannot be used with `{}`: {why}",
-            draft_spec.model.display()
-        );
+        let model = draft_spec.model.display();
+        let message = format!("cannot be used with `{model}`: {why}");
         Err(LoadError::spec(field, message))
     };
     let architecture = draft.model.architecture();

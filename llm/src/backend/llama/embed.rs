@@ -219,16 +219,12 @@ fn check_memory(
     if loaded + step <= available {
         return Ok(());
     }
-    Err(LoadError::memory(
-        &spec.model,
-        format!(
-            "weights {} and a step of {tokens} tokens {}, and {} are available on this machine: lower {}",
-            Mebibytes(loaded),
-            Mebibytes(step),
-            Mebibytes(available),
-            length_option(spec.task)
-        ),
-    ))
+    let (loaded, step, available) = (Mebibytes(loaded), Mebibytes(step), Mebibytes(available));
+    let message = format!(
+        "weights {loaded} and a step of {tokens} tokens {step}, and {available} are available on this machine: lower {}",
+        length_option(spec.task)
+    );
+    Err(LoadError::memory(&spec.model, message))
 }
 
 /// Joins pairs as the model's own template does, or else with the special tokens that its

@@ -109,7 +109,7 @@ pub(crate) fn charsmap(path: &Path) -> Result<Vec<u8>, LoadError> {
 fn read<T>(path: &Path, look: impl FnOnce(&Header) -> Result<T, String>) -> Result<T, LoadError> {
     let state = FileState::read(path)?;
     let file = File::open(path).map_err(|source| LoadError::read(path, source))?;
-    let looked = read_header(file, state.bytes()).and_then(|header| look(&header));
+    let looked = read_header(file, state.bytes).and_then(|header| look(&header));
     looked.map_err(|message| LoadError::model(path, message))
 }
 
@@ -125,11 +125,8 @@ impl Header {
         }
         for (name, least, most) in RANGES {
             let key = format!("{architecture}.{name}");
-            let wrong = self
-                .integers(&key)
-                .iter()
-                .find(|number| **number < least || **number > most);
-            if let Some(number) = wrong {
+            let mut numbers = self.integers(&key).iter();
+            if let Some(number) = numbers.find(|number| !(least..=most).contains(*number)) {
                 return Err(format!("`{key}` is {number}, expected {least} to {most}"));
             }
         }

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use llama_cpp_sys_2 as sys;
 
-use super::cpu_kernels::{self, Kernels, PackCounts};
+use super::cpu_kernels::{self, Kernels};
 use super::ffi::{self, BufferType, Heard, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
@@ -37,9 +37,9 @@ pub(super) struct Weights {
 impl Weights {
     /// Size of the weights in the form used for computation, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        let packed = self.layout.kernels.as_ref();
+        let packed = self.layout.packed.as_ref();
         let (packed, unpacked) =
-            packed.map_or((0, 0), |(_, packed)| (packed.bytes, packed.in_file));
+            packed.map_or((0, 0), |packed| (packed.info.bytes, packed.in_file));
         (self.model.bytes() + packed).saturating_sub(unpacked)
     }
 }
@@ -50,8 +50,8 @@ pub(super) struct Layout {
     pub(super) buffers: Vec<BufferInfo>,
     /// Names of the devices, with the number of layers on each.
     pub(super) layers: Vec<(String, u32)>,
-    /// The kernels that weights are packed for, and the matrices that were packed.
-    pub(super) kernels: Option<(Kernels, PackCounts)>,
+    /// The matrices that were packed for kernels; `None` if all products are llama.cpp's own.
+    pub(super) packed: Option<PackCounts>,
     /// Address ranges of the mapped files.
     pub(super) mappings: Vec<Range<usize>>,
     /// Held while a context or an adapter is created on the model. llama.cpp does not allow that on
@@ -59,18 +59,12 @@ pub(super) struct Layout {
     pub(super) creating: Mutex<()>,
 }
 
-impl Layout {
-    /// Describes the kernels that multiply by the weights; `None` if all products are llama.cpp's
-    /// own.
-    pub(super) fn kernels_info(&self) -> Option<KernelsInfo> {
-        let (kernels, packed) = self.kernels.as_ref()?;
-        Some(KernelsInfo {
-            instructions: kernels.name(),
-            matrices: packed.matrices,
-            bytes: packed.bytes,
-            left: packed.left.clone(),
-        })
-    }
+/// Counts of the matrices that were packed while a model was loaded.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PackCounts {
+    pub(super) info: KernelsInfo,
+    /// Size of the packed matrices in the file, in bytes.
+    pub(super) in_file: u64,
 }
 
 /// ggml's name for main memory.
@@ -143,7 +137,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
     let layout = Arc::new(Layout {
         buffers: log_lines::buffers(&heard.lines),
         layers: log_lines::layers(&heard.lines),
-        kernels: kernels.map(|kernels| (kernels, packed)),
+        packed: kernels.map(|_| packed),
         mappings: ffi::mapped(&key.path),
         creating: Mutex::new(()),
     });
@@ -157,7 +151,7 @@ pub(super) fn load(spec: &LlmEngineSpec) -> Result<Weights, LoadError> {
 
 /// Loads a file. If it is mapped but its weights are copied, pages are released once they were
 /// read.
-fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, told_as: &Path) -> Option<Model> {
+fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, name: &Path) -> Option<Model> {
     /// Interval at which pages are released, as a fraction of the file.
     const STEP: f32 = 0.125;
     let mapping =
@@ -171,14 +165,14 @@ fn load_file(key: &WeightsKey, path: &CStr, params: &ModelParams, told_as: &Path
     };
     let mut next = STEP;
     let model = ffi::load_model(path, params, &mut |part| {
-        reached(told_as, LoadStage::Weights(part));
+        reached(name, LoadStage::Weights(part));
         if part >= next {
             next += STEP;
             release();
         }
     });
     release();
-    reached(told_as, LoadStage::Preparing);
+    reached(name, LoadStage::Preparing);
     model
 }
 
@@ -281,19 +275,17 @@ impl WeightsKey {
 
 /// Refuses a file that is larger than the available memory, before it is read.
 fn check_room(key: &WeightsKey) -> Result<(), LoadError> {
-    match room::available_bytes() {
-        Some(available) if !devices::have_gpus(key.device) && key.bytes > available => {
-            Err(LoadError::memory(
-                &key.path,
-                format!(
-                    "weights {}, and {} are available on this machine: use a smaller model, or one with fewer bits per weight",
-                    Mebibytes(key.bytes),
-                    Mebibytes(available)
-                ),
-            ))
-        }
-        _ => Ok(()),
+    if let Some(available) = room::available_bytes()
+        && !devices::have_gpus(key.device)
+        && key.bytes > available
+    {
+        let (bytes, available) = (Mebibytes(key.bytes), Mebibytes(available));
+        let message = format!(
+            "weights {bytes}, and {available} are available on this machine: use a smaller model, or one with fewer bits per weight"
+        );
+        return Err(LoadError::memory(&key.path, message));
     }
+    Ok(())
 }
 
 fn params(key: &WeightsKey, kernels: Option<Kernels>) -> Result<ModelParams, LoadError> {
@@ -342,11 +334,9 @@ fn overrides(wanted: &[TensorOverride]) -> Result<Vec<(CString, BufferType)>, Lo
         let found = known.iter().find(|(name, _)| *name == pair.buffer);
         let (_, buffer) = found.ok_or_else(|| {
             let names: Vec<_> = known.iter().map(|(name, _)| name.as_str()).collect();
-            wrong(format!(
-                "names the unknown buffer `{}`, expected one of `{}`",
-                pair.buffer,
-                names.join("`, `")
-            ))
+            let (buffer, names) = (&pair.buffer, names.join("`, `"));
+            let message = format!("names the unknown buffer `{buffer}`, expected one of `{names}`");
+            wrong(message)
         })?;
         let pattern = CString::new(pair.pattern.as_str())
             .map_err(|_| wrong("has a pattern with a NUL character".to_owned()))?;

@@ -1,30 +1,14 @@
 //! Replacement of the module in a build without the feature `cpu-kernels`: llama.cpp computes
 //! everything by itself.
 
-use std::collections::BTreeMap;
-
 use llama_cpp_sys_2 as sys;
 
+use super::model::PackCounts;
 use crate::spec::CpuKernels;
 
 /// The kernels of this build; there are none.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kernels {}
-
-impl Kernels {
-    pub(super) fn name(self) -> &'static str {
-        match self {}
-    }
-}
-
-/// Counts of packed matrices: always zero.
-#[derive(Clone, Debug, Default)]
-pub(super) struct PackCounts {
-    pub(super) matrices: u32,
-    pub(super) bytes: u64,
-    pub(super) in_file: u64,
-    pub(super) left: BTreeMap<String, u32>,
-}
 
 /// Attaches nothing and never fails.
 #[expect(

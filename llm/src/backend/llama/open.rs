@@ -101,18 +101,15 @@ fn check_going_back(
 }
 
 /// Renames the options in an error to those of the draft model.
-fn rename_to_draft(error: LoadError) -> LoadError {
-    match error {
-        LoadError::Spec { field, message } => {
-            let field = match field {
-                "device" => "draft_device",
-                "cache_size" => "draft_cache_size",
-                other => other,
-            };
-            LoadError::Spec { field, message }
-        }
-        other => other,
+fn rename_to_draft(mut error: LoadError) -> LoadError {
+    if let LoadError::Spec { field, .. } = &mut error {
+        *field = match *field {
+            "device" => "draft_device",
+            "cache_size" => "draft_cache_size",
+            other => other,
+        };
     }
+    error
 }
 
 /// Loads only the vocabulary of a model.

@@ -6,9 +6,9 @@ use std::rc::Rc;
 use llama_cpp_sys_2 as sys;
 
 use super::adapters;
-use super::cpu_kernels::{self, PackCounts};
+use super::cpu_kernels;
 use super::device_memory::{self, Available, MACHINE, StepBuffers};
-use super::ffi::{self, Adapter, Context, Heard, HiddenOf, Model, RawContext, ThreadPool};
+use super::ffi::{self, Context, Heard, HiddenOf, LoadedAdapter, Model, RawContext, ThreadPool};
 use super::model::Weights;
 use super::mtp;
 use super::state_size::sequence_bytes;
@@ -77,10 +77,8 @@ impl<'a> ContextPlan<'a> {
                 "llama.cpp batches at most 256 sequences"
             );
         }
-        let context_length = spec
-            .max_context
-            .unwrap_or_else(|| model.trained_context())
-            .max(1);
+        let trained = model.trained_context();
+        let context_length = spec.max_context.unwrap_or(trained).max(1);
         let batch_tokens = spec.max_num_batched_tokens.max(max_sequences);
         let ubatch = ubatch(spec);
         let measured = sequence_bytes(spec, weights);
@@ -130,11 +128,7 @@ impl<'a> ContextPlan<'a> {
             return Err(LoadError::spec("cache_size", message));
         }
         let share = share / CELL_GRAIN * CELL_GRAIN;
-        let cells = if unified {
-            share
-        } else {
-            share * max_sequences
-        };
+        let cells = share * if unified { 1 } else { max_sequences };
         let machine = request.pools.iter().find(|pool| pool.name == MACHINE);
         let left = machine.and_then(|pool| pool.left(u64::from(cells), bytes_with_mtp));
         let takes = |pool: Pool| {
@@ -144,9 +138,12 @@ impl<'a> ContextPlan<'a> {
         let on_cpu_in_streams = on_cpu_in_streams(weights, available, unified);
         let plain = on_cpu_in_streams && !kernels_attend(weights, knobs.kv_type_k, knobs.kv_type_v);
         let sparse = SPARSE_BY_FLASH.contains(&model.architecture().as_str());
+        let scores = u64::from(share) * u64::from(ubatch) * u64::from(model.n_head());
+        let most = left.unwrap_or(u64::MAX).min(MAX_SCORE_BYTES);
+        let scores_fit = scores * size_of::<f32>() as u64 <= most;
         let flash_attention = match knobs.flash_attention {
             FlashAttention::Auto if sparse => FlashAttention::On,
-            _ if plain && plain_attention_fits(model, knobs, share, ubatch, left) => {
+            FlashAttention::Auto if plain && scores_fit && !knobs.kv_type_v.is_quantized() => {
                 FlashAttention::Off
             }
             chosen => chosen,
@@ -266,8 +263,8 @@ fn on_cpu_in_streams(weights: &Weights, available: &Available, unified: bool) ->
 /// ways. They replace the fused kernel for queries from packed weights: if most matrices are
 /// packed, those of queries are.
 pub(super) fn kernels_attend(weights: &Weights, type_k: KvType, type_v: KvType) -> bool {
-    let packs = |(_, packed): &(_, PackCounts)| packed.matrices > packed.left.values().sum();
-    weights.layout.kernels.as_ref().is_some_and(packs)
+    let packed = weights.layout.packed.as_ref();
+    packed.is_some_and(|packed| packed.info.matrices > packed.info.left.values().sum())
         && cpu_kernels::attends(cache_type(type_k), cache_type(type_v))
         && !has_linear_biases(&weights.model)
 }
@@ -287,22 +284,6 @@ fn has_linear_biases(model: &Model) -> bool {
     }
 }
 
-/// Returns true if plain attention may be chosen: the option is `auto`, values are not quantized,
-/// and there is room to keep its scores.
-fn plain_attention_fits(
-    model: &Model,
-    knobs: &PluginConfig,
-    cells_per_sequence: u32,
-    ubatch: u32,
-    left: Option<u64>,
-) -> bool {
-    let scores = u64::from(cells_per_sequence) * u64::from(ubatch) * u64::from(model.n_head());
-    let most = left.unwrap_or(u64::MAX).min(MAX_SCORE_BYTES);
-    knobs.flash_attention == FlashAttention::Auto
-        && !knobs.kv_type_v.is_quantized()
-        && scores * size_of::<f32>() as u64 <= most
-}
-
 /// Creates a context on these threads, for a draft model with the context `main` of its main model.
 /// Also returns the log of llama.cpp. The error names `what` was to be created.
 pub(super) fn create_context<'a>(
@@ -310,10 +291,10 @@ pub(super) fn create_context<'a>(
     threads: &Threads,
     params: sys::llama_context_params,
     main: Option<Rc<RawContext<'a>>>,
-    adapters: Vec<Adapter<'a>>,
+    adapters: Vec<LoadedAdapter<'a>>,
     what: &str,
 ) -> Result<(Context<'a>, Heard), String> {
-    let threads = ThreadPool::new(&threads.pool).ok_or("llama.cpp cannot start its threads")?;
+    let threads = ThreadPool::new(threads).ok_or("llama.cpp cannot start its threads")?;
     let (model, layout) = (&*weights.model, &*weights.layout);
     let (mappings, creating) = (&layout.mappings, &layout.creating);
     let (context, heard) =

@@ -88,7 +88,7 @@ pub(super) struct Environment {
 /// Returns the settings for an engine on `model`. Sets the NUMA strategy if the process has none
 /// yet.
 pub(super) fn environment(model: &Path, wanted: Option<Numa>) -> Result<Environment, LoadError> {
-    let features = &process(model)?.features;
+    let features = process(model)?.features.as_str();
     let numa = *NUMA.get_or_init(|| {
         let numa = wanted.unwrap_or(Numa::Off);
         if numa != Numa::Off {
@@ -97,12 +97,12 @@ pub(super) fn environment(model: &Path, wanted: Option<Numa>) -> Result<Environm
         numa
     });
     match wanted {
-        Some(wanted) if wanted != numa => Err(LoadError::spec(
-            "numa",
-            format!(
+        Some(wanted) if wanted != numa => {
+            let message = format!(
                 "is `{wanted}`, and this process runs with `{numa}`: the first model that is loaded decides for all"
-            ),
-        )),
+            );
+            Err(LoadError::spec("numa", message))
+        }
         _ => Ok(Environment { numa, features }),
     }
 }

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::ffi::{Context, Model, StatePart};
-use super::kv_state::{self, Layout, StateForm};
+use super::kv_state::{self, StateForm, StateLayout};
 use crate::backend::interface::{Checkpoint, Reuse, SaveError, SavedCells, SavedPart};
 
 /// Maximum size of the buffer that is kept for the next state, in bytes.
@@ -23,7 +23,7 @@ const HEADER: usize = 8;
 /// Copies states of the sequences of one context.
 pub(super) struct SequenceStates {
     kind: StateKind,
-    layout: Layout,
+    layout: StateLayout,
     /// Size of a cell's extension, in bytes; `None` if cells have none.
     extension: Option<NonZero<usize>>,
     /// Form of this context's cells; known once some were saved.
@@ -89,11 +89,12 @@ impl SequenceStates {
             return Ok(pieces.iter().map(none).collect());
         }
         context.read_state(sequence, StatePart::Whole, &mut self.state)?;
-        let rest = match self.kind {
-            StateKind::CellsAndRest => context.state_size(sequence, StatePart::Partial) - HEADER,
-            StateKind::Cells | StateKind::Rest | StateKind::Whole | StateKind::Unknown => 0,
-        };
-        let extension = self.extension.zip(context.placed_cells(sequence));
+        let mut rest = 0;
+        if self.kind == StateKind::CellsAndRest {
+            rest = context.state_size(sequence, StatePart::Partial) - HEADER;
+        }
+        let cells = context.places.as_ref().map(|places| places.cells(sequence));
+        let extension = self.extension.zip(cells);
         let parsed = kv_state::parse(&self.state, self.layout, rest, extension)?;
         let form = self.form.get_or_insert_with(|| parsed.form.clone());
         if *form != parsed.form {
@@ -140,9 +141,9 @@ impl SequenceStates {
         let restored = context.write_state(sequence, &self.state);
         self.trim();
         restored?;
-        if self.extension.is_some() {
+        if let Some(places) = &mut context.places {
             let (positions, next) = kv_state::positions(parts);
-            context.place(sequence, from, positions, next);
+            places.restore(sequence, from, positions, next);
         }
         Ok(())
     }
@@ -158,7 +159,9 @@ impl SequenceStates {
         let copied = context.write_state(to, &self.state);
         self.trim();
         copied?;
-        context.place_as(from, to);
+        if let Some(places) = &mut context.places {
+            places.share(from, to, places.cells(from));
+        }
         Ok(())
     }
 
@@ -173,7 +176,7 @@ impl SequenceStates {
 /// Finds the composition of states and their order. llama.cpp's state of an empty sequence shows
 /// them: for each cache with a cell for each token, the number of streams and of the cells in each,
 /// and then the rest.
-fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (StateKind, Layout) {
+fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (StateKind, StateLayout) {
     // The sizes below do not distinguish a cell of several tokens from one of a single token.
     let compresses = model.architecture() == "deepseek4";
     let has_states = model.has_states();
@@ -181,7 +184,7 @@ fn kind(context: &mut Context<'_>, model: &Model, streams: u32) -> (StateKind, L
     let one_cache = 4 + 4 * streams as usize;
     let caches = |bytes: usize| {
         let caches = bytes / one_cache;
-        Layout {
+        StateLayout {
             caches,
             // In a model with states, the second cache is behind them.
             before_rest: if has_states { 1 } else { caches },

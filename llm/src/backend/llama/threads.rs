@@ -1,22 +1,26 @@
 //! Number, CPUs and priority of the threads that compute, checked against the limits of this
 //! process.
 
+use std::collections::HashSet;
 use std::fs;
 
 use super::devices;
-use super::ffi::ThreadPoolParams;
 use crate::protocol::LoadError;
+use crate::room::field;
 use crate::spec::{Device, Numa, PluginConfig, ThreadPriority};
 
 /// The threads that compute for an engine.
 #[derive(Clone, Debug)]
-pub(super) struct Threads {
+pub(crate) struct Threads {
     /// Number of threads that decode.
     pub(super) decode: u32,
     /// Number of threads that process prompts.
     pub(super) batch: u32,
-    /// The pool for both, with the larger number of threads.
-    pub(super) pool: ThreadPoolParams,
+    /// CPUs to run on; empty for all.
+    pub(super) cpus: Vec<u32>,
+    /// True if each thread gets one CPU of its own.
+    pub(super) strict: bool,
+    pub(super) priority: ThreadPriority,
 }
 
 impl Threads {
@@ -28,24 +32,20 @@ impl Threads {
         let mut cpus = knobs.cpu_affinity.clone().unwrap_or_default();
         cpus.sort_unstable();
         cpus.dedup();
-        if let (Some(cpu), false) = (
-            cpus.iter().find(|cpu| !allowed.contains(cpu)),
-            allowed.is_empty(),
-        ) {
-            return Err(LoadError::spec(
-                "cpu_affinity",
-                format!("names CPU {cpu}, but this process may only use {allowed:?}"),
-            ));
+        if !allowed.is_empty()
+            && let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu))
+        {
+            let message = format!("names CPU {cpu}, but this process may only use {allowed:?}");
+            return Err(LoadError::spec("cpu_affinity", message));
         }
         check_priority(knobs.thread_priority)?;
-        let default = || default_threads(if cpus.is_empty() { &allowed } else { &cpus });
+        let mut usable = cpus.clone();
+        if usable.is_empty() {
+            usable = allowed;
+        }
+        let default = || default_threads(&usable);
         let decode = knobs.threads.unwrap_or_else(default);
         let batch = knobs.batch_threads.unwrap_or(decode);
-        let usable = if cpus.is_empty() {
-            allowed
-        } else {
-            cpus.clone()
-        };
         let strict = knobs.cpu_strict.unwrap_or_else(|| {
             let no_gpu = !devices::have_gpus(device);
             no_gpu && numa == Numa::Off && is_one_for_each(decode, batch, &usable)
@@ -62,12 +62,9 @@ impl Threads {
         Ok(Self {
             decode,
             batch,
-            pool: ThreadPoolParams {
-                threads: decode.max(batch),
-                cpus,
-                strict,
-                priority: knobs.thread_priority,
-            },
+            cpus,
+            strict,
+            priority: knobs.thread_priority,
         })
     }
 }
@@ -91,46 +88,36 @@ fn is_one_for_each(decode: u32, batch: u32, cpus: &[u32]) -> bool {
 /// the first. Fewer if a quota gives the process less time.
 fn default_threads(cpus: &[u32]) -> u32 {
     let usable = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let cores =
-        fs::read_to_string("/proc/cpuinfo").map_or(0, |cpuinfo| physical_cores(&cpuinfo, cpus));
-    (if cores == 0 {
-        usable
-    } else {
-        usable.min(cores)
-    }) as u32
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    match physical_cores(&cpuinfo, cpus) {
+        0 => usable as u32,
+        cores => usable.min(cores) as u32,
+    }
 }
 
 /// Counts the distinct cores of these CPUs (of all, if none is given) in the text of
 /// `/proc/cpuinfo`; 0 if it does not list cores.
 fn physical_cores(cpuinfo: &str, cpus: &[u32]) -> usize {
-    let mut cores = Vec::new();
+    let mut cores = HashSet::new();
     for processor in cpuinfo.split("\n\n") {
         let value = |key: &str| {
-            let line = processor.lines().find(|line| {
-                line.split(':')
-                    .next()
-                    .is_some_and(|name| name.trim() == key)
-            })?;
-            line.split(':').nth(1)?.trim().parse::<u32>().ok()
+            let mut entries = processor.lines().filter_map(|line| line.split_once(':'));
+            let (_, value) = entries.find(|(name, _)| name.trim() == key)?;
+            value.trim().parse::<u32>().ok()
         };
         let counts = value("processor").is_none_or(|cpu| cpus.is_empty() || cpus.contains(&cpu));
         if let (Some(package), Some(core), true) = (value("physical id"), value("core id"), counts)
         {
-            cores.push((package, core));
+            cores.insert((package, core));
         }
     }
-    cores.sort_unstable();
-    cores.dedup();
     cores.len()
 }
 
 /// Returns the CPUs that this process may use; empty if the system does not say.
 fn allowed_cpus() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    cpu_list(list.unwrap_or_default())
+    cpu_list(field(&status, "Cpus_allowed_list:").unwrap_or_default())
 }
 
 /// Reads a list such as `0-3,8`.
@@ -155,25 +142,19 @@ fn check_priority(priority: ThreadPriority) -> Result<(), LoadError> {
     }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let capabilities = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    let real_time = limits
-        .lines()
-        .find_map(|line| line.strip_prefix("Max realtime priority"))
-        .and_then(|rest| rest.split_whitespace().next());
+    let capabilities = field(&status, "CapEff:");
+    let capabilities = capabilities.and_then(|set| u64::from_str_radix(set, 16).ok());
+    let real_time = field(&limits, "Max realtime priority");
+    let real_time = real_time.and_then(|limits| limits.split(' ').next());
     if capabilities.is_some_and(|set| set & SYS_NICE != 0)
         || real_time.is_some_and(|most| most != "0")
     {
         return Ok(());
     }
-    Err(LoadError::spec(
-        "thread_priority",
-        format!(
-            "`{priority}` is real-time, and this process may not use it (CAP_SYS_NICE, or a limit `rtprio`)"
-        ),
-    ))
+    let message = format!(
+        "`{priority}` is real-time, and this process may not use it (CAP_SYS_NICE, or a limit `rtprio`)"
+    );
+    Err(LoadError::spec("thread_priority", message))
 }
 
 #[cfg(test)]

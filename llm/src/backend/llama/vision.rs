@@ -6,7 +6,7 @@ use std::thread;
 
 use super::device_memory::Available;
 use super::devices;
-use super::ffi::{self, Mtmd, MtmdParams};
+use super::ffi::{self, Mtmd};
 use super::model::{Weights, c_path};
 use super::plan;
 use crate::backend::interface::{DecodedMedium, Piece, Projector, Sound, TILE_SECONDS, TileShape};
@@ -43,10 +43,25 @@ fn load_projector(
 ) -> Result<Arc<dyn Projector>, LoadError> {
     let refused = |message: String| LoadError::model(&vision.mmproj, message);
     let path = c_path(&vision.mmproj)?;
-    let (gpu, params) = params(spec)?;
-    let bytes = Mtmd::bytes(&path, params).max(FileState::read(&vision.mmproj)?.bytes());
-    check_room(vision, bytes, gpu)?;
-    let (mtmd, heard) = ffi::listen(|| Mtmd::load(Arc::clone(&weights.model), &path, params));
+    let (gpu, device) = match spec.device {
+        Device::Cpu => (None, None),
+        Device::Gpu(number) => (Some(number as usize), Some(devices::gpu(number)?)),
+        Device::Auto => (devices::gpus().first().map(|_| 0), None),
+    };
+    let knobs = &spec.plugin_config;
+    let processors = || thread::available_parallelism().map_or(1, NonZero::get) as u32;
+    let threads = knobs.batch_threads.or(knobs.threads);
+    let params = ffi::projector_params(threads.unwrap_or_else(processors), gpu.is_some(), device);
+    let bytes = Mtmd::bytes(&path, &params).max(FileState::read(&vision.mmproj)?.bytes);
+    if let Some(available) = room::available_bytes()
+        && gpu.is_none()
+        && bytes > available
+    {
+        let (bytes, available) = (Mebibytes(bytes), Mebibytes(available));
+        let message = format!("it takes {bytes}, and {available} are available on this machine");
+        return Err(LoadError::memory(&vision.mmproj, message));
+    }
+    let (mtmd, heard) = ffi::listen(|| Mtmd::load(Arc::clone(&weights.model), &path, &params));
     let mtmd = mtmd.ok_or_else(|| refused(heard.complaint_or("libmtmd cannot load it")))?;
     if !mtmd.reads_images() && mtmd.sound_rate().is_none() {
         return Err(refused("it reads neither images nor sound".to_owned()));
@@ -73,41 +88,6 @@ fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
         Piece::Tile(tile) => tile.shape().positions,
     });
     Ok(positions.max().unwrap_or(0))
-}
-
-/// Refuses a projector that is larger than the available memory.
-fn check_room(vision: &VisionSpec, bytes: u64, gpu: Option<usize>) -> Result<(), LoadError> {
-    match room::available_bytes() {
-        Some(available) if gpu.is_none() && bytes > available => Err(LoadError::memory(
-            &vision.mmproj,
-            format!(
-                "it takes {}, and {} are available on this machine",
-                Mebibytes(bytes),
-                Mebibytes(available)
-            ),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Returns the number of the GPU that encodes, if there is one, and the parameters for libmtmd.
-fn params(spec: &LlmEngineSpec) -> Result<(Option<usize>, MtmdParams), LoadError> {
-    let (gpu, device) = match spec.device {
-        Device::Cpu => (None, None),
-        Device::Gpu(number) => (Some(number as usize), Some(devices::gpu(number)?)),
-        Device::Auto => (devices::gpus().first().map(|_| 0), None),
-    };
-    let processors = || thread::available_parallelism().map_or(1, NonZero::get) as u32;
-    let knobs = &spec.plugin_config;
-    let threads = knobs.batch_threads.or(knobs.threads);
-    Ok((
-        gpu,
-        MtmdParams {
-            use_gpu: gpu.is_some(),
-            device,
-            threads: threads.unwrap_or_else(processors),
-        },
-    ))
 }
 
 struct MtmdProjector {

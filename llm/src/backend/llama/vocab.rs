@@ -6,7 +6,7 @@ use std::sync::Arc;
 use llama_cpp_sys_2 as sys;
 
 use super::ffi::Model;
-use super::tokenize::Tokenizer;
+use super::tokenize::LlamaTokenizer;
 use crate::debug::show_fields;
 use crate::model::vocab::{GapMarks, TOOL_TEMPLATE, TokenizeError, Vocab};
 use crate::protocol::Token;
@@ -18,16 +18,15 @@ pub(super) struct LlamaVocabulary {
     tool_template: Option<String>,
     n_vocab: usize,
     context_length: usize,
-    tokenizer: Tokenizer,
+    tokenizer: LlamaTokenizer,
 }
 
 impl LlamaVocabulary {
     pub(super) fn new(model: Arc<Model>, path: &Path, context_length: usize) -> Self {
         let vocab = model.vocab();
         let n_vocab = model.n_vocab() as usize;
-        let named = model
-            .metadata("general.name")
-            .filter(|name| !name.is_empty());
+        let named = model.metadata("general.name").filter(|it| !it.is_empty());
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let mut piece = Vec::new();
         let mut longest = 1;
         for token in vocab.tokens() {
@@ -39,17 +38,12 @@ impl LlamaVocabulary {
             .saturating_mul(longest)
             .min(i32::MAX as usize);
         Self {
-            name: named.unwrap_or_else(|| {
-                path.file_stem()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned()
-            }),
+            name: named.unwrap_or_else(|| stem.into_owned()),
             chat_template: model.chat_template().map(str::to_owned),
             tool_template: model.metadata(TOOL_TEMPLATE),
             n_vocab,
             context_length,
-            tokenizer: Tokenizer::new(Arc::clone(&model), path, text_limit),
+            tokenizer: LlamaTokenizer::new(Arc::clone(&model), path, text_limit),
             model,
         }
     }
@@ -62,8 +56,7 @@ impl Vocab for LlamaVocabulary {
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<Token>, TokenizeError> {
-        self.tokenizer
-            .tokenize(text, add_special, parse_special, &|| true)
+        self.tokenize_while(text, add_special, parse_special, &|| true)
     }
 
     fn tokenize_while(

@@ -20,7 +20,7 @@ pub(super) struct SlotContent {
 pub(super) struct Cell {
     pub(super) token: Token,
     pub(super) position: u32,
-    /// Index into [`ScriptedBackend::adapters`].
+    /// Index into [`ScriptedBackend::adapters`] of those that it was computed with.
     pub(super) adapters: usize,
     pub(super) slots: u32,
 }

@@ -180,10 +180,8 @@ impl Backend for ScriptedBackend {
             self.steps
         );
         if self.script.fail_steps.contains(&self.steps) {
-            return Err(DecodeError::Failed(format!(
-                "scripted failure at step {}",
-                self.steps
-            )));
+            let message = format!("scripted failure at step {}", self.steps);
+            return Err(DecodeError::Failed(message));
         }
         assert!(
             batch.len() <= self.capacity.max_batch_tokens as usize,
@@ -219,10 +217,9 @@ impl Backend for ScriptedBackend {
     }
 
     fn draft_support(&self) -> DraftSupport {
-        if self.script.checkpoints {
-            DraftSupport::Never
-        } else {
-            DraftSupport::AnyLength
+        match self.capacity.reuse {
+            Reuse::Checkpoints => DraftSupport::Never,
+            _ => DraftSupport::AnyLength,
         }
     }
 
@@ -262,12 +259,11 @@ impl Backend for ScriptedBackend {
             let cells: Vec<&Cell> = places
                 .map(|place| &self.cells[place.expect("only cells that are there are saved")])
                 .collect();
-            let tokens = cells.iter().flat_map(|cell| cell.token.to_le_bytes());
-            let positions = cells.iter().flat_map(|cell| cell.position.to_le_bytes());
-            let adapters = cells
-                .iter()
-                .flat_map(|cell| (cell.adapters as u32).to_le_bytes());
-            let bytes = tokens.chain(positions).chain(adapters).collect();
+            let tokens = cells.iter().map(|cell| cell.token as u32);
+            let positions = cells.iter().map(|cell| cell.position);
+            let adapters = cells.iter().map(|cell| cell.adapters as u32);
+            let numbers = tokens.chain(positions).chain(adapters);
+            let bytes = numbers.flat_map(u32::to_le_bytes).collect();
             SavedCells::new(Arc::from(SAVED_ROWS), piece.len() as u32, bytes)
         };
         Ok(pieces.iter().map(save).collect())
@@ -291,14 +287,11 @@ impl Backend for ScriptedBackend {
         let mut position = from;
         for part in parts {
             let planes: Vec<&[u8]> = part.planes().collect();
-            let numbers = |plane: &[u8]| -> Vec<i32> {
-                let chunks = plane.chunks_exact(4);
-                chunks
-                    .map(|bytes| i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-                    .collect()
+            let numbers = |plane: usize| {
+                let (numbers, _) = planes[plane].as_chunks::<4>();
+                numbers.iter().map(|bytes| i32::from_le_bytes(*bytes))
             };
-            let cells = numbers(planes[0]).into_iter().zip(numbers(planes[1]));
-            for ((token, saved_at), adapters) in cells.zip(numbers(planes[2])) {
+            for ((token, saved_at), adapters) in numbers(0).zip(numbers(1)).zip(numbers(2)) {
                 assert_eq!(saved_at as u32, position, "cells go back where they were");
                 let adapters = self.adapters[adapters as usize];
                 self.fill(slot, position, token, adapters);

@@ -16,13 +16,9 @@ pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), Lo
         ));
     }
     if spec.plugin_config.mtp {
-        return Err(LoadError::spec(
-            "mtp",
-            format!(
-                "cannot be used with `{}`: a script has no MTP layers",
-                spec.model.display()
-            ),
-        ));
+        let model = spec.model.display();
+        let message = format!("cannot be used with `{model}`: a script has no MTP layers");
+        return Err(LoadError::spec("mtp", message));
     }
     if spec.draft.as_ref().is_some_and(|draft| draft.eagle3) {
         return Err(LoadError::spec(

@@ -1,5 +1,6 @@
 //! Choice of a script's next token.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -27,13 +28,8 @@ impl ScriptedBackend {
     fn hang(&self) {
         /// Interval between two looks for the file.
         const LOOK: Duration = Duration::from_millis(2);
-        let released = || {
-            self.script
-                .release
-                .as_ref()
-                .is_some_and(|file| file.exists())
-        };
-        while !released() {
+        let release = self.script.release.as_deref();
+        while !release.is_some_and(Path::exists) {
             std::thread::sleep(LOOK);
         }
     }
@@ -45,18 +41,14 @@ impl ScriptedBackend {
         adapters: Adapters,
     ) -> Result<Token, DecodeError> {
         let turns = self.turns.iter();
-        let turns = turns.filter_map(|turn| assistant_turn(history, turn));
-        let mut turns: Vec<_> = turns.collect();
+        let mut turns: Vec<_> = turns
+            .filter_map(|turn| assistant_turn(history, turn))
+            .collect();
         let latest = turns.iter().map(|(before, _)| before.len()).max();
         turns.retain(|(before, _)| Some(before.len()) == latest);
         let Some((before, after)) = turns.first() else {
-            let last = history
-                .iter()
-                .rev()
-                .find(|token| **token < 256)
-                .copied()
-                .unwrap_or(0);
-            return Ok((last + 1) % 256);
+            let last = history.iter().rfind(|token| **token < 256);
+            return Ok((last.unwrap_or(&0) + 1) % 256);
         };
         let before = self.vocab.text(before);
         let mut replies = self.script.replies.iter().zip(&self.answers);
@@ -65,7 +57,10 @@ impl ScriptedBackend {
         let (answer, then) = if let Some((reply, answer)) = reply {
             (answer, reply.then)
         } else {
-            let message = last_user_message(&before).ok_or_else(no_reply)?;
+            let message = last_user_message(&before).ok_or_else(|| {
+                let why = "no reply of the script matches: no `when` occurs in the conversation";
+                DecodeError::Failed(why.to_owned())
+            })?;
             repeated = self.vocab.read(message, SPECIALS.len());
             (&repeated, Then::End)
         };
@@ -119,9 +114,4 @@ fn assistant_turn<'h>(history: &'h [Token], turn: &[Token]) -> Option<(&'h [Toke
 fn last_user_message(before: &str) -> Option<&str> {
     let (_, message) = before.rsplit_once("<|im_start|>user\n")?;
     message.split("<|im_end|>").next()
-}
-
-fn no_reply() -> DecodeError {
-    let message = "no reply of the script matches: no `when` occurs in the conversation";
-    DecodeError::Failed(message.to_owned())
 }

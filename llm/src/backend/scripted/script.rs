@@ -11,7 +11,7 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// Model name; default `scripted`.
+    /// Name that the vocabulary reports for the model; default `scripted`.
     pub name: String,
     /// KV cells of all sequences together; default 16384.
     pub cells: u32,
@@ -19,7 +19,7 @@ pub struct Script {
     pub context: u32,
     /// True if sequences continue from others with checkpoints, as with recurrent models.
     pub checkpoints: bool,
-    /// Chat template; default `ChatML`.
+    /// Chat template in Jinja; the default is that of `ChatML`.
     pub chat_template: String,
     /// Texts that begin the assistant's turn in a prompt; default that of `ChatML`. If several
     /// occur, the answer follows the longest.
@@ -70,11 +70,11 @@ pub struct Reply {
     pub then: Then,
 }
 
-/// Ending of a [`Reply`].
+/// Event after the last token of a [`Reply`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Then {
-    /// The token `<|im_end|>`.
+    /// The token `<|im_end|>`, which ends the generation.
     #[default]
     End,
     /// The answer again and again, without an end.

@@ -107,6 +107,20 @@ impl RawAttention {
         let biased = self.max_bias > 0.0;
         (!biased && attention.fits()).then_some((kernels, attention))
     }
+
+    /// Returns the start of the scratch memory that the threads share.
+    fn scratch(&self, attention: &Attention) -> *mut u8 {
+        let needed = attention.scratch_bytes(self.threads as usize);
+        if needed == 0 {
+            return self.scratch;
+        }
+        let skipped = self.scratch.align_offset(ALIGNMENT);
+        assert!(
+            skipped + needed <= self.scratch_bytes,
+            "room for parts of attention"
+        );
+        self.scratch.wrapping_add(skipped)
+    }
 }
 
 /// Returns true if there is a kernel for this attention. Does not read the tensors' data.
@@ -124,22 +138,6 @@ extern "C" fn graphmill_kernels_attention_bytes(raw: &RawAttention) -> usize {
             attention.scratch_bytes(raw.threads as usize) + ALIGNMENT
         })
     })
-}
-
-impl RawAttention {
-    /// Returns the start of the scratch memory that the threads share.
-    fn scratch(&self, attention: &Attention) -> *mut u8 {
-        let needed = attention.scratch_bytes(self.threads as usize);
-        if needed == 0 {
-            return self.scratch;
-        }
-        let skipped = self.scratch.align_offset(ALIGNMENT);
-        assert!(
-            skipped + needed <= self.scratch_bytes,
-            "room for parts of attention"
-        );
-        self.scratch.wrapping_add(skipped)
-    }
 }
 
 /// Computes parts until none is left. Returns true if parts must be merged.

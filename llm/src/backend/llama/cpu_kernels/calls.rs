@@ -129,7 +129,7 @@ unsafe extern "C" fn graphmill_kernels_pack(
                 slice::from_raw_parts_mut(packed.cast::<u8>(), bytes),
             )
         };
-        packed::comes(packed);
+        packed::prepare(packed);
         packed::pack(*kernels, format, matrix, source, packed);
         packed::count(bytes, in_file);
     });
@@ -147,10 +147,9 @@ extern "C" fn graphmill_kernels_scratch_bytes(matrix: &RawMatrix, activations: i
 
 impl RawMatmul {
     pub(super) fn activations(&self) -> usize {
-        let counts = self.counts.iter();
-        counts
-            .map(|count| usize::try_from(*count).unwrap_or(0))
-            .product()
+        let counts = self.counts.into_iter();
+        let counts = counts.map(|count| usize::try_from(count).unwrap_or(0));
+        counts.product()
     }
 
     /// Returns the start of the quantized activations.
@@ -166,17 +165,11 @@ impl RawMatmul {
 
     /// Returns the address of an activation, by its number over all dimensions.
     fn activation(&self, number: usize) -> *const f32 {
-        let [first, second] = [self.counts[0] as usize, self.counts[1] as usize];
-        let index = [
-            number % first,
-            number / first % second,
-            number / first / second,
-        ];
-        let offset = index
-            .iter()
-            .zip(self.strides)
-            .map(|(index, stride)| index * stride);
-        self.activations.wrapping_add(offset.sum()).cast()
+        let (rows, planes) = (self.counts[0] as usize, self.counts[1] as usize);
+        let [row, plane, block] = self.strides;
+        let offset =
+            number % rows * row + number / rows % planes * plane + number / rows / planes * block;
+        self.activations.wrapping_add(offset).cast()
     }
 
     /// The activations that this thread quantizes.

@@ -9,15 +9,15 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use super::super::ffi::{advise, map_entry};
 use super::new_pages::{HUGE_PAGE, MIN_BYTES};
 use super::zeroed;
 
-/// Bytes in use from which on a page of cells is moved. So cells take at most twice the memory of
-/// those in use.
+/// Minimum number of bytes in use for a page of cells to be moved. So cells take at most twice the
+/// memory of those in use.
 const ENOUGH: usize = HUGE_PAGE / 2;
 /// Number of consecutive failures after which moving stops: the system has no huge pages left.
 const PATIENCE: u32 = 16;
@@ -65,7 +65,9 @@ impl HugePages {
             if self.moved.contains(&page) || !is_worth_it(page) {
                 continue;
             }
-            match collapse(page) {
+            // SAFETY: the call changes which memory is behind the addresses and not what is in it,
+            // whatever is mapped there by now.
+            match unsafe { advise(&(page..page + HUGE_PAGE), libc::MADV_COLLAPSE) } {
                 Ok(()) => {
                     self.moved.insert(page);
                     self.failures = 0;
@@ -115,16 +117,11 @@ fn anonymous() -> Vec<Range<usize>> {
 /// Returns the huge pages that fit in a line of `/proc/self/maps`, if that is large private memory
 /// without a file.
 fn range_of(line: &str) -> Option<Range<usize>> {
-    let mut words = line.split_ascii_whitespace();
-    let (addresses, access) = (words.next()?, words.next()?);
-    let (start, end) = addresses.split_once('-')?;
-    let address = |text| usize::from_str_radix(text, 16).ok();
-    let (start, end) = (address(start)?, address(end)?);
-    // Offset, device and inode come before the file.
-    if access != "rw-p" || words.nth(3).is_some() || end - start < MIN_BYTES {
+    let (memory, access, path) = map_entry(line)?;
+    if access != "rw-p" || !path.is_empty() || memory.len() < MIN_BYTES {
         return None;
     }
-    whole_pages(&(start..end))
+    whole_pages(&memory)
 }
 
 /// Returns the huge pages that fit in a piece of memory; `None` if none does.
@@ -139,18 +136,6 @@ fn is_worth_it(page: usize) -> bool {
     match zeroed::resident_bytes(&memory) {
         HUGE_PAGE => true,
         resident => resident >= ENOUGH && zeroed::contains(&memory),
-    }
-}
-
-fn collapse(page: usize) -> io::Result<()> {
-    // SAFETY: the call changes which memory is behind the addresses and not what is in it, whatever
-    // is mapped there by now.
-    let result =
-        unsafe { libc::madvise(page as *mut libc::c_void, HUGE_PAGE, libc::MADV_COLLAPSE) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }
 

@@ -42,6 +42,7 @@ use std::sync::OnceLock;
 use graphmill_kernels::Format;
 use llama_cpp_sys_2 as sys;
 
+use super::model::PackCounts;
 use crate::spec::CpuKernels;
 
 pub(super) use attention::attends;
@@ -51,7 +52,6 @@ pub(super) use graphmill_kernels::Kernels;
 pub(super) use huge_pages::HugePages;
 pub use measure::MeasuredMatmul;
 pub(super) use measure::measure_matmul;
-pub(super) use packed::PackCounts;
 pub(super) use panics::PanicWatch;
 #[cfg(target_os = "linux")]
 pub(crate) use zeroed::unused_bytes;
@@ -65,12 +65,9 @@ static ATTACHED: OnceLock<Kernels> = OnceLock::new();
 
 /// Returns the kernels that the environment asks for; by default the best ones.
 fn chosen() -> Result<Option<Kernels>, String> {
-    let name = match env::var(SWITCH) {
-        Ok(name) => name,
-        Err(env::VarError::NotPresent) => String::new(),
-        Err(env::VarError::NotUnicode(name)) => name.to_string_lossy().into_owned(),
-    };
-    match name.as_str() {
+    let name = env::var_os(SWITCH).unwrap_or_default();
+    let name = name.to_string_lossy();
+    match &*name {
         "" | "auto" => Ok(Kernels::detect()),
         "off" => Ok(None),
         _ => {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Size of a huge page, in bytes.
 pub(super) const HUGE_PAGE: usize = 2 << 20;
-/// Size of a block below which it gets no huge pages, in bytes.
+/// Minimum size of a block that gets huge pages, in bytes.
 pub(super) const MIN_BYTES: usize = 64 << 20;
 /// Maximum time for which a start waits for huge pages that the system must search for, besides a
 /// time for each page. Zeroing a page takes half of the latter.
@@ -64,13 +64,10 @@ impl NewPages {
 /// Lets the system put a huge page behind the memory from a byte on.
 #[cfg(target_os = "linux")]
 fn begin(first: &mut u8) -> io::Result<()> {
-    let page = std::ptr::from_mut(first);
+    let page = std::ptr::from_mut(first).addr();
     // SAFETY: the call changes which memory will be behind the addresses, and not what is in it,
     // whatever is mapped there.
-    let result = unsafe { libc::madvise(page.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
-    }
+    unsafe { super::super::ffi::advise(&(page..page + HUGE_PAGE), libc::MADV_HUGEPAGE)? };
     // The system allocates the page at this write.
     *std::hint::black_box(first) = 0;
     Ok(())

@@ -1,51 +1,40 @@
 //! Packing weights while a model loads, and counting what was packed.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::thread;
 
 use graphmill_kernels::{Format, Kernels};
 
-use super::Matrix;
+use super::super::model::PackCounts;
 use super::new_pages::NewPages;
+use super::{ATTACHED, Matrix};
 
-/// Size below which weights are packed by the loading thread alone, in bytes.
+/// Minimum size of weights that several threads pack, in bytes.
 const MIN_BYTES_FOR_THREADS: usize = 1 << 20;
 /// Maximum number of threads that pack. More would only wait for memory.
 const MAX_THREADS: usize = 8;
 
 thread_local! {
     /// The model that this thread is loading for the kernels.
-    static LOADING: RefCell<Option<Loading>> = const { RefCell::new(None) };
+    static LOADING: RefCell<Option<ModelLoad>> = const { RefCell::new(None) };
 }
 
 #[derive(Default)]
-struct Loading {
+struct ModelLoad {
     /// The pages of packed matrices, if they should be huge.
     pages: Option<NewPages>,
     /// Counts of the matrices packed so far.
     packed: PackCounts,
 }
 
-/// Counts of a model's matrices, by who multiplies them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PackCounts {
-    /// Number of matrices that are packed for the kernels.
-    pub(crate) matrices: u32,
-    /// Size of these matrices in packed form, in bytes.
-    pub(crate) bytes: u64,
-    /// Size of these matrices in the file, in bytes.
-    pub(crate) in_file: u64,
-    /// Number of matrices that are left to llama.cpp, by their type.
-    pub(crate) left: BTreeMap<String, u32>,
-}
-
 /// Begins a load on this thread, with weights packed for the kernels.
 pub(super) fn begin(huge_pages: bool) {
-    LOADING.set(Some(Loading {
+    let mut load = ModelLoad {
         pages: huge_pages.then(NewPages::default),
-        packed: PackCounts::default(),
-    }));
+        ..ModelLoad::default()
+    };
+    load.packed.info.instructions = ATTACHED.get().map_or("", Kernels::name);
+    LOADING.set(Some(load));
 }
 
 /// Ends the load on this thread and returns its counts.
@@ -59,7 +48,7 @@ pub(super) fn allocated(first: *const u8, bytes: usize) {
 }
 
 /// Prepares the empty memory that a matrix of the model is written to next.
-pub(super) fn comes(memory: &mut [u8]) {
+pub(super) fn prepare(memory: &mut [u8]) {
     with_pages(|pages| pages.fill(memory));
 }
 
@@ -75,11 +64,11 @@ fn with_pages(call: impl FnOnce(&mut NewPages)) {
 pub(super) fn takes(matrix: Matrix) -> bool {
     let takes = matrix.packed_bytes().is_some();
     LOADING.with_borrow_mut(|loading| {
-        let Some(Loading { packed, .. }) = loading else {
+        let Some(ModelLoad { packed, .. }) = loading else {
             return false;
         };
         if !takes {
-            *packed.left.entry(matrix.type_name()).or_default() += 1;
+            *packed.info.left.entry(matrix.type_name()).or_default() += 1;
         }
         takes
     })
@@ -88,9 +77,9 @@ pub(super) fn takes(matrix: Matrix) -> bool {
 /// Counts a matrix that was packed.
 pub(super) fn count(bytes: usize, in_file: usize) {
     LOADING.with_borrow_mut(|loading| {
-        if let Some(Loading { packed, .. }) = loading {
-            packed.matrices += 1;
-            packed.bytes += bytes as u64;
+        if let Some(ModelLoad { packed, .. }) = loading {
+            packed.info.matrices += 1;
+            packed.info.bytes += bytes as u64;
             packed.in_file += in_file as u64;
         }
     });
@@ -104,25 +93,21 @@ pub(super) fn pack(
     source: &[u8],
     packed: &mut [u8],
 ) {
-    let Matrix {
-        columns,
-        rows,
-        experts,
-        ..
-    } = matrix;
     // Units that are packed separately: a panel, or an expert, whose last panel may have fewer
     // rows.
-    let (units, unit_rows) = if experts == 1 {
-        (rows.div_ceil(kernels.panel_rows()), kernels.panel_rows())
-    } else {
-        (experts, rows)
+    let (units, unit_rows) = match matrix.experts {
+        1 => {
+            let rows = kernels.panel_rows();
+            (matrix.rows.div_ceil(rows), rows)
+        }
+        experts => (experts, matrix.rows),
     };
-    let (source_bytes, packed_bytes) =
-        (unit_rows * format.row_bytes(columns), packed.len() / units);
+    let source_bytes = unit_rows * format.row_bytes(matrix.columns);
+    let packed_bytes = packed.len() / units;
     let pack = |source: &[u8], packed: &mut [u8]| {
         let sources = source.chunks(source_bytes);
         for (source, packed) in sources.zip(packed.chunks_mut(packed_bytes)) {
-            kernels.pack(format, columns, source, packed);
+            kernels.pack(format, matrix.columns, source, packed);
         }
     };
     let threads = if source.len() < MIN_BYTES_FOR_THREADS {

@@ -6,16 +6,16 @@
 //! `buffers.rs` reports when a buffer is zeroed or freed.
 
 use std::ffi::c_void;
-use std::io;
 use std::ops::Range;
 use std::ptr;
 use std::sync::{LazyLock, Mutex};
 
+use super::super::ffi::advise;
 use super::huge_pages::whole_pages;
 use super::new_pages::HUGE_PAGE;
 use crate::lock::lock;
 
-/// Size below which a buffer is written, in bytes.
+/// Minimum size of a buffer that is not written, in bytes.
 const MIN_BYTES: usize = HUGE_PAGE;
 /// Size of the smallest possible page, in bytes.
 const MIN_PAGE: usize = 4 << 10;
@@ -89,10 +89,7 @@ pub(super) unsafe fn clear(first: *mut c_void, bytes: usize) -> bool {
     }
     // SAFETY: the pages are the caller's; private ones that belong to no file read as zeros after
     // this.
-    let result =
-        unsafe { libc::madvise(pages.start as *mut c_void, pages.len(), libc::MADV_DONTNEED) };
-    if result != 0 {
-        let error = io::Error::last_os_error();
+    if let Err(error) = unsafe { advise(&pages, libc::MADV_DONTNEED) } {
         tracing::debug!("a buffer is zeroed by writing it: {error}");
         return false;
     }

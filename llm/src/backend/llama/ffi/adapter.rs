@@ -11,14 +11,14 @@ use super::Model;
 use crate::lock::lock;
 
 /// A LoRA adapter for a model, which it borrows.
-pub(crate) struct Adapter<'a> {
+pub(crate) struct LoadedAdapter<'a> {
     raw: NonNull<sys::llama_adapter_lora>,
     /// Lock that is held while the model changes.
     changing: &'a Mutex<()>,
     model: PhantomData<&'a Model>,
 }
 
-impl<'a> Adapter<'a> {
+impl<'a> LoadedAdapter<'a> {
     /// Loads an adapter; `None` if llama.cpp refuses, which it logs. Only contexts that are created
     /// afterwards can use it. `changing` is the lock that protects everything created on the model.
     pub(crate) fn load(model: &'a Model, changing: &'a Mutex<()>, path: &CStr) -> Option<Self> {
@@ -39,7 +39,7 @@ impl<'a> Adapter<'a> {
     }
 }
 
-impl Drop for Adapter<'_> {
+impl Drop for LoadedAdapter<'_> {
     fn drop(&mut self) {
         let _changing = lock(self.changing);
         // SAFETY: the adapter is alive, the context that used it is not; its model is alive and

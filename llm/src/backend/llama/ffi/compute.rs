@@ -65,13 +65,15 @@ impl Context<'_> {
 
     /// Width of a hidden state; 0 if there are none.
     pub(crate) fn hidden_width(&self) -> usize {
-        self.hidden.as_ref().map_or(0, Hidden::width)
+        self.hidden.as_ref().map_or(0, |hidden| hidden.width)
     }
 
     /// The hidden states of the last batch, for the tokens that asked for them, in the batch's
     /// order.
     pub(crate) fn hidden(&self) -> &[f32] {
-        self.hidden.as_ref().map_or(&[], Hidden::rows)
+        self.hidden
+            .as_ref()
+            .map_or(&[], |hidden| hidden.rows.as_slice())
     }
 
     /// Computes a batch of tokens, without hidden states as input.
@@ -112,7 +114,7 @@ impl Context<'_> {
             // SAFETY: the context is the one that `hidden` was made for, and has just computed these.
             unsafe { hidden.take(self.raw.as_ptr(), 0..count)? };
         }
-        Ok(hidden.rows())
+        Ok(&hidden.rows)
     }
 
     /// Computes a batch with the hidden state before each token.
@@ -252,19 +254,14 @@ fn outcome(
     watch: &cpu_kernels::PanicWatch,
     cuts: &mut MappingCheck,
 ) -> Result<(), DecodeError> {
-    match status {
-        0 if watch.panicked() => Err(DecodeError::Failed("a matmul failed".to_owned())),
-        0 if cuts.look() => Err(DecodeError::Failed(
-            "the model's file was truncated while in use".to_owned(),
-        )),
-        0 => Ok(()),
-        1 => Err(DecodeError::NoCells),
-        -1 => Err(DecodeError::Failed("the batch is not valid".to_owned())),
-        guard::CAUGHT => Err(DecodeError::Failed(
-            "llama.cpp failed, see the log".to_owned(),
-        )),
-        status => Err(DecodeError::Failed(format!(
-            "llama.cpp failed with status {status}"
-        ))),
-    }
+    let message = match status {
+        0 if watch.panicked() => "a matmul failed",
+        0 if cuts.look() => "the model's file was truncated while in use",
+        0 => return Ok(()),
+        1 => return Err(DecodeError::NoCells),
+        -1 => "the batch is not valid",
+        guard::CAUGHT => "llama.cpp failed, see the log",
+        status => &format!("llama.cpp failed with status {status}"),
+    };
+    Err(DecodeError::Failed(message.to_owned()))
 }

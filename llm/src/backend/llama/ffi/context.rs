@@ -13,7 +13,7 @@ use super::batch::Batch;
 use super::compute::{encoded_width, picked_rows};
 use super::hidden::Hidden;
 use super::mrope_positions::Places;
-use super::{Adapter, MappingCheck, Model, ThreadPool, guard};
+use super::{LoadedAdapter, MappingCheck, Model, ThreadPool, guard};
 use crate::backend::interface::{Adapters, SaveError};
 use crate::lock::lock;
 
@@ -73,11 +73,11 @@ pub(crate) struct Context<'a> {
     pub(super) encoded_width: Option<usize>,
     pub(super) batch: Batch,
     /// Positions of cells, if the model counts images by lines and columns.
-    pub(super) places: Option<Places>,
+    pub(crate) places: Option<Places>,
     /// Hidden states for drafting, by another context or by this one.
     pub(super) hidden: Option<Hidden>,
     /// Adapters, by the number that batches use.
-    pub(super) adapters: Vec<Adapter<'a>>,
+    pub(super) adapters: Vec<LoadedAdapter<'a>>,
     /// Adapters of the last batch.
     pub(super) in_use: Adapters,
     /// Lock that is held while the model changes.
@@ -97,7 +97,7 @@ impl<'a> Context<'a> {
         mut params: sys::llama_context_params,
         other: Option<Rc<RawContext<'a>>>,
         threads: ThreadPool,
-        adapters: Vec<Adapter<'a>>,
+        adapters: Vec<LoadedAdapter<'a>>,
         mappings: &[Range<usize>],
         changing: &'a Mutex<()>,
     ) -> Option<Self> {
@@ -233,32 +233,6 @@ impl<'a> Context<'a> {
         let position = self.position(sequence, cell) as i32;
         // SAFETY: as in `remove`.
         unsafe { sys::llama_memory_seq_rm(self.memory(), sequence as i32, 0, position) }
-    }
-
-    /// Number of a sequence's cells; `None` if the model counts only tokens.
-    pub(crate) fn placed_cells(&self, sequence: u32) -> Option<u32> {
-        Some(self.places.as_ref()?.cells(sequence))
-    }
-
-    /// Notes that an empty sequence was restored with cells at these positions. `before` cells are
-    /// added before them, and `next` is the next position.
-    pub(crate) fn place(
-        &mut self,
-        sequence: u32,
-        before: u32,
-        positions: impl Iterator<Item = u32>,
-        next: u32,
-    ) {
-        if let Some(places) = &mut self.places {
-            places.restore(sequence, before, positions, next);
-        }
-    }
-
-    /// Notes that an empty sequence received the state of another one.
-    pub(crate) fn place_as(&mut self, from: u32, to: u32) {
-        if let Some(places) = &mut self.places {
-            places.share(from, to, places.cells(from));
-        }
     }
 
     /// Returns the model's position of a cell.

@@ -66,7 +66,7 @@ unsafe extern "C" {
 /// Status of a call whose exception was caught. llama.cpp itself never returns it.
 pub(super) const CAUGHT: i32 = i32::MIN + 1;
 
-/// Names the loaded models.
+/// Function that names the loaded models, for the line about the end of the process.
 static MODELS: OnceLock<fn() -> Vec<String>> = OnceLock::new();
 
 /// Installs the handlers of failed assertions, which also log the loaded models. Must be called

@@ -97,9 +97,10 @@ pub(crate) enum HiddenOf {
 /// The hidden states of a context's last batch.
 pub(super) struct Hidden {
     of: HiddenOf,
-    /// Numbers of each state.
-    width: usize,
-    rows: Vec<f32>,
+    /// Length of a state, in numbers.
+    pub(super) width: usize,
+    /// One state for each token that asked for it, in the batch's order.
+    pub(super) rows: Vec<f32>,
 }
 
 impl Hidden {
@@ -129,16 +130,6 @@ impl Hidden {
             width,
             rows: Vec::new(),
         })
-    }
-
-    /// Numbers of each state.
-    pub(super) fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Returns one state for each token that asked for it, in the batch's order.
-    pub(super) fn rows(&self) -> &[f32] {
-        &self.rows
     }
 
     /// Requests the states that this batch asks for. States behind all layers cost time in the last

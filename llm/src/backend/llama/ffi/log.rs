@@ -21,14 +21,13 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Joins the errors in one line; `None` if there are none.
-    pub(crate) fn complaint(&self) -> Option<String> {
-        (!self.errors.is_empty()).then(|| self.errors.join("; "))
-    }
-
     /// Joins the errors in one line; `otherwise` if there are none.
     pub(crate) fn complaint_or(&self, otherwise: &str) -> String {
-        self.complaint().unwrap_or_else(|| otherwise.to_owned())
+        if self.errors.is_empty() {
+            otherwise.to_owned()
+        } else {
+            self.errors.join("; ")
+        }
     }
 }
 

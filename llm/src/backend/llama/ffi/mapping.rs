@@ -2,8 +2,11 @@
 //! most of them into a layout for the processor, or to a GPU. Computation then uses the copies.
 
 use std::fs;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use crate::model::files::part_of;
 
 /// The mapping of a model that is being loaded.
 #[derive(Debug)]
@@ -33,18 +36,25 @@ impl Mapping {
             // SAFETY: the range is a shared, read-only mapping of a file, which no load but this
             // one made; so nobody unmaps it meanwhile, and what is read there afterwards is the
             // same file.
-            let result = unsafe {
-                libc::madvise(
-                    range.start as *mut libc::c_void,
-                    range.len(),
-                    libc::MADV_DONTNEED,
-                )
-            };
-            if result != 0 {
-                let error = std::io::Error::last_os_error();
+            let released = unsafe { advise(&range, libc::MADV_DONTNEED) };
+            if let Err(error) = released {
                 tracing::debug!("the pages of the model's file stay in memory: {error}");
             }
         }
+    }
+}
+
+/// Tells the system how memory is used.
+///
+/// # Safety
+/// The memory may be changed as the advice says: `MADV_DONTNEED` discards what is in it.
+pub(crate) unsafe fn advise(memory: &Range<usize>, advice: libc::c_int) -> io::Result<()> {
+    let first = memory.start as *mut libc::c_void;
+    // SAFETY: the caller's promise.
+    if unsafe { libc::madvise(first, memory.len(), advice) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 
@@ -59,29 +69,30 @@ pub(crate) fn mapped(model: &Path) -> Vec<Range<usize>> {
 /// Returns the addresses in a line of `/proc/self/maps` if it is a shared, read-only mapping of
 /// this file, or of another part of a split model.
 fn range_of(line: &str, model: &Path) -> Option<Range<usize>> {
+    let (addresses, access, path) = map_entry(line)?;
+    let path = Path::new(path);
+    let is_model = path.parent() == model.parent() && stem(path)? == stem(model)?;
+    (access == "r--s" && is_model).then_some(addresses)
+}
+
+/// Splits a line of `/proc/self/maps` into the addresses, the access and the path, which is empty
+/// for memory without a file.
+pub(crate) fn map_entry(line: &str) -> Option<(Range<usize>, &str, &str)> {
     let mut words = line.splitn(6, ' ');
     let (addresses, access) = (words.next()?, words.next()?);
     // Offset, device and inode come before the path, which is padded.
-    let path = Path::new(words.nth(3)?.trim_start());
-    if access != "r--s" || path.parent() != model.parent() || parts(path)? != parts(model)? {
-        return None;
-    }
+    let path = words.nth(3).unwrap_or_default().trim_start();
     let (start, end) = addresses.split_once('-')?;
     let address = |text| usize::from_str_radix(text, 16).ok();
-    Some(address(start)?..address(end)?)
+    Some((address(start)?..address(end)?, access, path))
 }
 
-/// Returns the name of a file without its part number, as in `large-00002-of-00003.gguf`; `None` if
-/// it has none.
-fn parts(file: &Path) -> Option<&str> {
-    let name = file.file_name()?.to_str()?;
-    let numbered = name.strip_suffix(".gguf").and_then(|stem| {
-        let (stem, count) = stem.rsplit_once("-of-")?;
-        let (stem, number) = stem.rsplit_once('-')?;
-        let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        (digits(count) && digits(number)).then_some(stem)
-    });
-    Some(numbered.unwrap_or(name))
+/// Returns the name of a file; for a part of a split model, the name without its number.
+fn stem(file: &Path) -> Option<&str> {
+    match part_of(file) {
+        Some((stem, ..)) => Some(stem),
+        None => file.file_name()?.to_str(),
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ mod truncated_files;
 mod vision;
 mod vocabulary;
 
-pub(super) use adapter::Adapter;
+pub(super) use adapter::LoadedAdapter;
 pub(super) use context::{
     Context, RawContext, SequenceWidth, StatePart, can_create as can_create_context,
     default_params as default_context_params,
@@ -36,13 +36,15 @@ pub(super) use load::{
 };
 pub(super) use log::{Heard, heard_so_far, listen, listen_with, route_logs};
 pub(super) use mapping::{Mapping, mapped};
+#[cfg(all(feature = "cpu-kernels", target_os = "linux"))]
+pub(super) use mapping::{advise, map_entry};
 pub(super) use model::Model;
 pub(super) use quantize::quantize;
 pub(crate) use system::{exit, limit_process};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) use system::{freed_bytes, limit_heaps, trim_heap};
 pub(super) use system::{init_numa, multiplies, system_info, tensor_bytes};
-pub(super) use threadpool::{ThreadPool, ThreadPoolParams};
+pub(super) use threadpool::ThreadPool;
 pub(super) use truncated_files::{MappingCheck, attach as attach_to_cuts};
 #[cfg(feature = "vision")]
-pub(super) use vision::{Mtmd, MtmdParams};
+pub(super) use vision::{Mtmd, projector_params};

@@ -7,11 +7,11 @@ use crate::backend::interface::TileShape;
 
 /// Positions of the cells of each sequence. A sequence is cut or shared only at the start or the
 /// end of an image, never inside.
-pub(super) struct Places(Vec<Row>);
+pub(crate) struct Places(Vec<CellPositions>);
 
 /// The cells of a sequence.
 #[derive(Clone, Default)]
-struct Row {
+struct CellPositions {
     positions: Vec<u32>,
     /// Position of the next cell.
     next: u32,
@@ -19,11 +19,11 @@ struct Row {
 
 impl Places {
     pub(super) fn new(sequences: u32) -> Self {
-        Self(vec![Row::default(); sequences as usize])
+        Self(vec![CellPositions::default(); sequences as usize])
     }
 
     /// Number of cells of a sequence.
-    pub(super) fn cells(&self, sequence: u32) -> u32 {
+    pub(crate) fn cells(&self, sequence: u32) -> u32 {
         self.0[sequence as usize].positions.len() as u32
     }
 
@@ -66,7 +66,7 @@ impl Places {
 
     /// Copies the positions of the first cells to another sequence, which may have some behind
     /// them.
-    pub(super) fn share(&mut self, from: u32, to: u32, cells: u32) {
+    pub(crate) fn share(&mut self, from: u32, to: u32, cells: u32) {
         let next = self.position(from, cells);
         let shared = self.0[from as usize].positions[..cells as usize].to_vec();
         let row = &mut self.0[to as usize];
@@ -80,7 +80,7 @@ impl Places {
 
     /// Restores an empty sequence with cells at these positions. `before` cells are added before
     /// them, and `next` is the next position.
-    pub(super) fn restore(
+    pub(crate) fn restore(
         &mut self,
         sequence: u32,
         before: u32,
@@ -97,7 +97,7 @@ impl Places {
     /// Removes all cells of all sequences.
     pub(super) fn clear(&mut self) {
         for row in &mut self.0 {
-            *row = Row::default();
+            *row = CellPositions::default();
         }
     }
 }

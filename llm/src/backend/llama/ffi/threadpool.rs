@@ -8,19 +8,9 @@ use std::sync::{Mutex, PoisonError};
 
 use llama_cpp_sys_2 as sys;
 
+use super::super::threads::Threads;
 use crate::lock::lock;
 use crate::spec::ThreadPriority;
-
-/// Parameters of a thread pool.
-#[derive(Clone, Debug)]
-pub(crate) struct ThreadPoolParams {
-    pub(crate) threads: u32,
-    /// CPUs to run on; empty for all.
-    pub(crate) cpus: Vec<u32>,
-    /// True if each thread gets one CPU of its own.
-    pub(crate) strict: bool,
-    pub(crate) priority: ThreadPriority,
-}
 
 /// A pool of ggml's threads, which wait for graphs to compute. The thread that computes is one of
 /// them.
@@ -34,9 +24,10 @@ pub(crate) struct ThreadPool {
 
 impl ThreadPool {
     /// Starts the threads; the calling thread is one of them and takes their priority and CPUs.
-    pub(crate) fn new(params: &ThreadPoolParams) -> Option<Self> {
+    pub(crate) fn new(params: &Threads) -> Option<Self> {
+        let count = params.decode.max(params.batch);
         // SAFETY: returns plain numbers.
-        let mut raw = unsafe { sys::ggml_threadpool_params_default(params.threads as i32) };
+        let mut raw = unsafe { sys::ggml_threadpool_params_default(count as i32) };
         for cpu in &params.cpus {
             if let Some(used) = raw.cpumask.get_mut(*cpu as usize) {
                 *used = true;
@@ -196,8 +187,9 @@ mod tests {
     use super::*;
 
     fn pool() -> ThreadPool {
-        let params = ThreadPoolParams {
-            threads: 2,
+        let params = Threads {
+            decode: 2,
+            batch: 1,
             cpus: Vec::new(),
             strict: false,
             priority: ThreadPriority::Normal,

@@ -44,29 +44,23 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// Devices and threads that encode images and sounds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MtmdParams {
-    /// True if a GPU takes part.
-    pub(crate) use_gpu: bool,
-    /// Index of that GPU in ggml; `None` for the first one.
-    pub(crate) device: Option<usize>,
-    pub(crate) threads: u32,
-}
-
-impl MtmdParams {
-    fn raw(self) -> sys::mtmd_context_params {
-        // SAFETY: returns plain numbers, null pointers and a static text.
-        let mut raw = unsafe { sys::mtmd_context_params_default() };
-        raw.use_gpu = self.use_gpu;
-        if let Some(index) = self.device {
-            // SAFETY: the index comes from ggml's own list of devices.
-            raw.device = unsafe { sys::ggml_backend_dev_get(index) };
-        }
-        raw.print_timings = false;
-        raw.n_threads = self.threads as i32;
-        raw
+/// Returns the parameters of a projector on this number of threads, and on a GPU if `use_gpu`. `gpu`
+/// is that GPU's index in ggml; `None` for the first one.
+pub(crate) fn projector_params(
+    threads: u32,
+    use_gpu: bool,
+    gpu: Option<usize>,
+) -> sys::mtmd_context_params {
+    // SAFETY: returns plain numbers, null pointers and a static text.
+    let mut params = unsafe { sys::mtmd_context_params_default() };
+    params.use_gpu = use_gpu;
+    if let Some(index) = gpu {
+        // SAFETY: the index comes from ggml's own list of devices.
+        params.device = unsafe { sys::ggml_backend_dev_get(index) };
     }
+    params.print_timings = false;
+    params.n_threads = threads as i32;
+    params
 }
 
 /// Held while a projector is measured or loaded. libmtmd turns its log off for the whole process
@@ -93,21 +87,25 @@ unsafe impl Sync for Mtmd {}
 impl Mtmd {
     /// Returns the memory that a projector takes in bytes, without loading it; 0 if it cannot be
     /// loaded.
-    pub(crate) fn bytes(path: &CStr, params: MtmdParams) -> u64 {
+    pub(crate) fn bytes(path: &CStr, params: &sys::mtmd_context_params) -> u64 {
         let _loading = lock(&LOADING);
         // SAFETY: the path ends with a NUL, and `params` come from libmtmd's defaults.
-        let bytes = unsafe { graphmill_vision_bytes(path.as_ptr(), &params.raw()) };
+        let bytes = unsafe { graphmill_vision_bytes(path.as_ptr(), params) };
         bytes as u64
     }
 
     /// Loads a projector for a model; `None` if libmtmd refuses, which it logs.
-    pub(crate) fn load(model: Arc<Model>, path: &CStr, params: MtmdParams) -> Option<Self> {
+    pub(crate) fn load(
+        model: Arc<Model>,
+        path: &CStr,
+        params: &sys::mtmd_context_params,
+    ) -> Option<Self> {
         let width = model.input_width() as usize;
         let _loading = lock(&LOADING);
         let text = model.as_ptr().cast_const();
         // SAFETY: the path ends with a NUL, `params` come from libmtmd's defaults, and the model
         // lives as long as what is loaded.
-        let raw = unsafe { graphmill_vision_load(path.as_ptr(), text, &params.raw()) };
+        let raw = unsafe { graphmill_vision_load(path.as_ptr(), text, params) };
         Some(Self {
             raw: NonNull::new(raw)?,
             encoding: Mutex::default(),
@@ -213,10 +211,8 @@ impl Chunks {
             let mut chunk = Chunk {
                 raw: NonNull::new(copy).expect("C++ allocates or throws"),
                 shape: TileShape {
-                    positions: 0,
-                    columns: None,
-                    looks_ahead: false,
                     is_sound: kind == sys::MTMD_INPUT_CHUNK_TYPE_AUDIO,
+                    ..TileShape::default()
                 },
                 mtmd: Arc::clone(mtmd),
             };

@@ -159,46 +159,42 @@ macro_rules! special_tokens {
 special_tokens! {
     /// The token that begins a text.
     bos: llama_vocab_bos;
-    /// The token that ends one.
+    /// The token that ends a text.
     eos: llama_vocab_eos;
     /// The token between two texts.
     sep: llama_vocab_sep;
     /// The token that fills up a batch.
     pad: llama_vocab_pad;
-    /// The token that marks what is before a gap.
+    /// The token that marks the text before a gap.
     before_gap: llama_vocab_fim_pre;
-    /// The token that marks what is behind a gap.
+    /// The token that marks the text behind a gap.
     after_gap: llama_vocab_fim_suf;
-    /// The token that marks what is in a gap.
+    /// The token that marks the text in a gap.
     gap: llama_vocab_fim_mid;
     /// The token that marks the name of a repository.
     repository: llama_vocab_fim_rep;
-    /// The token that marks the name of a file in it.
+    /// The token that marks the name of a file in a repository.
     file: llama_vocab_fim_sep;
 }
 
-/// Functions that tell whether texts get a special token.
-macro_rules! additions {
-    ($($(#[$doc:meta])* $name:ident: $call:ident;)*) => {
-        impl Vocabulary<'_> {
-            $(
-                $(#[$doc])*
-                pub(crate) fn $name(self) -> bool {
-                    // SAFETY: the vocabulary is alive.
-                    unsafe { sys::$call(self.raw) }
-                }
-            )*
-        }
-    };
-}
-
-additions! {
+impl Vocabulary<'_> {
     /// Returns true if a text begins with [`bos`](Self::bos).
-    adds_bos: llama_vocab_get_add_bos;
+    pub(crate) fn adds_bos(self) -> bool {
+        // SAFETY: the vocabulary is alive.
+        unsafe { sys::llama_vocab_get_add_bos(self.raw) }
+    }
+
     /// Returns true if a text ends with [`eos`](Self::eos).
-    adds_eos: llama_vocab_get_add_eos;
+    pub(crate) fn adds_eos(self) -> bool {
+        // SAFETY: the vocabulary is alive.
+        unsafe { sys::llama_vocab_get_add_eos(self.raw) }
+    }
+
     /// Returns true if [`sep`](Self::sep) is between two texts.
-    adds_sep: llama_vocab_get_add_sep;
+    pub(crate) fn adds_sep(self) -> bool {
+        // SAFETY: the vocabulary is alive.
+        unsafe { sys::llama_vocab_get_add_sep(self.raw) }
+    }
 }
 
 /// Tokens have the same size here and in llama.cpp.

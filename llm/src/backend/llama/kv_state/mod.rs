@@ -25,11 +25,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::backend::interface::{SaveError, SavedCells, SavedPart};
-use read::{Cache, CellOrder, CellPlace, StateReader, read_caches};
+use read::{CellOrder, CellPlace, ParsedCache, StateReader, read_caches};
 
 /// The order in which llama.cpp writes the parts of a sequence's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct StateLayout {
     /// Caches with a cell for each token.
     pub(super) caches: usize,
     /// Number of caches before the state that is in no cache.
@@ -45,7 +45,7 @@ pub(super) struct StateForm {
     /// cache has no extensions.
     place: usize,
     caches: Vec<CacheForm>,
-    /// Number of caches before the rest, as in [`Layout::before_rest`].
+    /// Number of caches before the rest, as in [`StateLayout::before_rest`].
     before_rest: usize,
     /// Bytes of one cell in each plane of all caches.
     rows: Arc<[u32]>,
@@ -105,12 +105,11 @@ impl Cells<'_> {
     /// Returns the indices of the cells at some positions; `first` is the position of the first
     /// cell.
     fn at(&self, positions: &Range<u32>, first: u32) -> Result<&[usize], SaveError> {
-        let places = |first: u32| {
-            let (start, end) = (positions.start - first, positions.end - first);
+        let order = positions.start.checked_sub(first).and_then(|start| {
+            let end = positions.end - first;
             self.order.get(start as usize..end as usize)
-        };
-        let order = (positions.start >= first).then(|| places(first));
-        order.flatten().ok_or_else(|| {
+        });
+        order.ok_or_else(|| {
             SaveError(format!(
                 "llama.cpp has {} cells of a sequence from {first} on, not those of {positions:?}",
                 self.order.len(),
@@ -124,7 +123,7 @@ impl Cells<'_> {
 /// the sequence's cells, the last of which are in the state.
 pub(super) fn parse(
     state: &[u8],
-    layout: Layout,
+    layout: StateLayout,
     rest: usize,
     extended: Option<(NonZero<usize>, u32)>,
 ) -> Result<ParsedState<'_>, SaveError> {
@@ -138,7 +137,7 @@ pub(super) fn parse(
     });
     let caches = read_caches(&reader, &behind, &order)?;
     let first = caches.first().map_or(0, |cache| cache.first);
-    let count = |cache: &Cache<'_>| cache.cells.order.len();
+    let count = |cache: &ParsedCache<'_>| cache.cells.order.len();
     if caches
         .windows(2)
         .any(|pair| pair[1].first != first || count(&pair[0]) != count(&pair[1]))
@@ -146,12 +145,13 @@ pub(super) fn parse(
         return Err(unknown("caches with different cells"));
     }
     let place = extended.map_or(0, |(bytes, _)| POSITION + bytes.get());
+    let place_row = (place > 0).then_some(place as u32);
     let rows = caches.iter().flat_map(|cache| cache.rows.iter().copied());
     Ok(ParsedState {
         form: StateForm {
             magic,
             place,
-            rows: place_row(place).chain(rows).collect(),
+            rows: place_row.into_iter().chain(rows).collect(),
             caches: caches.iter().map(|cache| cache.form.clone()).collect(),
             before_rest: layout.before_rest,
         },
@@ -234,10 +234,6 @@ pub(super) fn build(
 
 /// Size of a position, in bytes.
 const POSITION: usize = size_of::<u32>();
-
-fn place_row(place: usize) -> impl Iterator<Item = u32> {
-    (place > 0).then_some(place as u32).into_iter()
-}
 
 fn number(state: &mut Vec<u8>, number: u32) {
     state.extend(number.to_ne_bytes());

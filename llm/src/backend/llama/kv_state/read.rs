@@ -6,7 +6,7 @@ use super::{CacheForm, Cells, POSITION, unknown};
 use crate::backend::interface::SaveError;
 
 /// The parsed content of one cache.
-pub(super) struct Cache<'a> {
+pub(super) struct ParsedCache<'a> {
     pub(super) form: CacheForm,
     /// Bytes of a cell in each plane.
     pub(super) rows: Vec<u32>,
@@ -17,7 +17,7 @@ pub(super) struct Cache<'a> {
 
 /// Rules that order the cells of a cache.
 pub(super) enum CellOrder {
-    /// By position, without gaps.
+    /// By position; positions have no gaps.
     Positions,
     /// By position and extension. Holds the size of an extension in bytes, and the number of the
     /// sequence's cells, of which the state has the last ones.
@@ -33,7 +33,7 @@ pub(super) fn read_caches<'a>(
     reader: &StateReader<'a>,
     behind: &[usize],
     order: &CellOrder,
-) -> Result<Vec<Cache<'a>>, SaveError> {
+) -> Result<Vec<ParsedCache<'a>>, SaveError> {
     let Some((others, behind)) = behind.split_first() else {
         return if reader.0.is_empty() {
             Ok(Vec::new())
@@ -60,7 +60,7 @@ fn read_cache<'a>(
     reader: &mut StateReader<'a>,
     values: bool,
     order: &CellOrder,
-) -> Result<Cache<'a>, SaveError> {
+) -> Result<ParsedCache<'a>, SaveError> {
     let extension = match order {
         CellOrder::Places(bytes, _) => bytes.get(),
         CellOrder::Positions | CellOrder::AsBefore(..) => 0,
@@ -85,7 +85,7 @@ fn read_cache<'a>(
             }
             CellOrder::AsBefore(..) => return Err(unknown("caches with different cells")),
         };
-        cache = Some(Cache {
+        cache = Some(ParsedCache {
             form: CacheForm {
                 streams,
                 tensors,

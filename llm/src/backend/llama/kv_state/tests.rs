@@ -1,6 +1,6 @@
 use std::num::NonZero;
 
-use super::{Layout, build, number, parse};
+use super::{StateLayout, build, number, parse};
 use crate::backend::interface::SavedPart;
 
 const F32: u32 = 0;
@@ -23,7 +23,7 @@ fn cache(state: &mut Vec<u8>, keys: [f32; 2], transposed: u32) {
 
 #[test]
 fn a_cache_without_values_ends_before_any_bytes() {
-    let layout = Layout {
+    let layout = StateLayout {
         caches: 2,
         before_rest: 2,
     };
@@ -50,7 +50,7 @@ fn a_cache_without_values_ends_before_any_bytes() {
 
 #[test]
 fn only_the_first_cache_has_extensions() {
-    let layout = Layout {
+    let layout = StateLayout {
         caches: 2,
         before_rest: 1,
     };

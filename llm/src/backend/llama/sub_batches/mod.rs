@@ -23,6 +23,7 @@ pub(super) use passes::GoesBack;
 use passes::Passes;
 
 /// Computes batches pass by pass.
+#[derive(Default)]
 pub(super) struct SubBatches {
     passes: Passes,
     /// The tokens of a pass, kept to reuse their memory.
@@ -39,9 +40,7 @@ impl SubBatches {
     pub(super) fn new(pass_cost: Option<u64>, goes_back: Option<GoesBack>) -> Self {
         Self {
             passes: Passes::new(pass_cost, goes_back),
-            pass: Vec::new(),
-            rows: Vec::new(),
-            hidden: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -58,10 +57,9 @@ impl SubBatches {
             context.use_adapters(adapters_of(batch));
             return context.decode(batch);
         }
-        let n_vocab = context.n_vocab;
+        let (n_vocab, width) = (context.n_vocab, context.hidden_width());
         let asked = batch.iter().filter(|token| token.logits).count();
         self.rows.resize(asked * n_vocab, 0.0);
-        let width = context.hidden_width();
         let asked = batch.iter().filter(|token| token.hidden).count();
         self.hidden.resize(asked * width, 0.0);
         for (number, indices) in self.passes.iter().enumerate() {

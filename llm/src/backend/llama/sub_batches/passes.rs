@@ -21,6 +21,7 @@ pub(in crate::backend::llama) struct GoesBack {
 }
 
 /// The division of a batch. Kept between steps to reuse its memory.
+#[derive(Default)]
 pub(super) struct Passes {
     /// Cost of a pass, in cells; `None` if the lengths of sequences make no difference.
     pass_cost: Option<u64>,
@@ -34,7 +35,7 @@ pub(super) struct Passes {
     /// For each number of first parts: the least cost, and the start of the last group in the
     /// division with that cost.
     best: Vec<(u64, usize)>,
-    groups: Vec<(usize, usize)>,
+    groups: Vec<Range<usize>>,
 }
 
 /// A range of `order`, computed with the same adapters.
@@ -62,7 +63,7 @@ struct SequencePart {
 /// Neighboring parts that begin with a common pass. Tokens beyond the shortest part take a pass for
 /// each part.
 #[derive(Default)]
-struct Group {
+struct PassGroup {
     parts: u64,
     /// Tokens of the shortest part; `shortest` counts the parts of this length.
     tokens: u64,
@@ -74,7 +75,7 @@ struct Group {
     sum_by_token: u64,
 }
 
-impl Group {
+impl PassGroup {
     fn add(&mut self, part: &SequencePart) {
         let tokens = part.tokens as u64;
         if self.parts == 0 || tokens < self.tokens {
@@ -101,12 +102,7 @@ impl Passes {
         Self {
             pass_cost,
             goes_back,
-            order: Vec::new(),
-            ranges: Vec::new(),
-            parts: Vec::new(),
-            drafting: Vec::new(),
-            best: Vec::new(),
-            groups: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -198,7 +194,7 @@ impl Passes {
         self.best.clear();
         self.best.push((0, 0));
         for end in 1..=parts.len() {
-            let mut group = Group::default();
+            let mut group = PassGroup::default();
             let mut least = (u64::MAX, 0);
             for begin in (0..end).rev() {
                 group.add(&parts[begin]);
@@ -213,11 +209,11 @@ impl Passes {
         let mut end = parts.len();
         while end > 0 {
             let begin = self.best[end].1;
-            self.groups.push((begin, end));
+            self.groups.push(begin..end);
             end = begin;
         }
-        while let Some((begin, end)) = self.groups.pop() {
-            self.add_group(&parts[begin..end]);
+        while let Some(group) = self.groups.pop() {
+            self.add_group(&parts[group]);
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) struct Charsmap {
 }
 
 /// A node of the trie, during a search.
-struct Node {
+struct TrieNode {
     /// The index to which the next byte is added by XOR.
     base: usize,
     /// The last byte; `None` for the empty sequence.
@@ -70,11 +70,11 @@ impl Charsmap {
     /// are, whatever is around them. So no sequence is one of these alone, has a space behind its
     /// first byte, or a letter behind a space.
     pub(super) fn keeps_words(&self) -> bool {
-        let root = |unit: &u32| Node {
+        let root = |unit: &u32| TrieNode {
             base: base(*unit),
             last: None,
         };
-        let mut nodes: Vec<Node> = self.units.first().map(root).into_iter().collect();
+        let mut nodes: Vec<TrieNode> = self.units.first().map(root).into_iter().collect();
         let mut seen = 0;
         while let Some(node) = nodes.pop() {
             seen += 1;
@@ -96,7 +96,7 @@ impl Charsmap {
                 if changes {
                     return false;
                 }
-                nodes.push(Node {
+                nodes.push(TrieNode {
                     base: index ^ base(*unit),
                     last: Some(byte),
                 });

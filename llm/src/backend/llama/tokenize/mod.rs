@@ -32,7 +32,7 @@ const STACK_OF_EACH: usize = 2 * TAKEN_OF_EACH;
 /// Size of the stack without any text, in bytes.
 const STACK: usize = 512 << 10;
 
-pub(super) struct Tokenizer {
+pub(super) struct LlamaTokenizer {
     model: Arc<Model>,
     specials: Specials,
     cuts: TextCuts,
@@ -42,7 +42,7 @@ pub(super) struct Tokenizer {
     limit: usize,
 }
 
-impl Tokenizer {
+impl LlamaTokenizer {
     /// Makes a tokenizer for the model of a file. Texts have at most `limit` bytes.
     pub(super) fn new(model: Arc<Model>, path: &Path, limit: usize) -> Self {
         let kind = model.vocab().kind();

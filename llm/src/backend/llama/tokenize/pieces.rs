@@ -87,7 +87,7 @@ impl TextCuts {
     /// Returns the rules of a byte-pair tokenizer, by the names of the tokenizer and of its
     /// expressions in the model's file.
     pub(super) fn byte_pair(tokenizer: &str, expressions: &str) -> Self {
-        let cuts = Self {
+        let mut cuts = Self {
             lines: true,
             sentences: true,
             most: MOST,
@@ -95,31 +95,26 @@ impl TextCuts {
         };
         match expressions {
             // Only a number ends a word.
-            "superbpe" => Self {
-                lines: false,
-                sentences: false,
-                most: MOST_IF_SQUARE,
-                run: Some(DIGITS),
-                ..cuts
-            },
-            "deepseek-llm" | "jais-2" => Self {
-                most: MOST_IF_SQUARE,
-                run: Some(SPACES),
-                ..cuts
-            },
+            "superbpe" => {
+                cuts.lines = false;
+                cuts.sentences = false;
+                cuts.most = MOST_IF_SQUARE;
+                cuts.run = Some(DIGITS);
+            }
+            "deepseek-llm" | "jais-2" => {
+                cuts.most = MOST_IF_SQUARE;
+                cuts.run = Some(SPACES);
+            }
             // A word is a line.
-            "gemma4" | "granite-embed-multi-311m" | "sarvam-moe" => Self {
-                sentences: false,
-                ..cuts
-            },
+            "gemma4" | "granite-embed-multi-311m" | "sarvam-moe" => cuts.sentences = false,
             // The meaning of a character can depend on a tag far before it.
-            _ if tokenizer == "hybriddna" => Self {
-                lines: false,
-                sentences: false,
-                ..cuts
-            },
-            _ => cuts,
+            _ if tokenizer == "hybriddna" => {
+                cuts.lines = false;
+                cuts.sentences = false;
+            }
+            _ => {}
         }
+        cuts
     }
 
     /// Returns the rules of a WordPiece tokenizer.

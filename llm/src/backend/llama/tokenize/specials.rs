@@ -55,7 +55,8 @@ impl Specials {
             if !hidden && !has(sys::LLAMA_TOKEN_ATTR_USER_DEFINED) {
                 return None;
             }
-            let text = vocab.text(token)?.to_str().ok()?;
+            let text = vocab.text(token)?.to_str().ok();
+            let text = text.filter(|text| !text.is_empty())?;
             Some(Special {
                 token,
                 text: text.to_owned(),
@@ -64,21 +65,15 @@ impl Specials {
                 strips_right: has(sys::LLAMA_TOKEN_ATTR_RSTRIP),
             })
         };
-        let specials = vocab.tokens().filter_map(special);
-        Self::sorted(
-            specials
-                .filter(|special| !special.text.is_empty())
-                .collect(),
-        )
+        Self::sorted(vocab.tokens().filter_map(special).collect())
     }
 
     fn sorted(mut specials: Vec<Special>) -> Self {
         specials.sort_by_key(|special| std::cmp::Reverse(special.text.len()));
         let texts = specials.iter().map(|special| &special.text);
         // Without a finder, no text is split here, and llama.cpp finds the tokens.
-        let finder = AhoCorasick::new(texts)
-            .ok()
-            .filter(|_| !specials.is_empty());
+        let finder = AhoCorasick::new(texts).ok();
+        let finder = finder.filter(|_| !specials.is_empty());
         Self { specials, finder }
     }
 
