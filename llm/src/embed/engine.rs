@@ -132,7 +132,8 @@ impl EmbeddingEngine {
                     pairs,
                 } = loaded;
                 let head = backend.head();
-                ready.is((vocab, pairs, head, backend.capacity(), backend.info()));
+                let opened = (vocab, pairs, head, backend.capacity(), backend.info());
+                ready.send(Ok(opened)).ok();
                 inbox.serve(&mut Core::new(backend, Arc::clone(&to_publish)));
             })
         };

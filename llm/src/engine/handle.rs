@@ -126,7 +126,8 @@ impl LlmEngine {
                     // Borrowed for this call, not for the lifetime of the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
-                    ready.is((to_sessions, capacity, backend_info, draft_info, projector));
+                    let opened = (to_sessions, capacity, backend_info, draft_info, projector);
+                    ready.send(Ok(opened)).ok();
                     inbox.serve(&mut core);
                 })
             }
@@ -253,7 +254,7 @@ impl Replaceable for LlmEngine {
                         self.shared.measured.ended(&finish);
                     }
                 }
-                Waiting::Question(waiter) => drop(waiter.tell(Err(why.clone()))),
+                Waiting::Question(waiter) => waiter.tell(Err(why.clone())),
             }
         }
     }

@@ -70,6 +70,7 @@ impl<R> Drop for Seat<R> {
 }
 
 show_fields!(Live<R> {});
+show_fields!(Seat<R> { number });
 
 /// A sink that ends once. Outputs of an abandoned engine after the end are dropped.
 pub(crate) struct OutputReceiver {
@@ -127,17 +128,13 @@ impl<T> Waiter<T> {
         Self(Mutex::new(Some(who)))
     }
 
-    /// Delivers the result. Returns false if one was delivered before.
-    pub(crate) fn tell(&self, result: Result<T, GenerationError>) -> bool {
+    /// Delivers the result, unless one was delivered before.
+    pub(crate) fn tell(&self, result: Result<T, GenerationError>) {
         let taken = lock(&self.0).take();
-        match taken {
-            Some(who) => {
-                if let Err(message) = catch(|| who(result)) {
-                    tracing::error!(%message, "a receiver of a result panicked");
-                }
-                true
-            }
-            None => false,
+        if let Some(who) = taken
+            && let Err(message) = catch(|| who(result))
+        {
+            tracing::error!(%message, "a receiver of a result panicked");
         }
     }
 }
