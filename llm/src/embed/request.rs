@@ -1,5 +1,6 @@
 //! Requests to an embedding engine, and their results.
 
+use crate::debug::show_fields;
 use crate::protocol::{GenerationError, Tenant, Token};
 
 /// The vectors of a request's texts in order, or the cause of the failure.
@@ -32,13 +33,7 @@ impl EmbeddingRequest {
     }
 }
 
-impl std::fmt::Debug for EmbeddingRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EmbeddingRequest")
-            .field("texts", &self.texts.len())
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(EmbeddingRequest { tenant });
 
 /// Failure of a request that had been accepted.
 pub type EmbeddingError = GenerationError;
