@@ -35,15 +35,19 @@ fn cases(expression: &str) -> u64 {
     1 + expression.bytes().filter(is_branch).count() as u64
 }
 
-/// Refuses a text that is longer than the limit.
+/// Refuses a text that is longer than the limit for a part of a constraint.
 pub(super) fn check_length(text: &str, what: &str) -> Result<(), ConstraintError> {
-    if text.len() <= LONGEST_TEXT {
+    check_size(text, LONGEST_TEXT, what)
+}
+
+/// Refuses a text of more than `most` bytes.
+pub(super) fn check_size(text: &str, most: usize, what: &str) -> Result<(), ConstraintError> {
+    let bytes = text.len();
+    if bytes <= most {
         return Ok(());
     }
-    let bytes = text.len();
-    Err(ConstraintError(format!(
-        "{what} has {bytes} bytes, expected at most {LONGEST_TEXT}"
-    )))
+    let message = format!("{what} has {bytes} bytes, expected at most {most}");
+    Err(ConstraintError(message))
 }
 
 /// Checks a schema after its references are resolved and its keywords rewritten.
