@@ -49,6 +49,15 @@ impl Parser {
         found
     }
 
+    /// Takes the next characters that `is` accepts.
+    fn take_while(&mut self, is: impl Fn(char) -> bool) -> String {
+        let start = self.at;
+        while self.peek().is_some_and(&is) {
+            self.at += 1;
+        }
+        self.text[start..self.at].iter().collect()
+    }
+
     fn error<T>(&self, message: &str) -> Result<T, ConstraintError> {
         let line = self.text[..self.at].iter().filter(|c| **c == '\n').count() + 1;
         Err(ConstraintError(format!("line {line}: {message}")))
@@ -61,9 +70,7 @@ impl Parser {
                 ' ' | '\t' => {}
                 '\r' | '\n' if lines => {}
                 '#' => {
-                    while self.peek().is_some_and(|c| c != '\n' && c != '\r') {
-                        self.at += 1;
-                    }
+                    self.take_while(|c| c != '\n' && c != '\r');
                     continue;
                 }
                 _ => return,
@@ -100,14 +107,10 @@ impl Parser {
 
     /// Parses the name of a rule and returns its number.
     fn name(&mut self) -> Result<usize, ConstraintError> {
-        let start = self.at;
-        while self.peek().is_some_and(is_word) {
-            self.at += 1;
-        }
-        if start == self.at {
+        let name = self.take_while(is_word);
+        if name.is_empty() {
             return self.error("expected the name of a rule");
         }
-        let name: String = self.text[start..self.at].iter().collect();
         if let Some(rule) = self.rules.iter().position(|rule| rule.name == name) {
             return Ok(rule);
         }
@@ -176,14 +179,10 @@ impl Parser {
                 '{' => {
                     self.at += 1;
                     let least = self.count()?;
-                    let most = if self.eat(",") {
-                        if self.peek() == Some('}') {
-                            None
-                        } else {
-                            Some(self.count()?)
-                        }
-                    } else {
-                        Some(least)
+                    let most = match (self.eat(","), self.peek()) {
+                        (false, _) => Some(least),
+                        (true, Some('}')) => None,
+                        (true, _) => Some(self.count()?),
                     };
                     if self.peek() != Some('}') {
                         return self.error("expected `}`");
@@ -207,11 +206,7 @@ impl Parser {
 
     fn count(&mut self) -> Result<u32, ConstraintError> {
         self.space(false);
-        let start = self.at;
-        while self.peek().is_some_and(|c| c.is_ascii_digit()) {
-            self.at += 1;
-        }
-        let digits: String = self.text[start..self.at].iter().collect();
+        let digits = self.take_while(|c| c.is_ascii_digit());
         self.space(false);
         // Lark allows no larger number.
         match digits.parse::<i32>() {
