@@ -171,13 +171,12 @@ impl<T: Send + 'static> Turns<T> {
         let turns = Arc::clone(self);
         let thread = thread::Builder::new().stack_size(stack);
         let thread = thread.name("constraint".to_owned());
-        let ends = Ends { turns, id };
         thread
             .spawn(move || {
-                let _ends = ends;
                 let panicked = |_| Err(ConstraintError(FAILED.to_owned()).into());
                 // There is no receiver if the job was abandoned.
                 drop(done.send(catch(work).unwrap_or_else(panicked)));
+                lock(&turns.state).left.retain(|(other, _)| *other != id);
             })
             .map_err(|error| no_thread(&error))?;
         if let Ok(outcome) = outcome.recv_timeout(self.deadline) {
@@ -192,19 +191,6 @@ impl<T: Send + 'static> Turns<T> {
     }
 }
 
-/// Notes the end of an abandoned thread when it is dropped.
-struct Ends<T> {
-    turns: Arc<Turns<T>>,
-    id: u64,
-}
-
-impl<T> Drop for Ends<T> {
-    fn drop(&mut self) {
-        lock(&self.turns.state)
-            .left
-            .retain(|(id, _)| *id != self.id);
-    }
-}
 
 fn full() -> CompileError {
     let why = "too many constraints beyond their time limit are still being compiled";
