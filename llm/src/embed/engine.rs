@@ -126,14 +126,9 @@ impl EmbeddingEngine {
         let to_publish = Arc::clone(&shared);
         let serve = move |ready: Ready<_>, inbox: Inbox<_>| {
             open(&mut |loaded: LoadedEmbedding<'_>| {
-                let LoadedEmbedding {
-                    backend,
-                    vocab,
-                    pairs,
-                } = loaded;
-                let head = backend.head();
-                let opened = (vocab, pairs, head, backend.capacity(), backend.info());
-                ready.send(Ok(opened)).ok();
+                let (backend, vocab, pairs) = (loaded.backend, loaded.vocab, loaded.pairs);
+                let (head, capacity, info) = (backend.head(), backend.capacity(), backend.info());
+                ready.send(Ok((vocab, pairs, head, capacity, info))).ok();
                 inbox.serve(&mut Core::new(backend, Arc::clone(&to_publish)));
             })
         };

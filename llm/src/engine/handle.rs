@@ -113,20 +113,14 @@ impl LlmEngine {
                 let masking = token_masks::threads(&model);
                 let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
                 open(&mut |loaded: LoadedBackends<'_>| {
-                    let LoadedBackends {
-                        backend,
-                        draft,
-                        vocab,
-                        projector,
-                    } = loaded;
+                    let (backend, draft, vocab) = (loaded.backend, loaded.draft, loaded.vocab);
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
-                    let capacity = backend.capacity();
-                    let backend_info = backend.info();
+                    let (capacity, info) = (backend.capacity(), backend.info());
                     let draft_info = draft.as_deref().map(|draft| draft_info(&spec, draft));
                     // Borrowed for this call, not for the lifetime of the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
-                    let opened = (to_sessions, capacity, backend_info, draft_info, projector);
+                    let opened = (to_sessions, capacity, info, draft_info, loaded.projector);
                     ready.send(Ok(opened)).ok();
                     inbox.serve(&mut core);
                 })
