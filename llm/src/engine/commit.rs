@@ -36,10 +36,8 @@ impl Core<'_> {
         let mut samples = self.sampling.take().peekable();
         while let Some((id, _)) = samples.peek() {
             let id = *id;
-            let sequence = self
-                .slots
-                .get_mut(id)
-                .expect("only running sequences are sampled");
+            let sequence = self.slots.get_mut(id);
+            let sequence = sequence.expect("only running sequences are sampled");
             let before = sequence.usage(now);
             let mut run =
                 std::iter::from_fn(|| Some(samples.next_if(|(other, _)| *other == id)?.1));
@@ -110,6 +108,7 @@ impl Core<'_> {
         }
         self.backend.clear();
     }
+
     /// Ends a sequence that was taken out of its slot.
     pub(super) fn fail(&mut self, mut sequence: Sequence, finish: &FinishReason) {
         self.queue.has_left(sequence.owner());

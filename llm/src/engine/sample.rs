@@ -168,7 +168,7 @@ impl Logits<'_> {
             // The next row belongs to a draft: its logits count only if the draft equals the
             // sample.
             let drafted = sequence.drafts().get(ahead as usize).copied();
-            if token != drafted || sequence.has_matched() {
+            if token != drafted || sequence.ending().is_some() {
                 return;
             }
         }

@@ -132,9 +132,7 @@ impl Sequence {
             head_start,
             submitted: Instant::now(),
             sampler: Sampler::new(request.sampling, &text).with_vocab(&text, vocab),
-            matching: request
-                .constraint
-                .map(|constraint| Box::new(constraint.matching())),
+            matching: request.constraint.map(|it| Box::new(it.matching())),
             reasoning: request
                 .reasoning_limit
                 .map(|limit| Box::new(Reasoning::new(limit))),
@@ -378,10 +376,7 @@ impl Sequence {
             sound_tokens: self.sound_tokens,
             generated_tokens: self.generated(),
             queued: self.queued(now),
-            drafts: self
-                .speculation
-                .as_ref()
-                .map(|speculation| speculation.counts()),
+            drafts: self.speculation.as_ref().map(|it| it.counts()),
         }
     }
 }

@@ -42,10 +42,7 @@ impl Sequence {
         let before = &self.tokens[self.prompt_tokens as usize..];
         let said = drawn.chain(before.iter().rev().copied());
         banned.extend(self.bad_words.completed_behind(said));
-        let forced = self
-            .reasoning
-            .as_ref()
-            .and_then(|reasoning| reasoning.forced());
+        let forced = self.reasoning.as_ref().and_then(|it| it.forced());
         let sampled = match forced {
             Some(token) => self.sampler.forced(logits, token, scratch),
             None => self
@@ -74,25 +71,21 @@ impl Sequence {
 
     /// Computes the token masks for the rows of the next step.
     pub(crate) fn prepare_masks(&mut self) {
-        let drafts = self
-            .speculation
-            .as_ref()
-            .map_or(&[][..], |speculation| speculation.drafts());
+        let drafts = self.speculation.as_ref().map(|it| it.drafts());
         let end_banned_for = if self.ignore_eos {
             u32::MAX
         } else {
             self.min_tokens.saturating_sub(self.generated())
         };
         if let Some(matching) = &mut self.matching {
+            let drafts = drafts.unwrap_or_default();
             matching.prepare(drafts, &self.stop_tokens, end_banned_for as usize);
         }
     }
 
-    /// Returns true if its text is complete under the constraint.
-    pub(crate) fn has_matched(&self) -> bool {
-        self.matching
-            .as_ref()
-            .is_some_and(|matching| matching.ending().is_some())
+    /// Returns how its text ended under the constraint; `None` without one or before its end.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.matching.as_ref()?.ending()
     }
 
     /// Accepts the samples of a step in order, until one ends the text. Spends a credit and returns
@@ -120,11 +113,7 @@ impl Sequence {
                 break;
             };
             // Under a constraint, only the last token can be the end.
-            let ending = self
-                .matching
-                .as_ref()
-                .and_then(|matching| matching.ending())
-                .filter(|_| sampled.peek().is_none());
+            let ending = self.ending().filter(|_| sampled.peek().is_none());
             self.tokens.push(token);
             if let Some(speculation) = &mut self.speculation {
                 speculation.observe(&self.tokens);
@@ -164,11 +153,7 @@ impl Sequence {
 
     /// Explains why no token could be chosen.
     fn nothing_to_choose(&self) -> GenerationError {
-        let failure = self
-            .matching
-            .as_ref()
-            .and_then(|matching| matching.failure());
-        match failure {
+        match self.matching.as_ref().and_then(|it| it.failure()) {
             Some(failure) => GenerationError::new(
                 ErrorKind::Constraint,
                 format!("the constraint of the text cannot be enforced any further: {failure}"),
