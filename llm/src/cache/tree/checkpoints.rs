@@ -52,8 +52,7 @@ impl PrefixTree {
 
     /// Returns the checkpoint exactly behind these tokens.
     pub(crate) fn checkpoint(&self, group: &ShareGroup, tokens: &[Token]) -> Option<&Checkpoint> {
-        let root = self.roots.get(group)?;
-        let (node, end) = self.descend(*root, tokens).pop()?;
+        let (node, end) = self.descend(group, tokens).pop()?;
         let mut kept = self.nodes[node].checkpoints.iter();
         let kept = kept.find(|kept| kept.at == end && end as usize == tokens.len())?;
         Some(&kept.checkpoint)
@@ -62,10 +61,7 @@ impl PrefixTree {
     /// Marks the checkpoint behind these tokens as used.
     pub(crate) fn used(&mut self, group: &ShareGroup, tokens: &[Token]) {
         self.clock += 1;
-        let Some(root) = self.roots.get(group) else {
-            return;
-        };
-        if let Some((node, end)) = self.descend(*root, tokens).pop() {
+        if let Some((node, end)) = self.descend(group, tokens).pop() {
             let kept = self.nodes[node].checkpoints.iter_mut();
             for kept in kept.filter(|kept| kept.at == end) {
                 kept.last_used = self.clock;

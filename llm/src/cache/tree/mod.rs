@@ -181,10 +181,7 @@ impl PrefixTree {
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
     ) -> PrefixMatch {
-        let Some(&root) = self.roots.get(group) else {
-            return PrefixMatch::default();
-        };
-        let path = self.descend(root, tokens);
+        let path = self.descend(group, tokens);
         self.clock += 1;
         for (node, _) in &path {
             self.nodes[*node].last_used = self.clock;
@@ -199,10 +196,7 @@ impl PrefixTree {
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
     ) -> PrefixMatch {
-        let Some(&root) = self.roots.get(group) else {
-            return PrefixMatch::default();
-        };
-        self.found_on(&self.descend(root, tokens), progress)
+        self.found_on(&self.descend(group, tokens), progress)
     }
 
     /// Collects the matches along a path from a root.

@@ -1,6 +1,7 @@
 //! Nodes of the tree: search, insertion, division and removal.
 
 use super::{Node, NodeId, PrefixTree, common};
+use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 
 impl PrefixTree {
@@ -17,11 +18,14 @@ impl PrefixTree {
         path
     }
 
-    /// Returns the nodes below `from` that match `tokens`, each with the position up to which it
-    /// matches.
-    pub(super) fn descend(&self, from: NodeId, tokens: &[Token]) -> Vec<(NodeId, u32)> {
+    /// Returns the nodes of a group that match `tokens`, below the root, each with the position up
+    /// to which it matches.
+    pub(super) fn descend(&self, group: &ShareGroup, tokens: &[Token]) -> Vec<(NodeId, u32)> {
         let mut path = Vec::new();
-        let mut node = from;
+        let Some(&root) = self.roots.get(group) else {
+            return path;
+        };
+        let mut node = root;
         let mut rest = tokens;
         while let Some(next) = rest
             .first()

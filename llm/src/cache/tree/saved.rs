@@ -64,10 +64,7 @@ impl PrefixTree {
         from: u32,
     ) -> Vec<SavedPart<'_>> {
         let mut parts = Vec::new();
-        let Some(&root) = self.roots.get(group) else {
-            return parts;
-        };
-        for (node, end) in self.descend(root, tokens) {
+        for (node, end) in self.descend(group, tokens) {
             let mut start = self.nodes[node].start;
             for saved in &self.nodes[node].saved {
                 let cells = from.max(start)..end.min(start + saved.cells());
