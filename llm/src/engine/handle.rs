@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{io, num::NonZero, thread};
 
+use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
 use super::delivery::{self, Outbox};
 use super::order::{Order, SavedPrefixes, Waiting};
 use super::standing::Standing;
 use super::status::{EngineState, LlmEngineStatus};
 use super::step::Core;
-use super::token_masks;
 use crate::backend::{Backend, Capacity, LoadedBackends, Reuse, Serve};
 use crate::constrain::LazyCompiler;
 use crate::debug::show_fields;
@@ -25,6 +26,9 @@ use crate::spec::LlmEngineSpec;
 use crate::supervise::Replaceable;
 use crate::vision::Vision;
 use crate::worker::{Inbox, Pulse, Ready, Worker, stopped};
+
+/// Maximum number of threads that compute token masks.
+const MAX_MASK_THREADS: usize = 8;
 
 /// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences
 /// that still run end with an error.
@@ -110,7 +114,7 @@ impl LlmEngine {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
             let model = name.clone().into_owned();
             move |ready: Ready<_>, inbox: Inbox<_>| {
-                let masking = token_masks::threads(&model);
+                let masking = mask_threads(&model, processors);
                 let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
                 open(&mut |loaded: LoadedBackends<'_>| {
                     let (backend, draft, vocab) = (loaded.backend, loaded.draft, loaded.vocab);
@@ -265,6 +269,17 @@ impl Replaceable for LlmEngine {
         next.compiler = Arc::clone(&self.compiler);
         Ok(next)
     }
+}
+
+/// Creates a pool of threads that compute, in parallel with a decode, the token masks of constrained
+/// sequences, with the calling thread as one of them. Idle threads sleep.
+fn mask_threads(model: &str, processors: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
+    let model = model.to_owned();
+    ThreadPoolBuilder::new()
+        .num_threads(processors.min(MAX_MASK_THREADS))
+        .thread_name(move |number| format!("mask {number} {model}"))
+        .use_current_thread()
+        .build()
 }
 
 /// Effective values of a draft model, or of the model's MTP layers.

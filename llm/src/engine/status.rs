@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::adapters;
+use super::sequence::Sequence;
 use super::standing::Standings;
 use crate::backend::Capacity;
 use crate::cache::PrefixStatus;
@@ -63,8 +63,8 @@ impl EngineState {
         LlmEngineStatus {
             model,
             sequences_waiting: waiting,
-            adapters_running: adapters::names(self.adapters_running.get(), known),
-            adapters_waiting: adapters::names(self.adapters_waiting.get(), known),
+            adapters_running: adapter_names(self.adapters_running.get(), known),
+            adapters_waiting: adapter_names(self.adapters_waiting.get(), known),
             requests_preparing: preparing,
             queue_time: freed.saturating_mul(waiting.saturating_add(preparing)),
             prompt_tokens_waiting: self.places.tokens(),
@@ -78,6 +78,23 @@ impl EngineState {
             ..self.published().clone()
         }
     }
+}
+
+/// Returns a bit for each adapter of the sequences; adapters behind the 64th are omitted.
+pub(super) fn adapter_bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) -> u64 {
+    let adapters = sequences.flat_map(|sequence| sequence.group.adapters.iter());
+    adapters
+        .filter(|adapter| adapter.number < u64::BITS)
+        .fold(0, |bits, adapter| bits | 1 << adapter.number)
+}
+
+/// Returns the names of the adapters whose bits are set.
+fn adapter_names(bits: u64, adapters: &[AdapterSpec]) -> Vec<String> {
+    let set = |index: &usize| *index < u64::BITS as usize && bits & (1 << index) != 0;
+    (0..adapters.len())
+        .filter(set)
+        .map(|index| adapters[index].name.clone())
+        .collect()
 }
 
 /// Present state of an engine, and its counts since it was loaded.

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::adapters;
 use super::batch::Batch;
 use super::delivery::Outbox;
 use super::order::Order;
@@ -17,7 +16,7 @@ use super::queue::Queue;
 use super::sample::Sampling;
 use super::sequence::Sequence;
 use super::slots::Slots;
-use super::status::EngineState;
+use super::status::{EngineState, adapter_bits};
 use super::timing::Timing;
 use crate::backend::{Backend, DecodeError, DraftSupport};
 use crate::cache::PrefixCache;
@@ -140,10 +139,9 @@ impl<'a> Core<'a> {
         shared.freed_micros.set(pace.as_micros() as u64);
         shared.preempted.set(self.queue.preempted().count() as u64);
         let running = self.slots.running();
-        shared.adapters_running.set(adapters::bits(running.iter()));
-        shared
-            .adapters_waiting
-            .set(adapters::bits(self.queue.waiting()));
+        let waiting = adapter_bits(self.queue.waiting());
+        shared.adapters_running.set(adapter_bits(running.iter()));
+        shared.adapters_waiting.set(waiting);
         let mut status = shared.published();
         status.sequences_running = running.len() as u32;
         status.kv_cells_used = self.prefixes.used_cells();
