@@ -4,7 +4,7 @@ use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::{Adapters, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
 use crate::protocol::SequenceId;
-use crate::schedule::{Plan, RowWork};
+use crate::schedule::{RowWork, StepPlan};
 use crate::speculate::Drafting;
 use crate::vision::PlacedTile;
 
@@ -67,7 +67,7 @@ impl Batch {
     /// neighboring slots together, and reads the weights once more for each gap or step back.
     pub(super) fn fill(
         &mut self,
-        plan: &mut Plan,
+        plan: &mut StepPlan,
         slots: &mut Slots,
         n_vocab: usize,
         wants_hidden: bool,
@@ -124,7 +124,7 @@ impl Batch {
         }
     }
 
-    fn sort(&mut self, plan: &mut Plan, slots: &Slots) {
+    fn sort(&mut self, plan: &mut StepPlan, slots: &Slots) {
         self.by_slot.clear();
         self.by_slot.extend(plan.work.iter().map(|work| {
             let slot = slots.working(work).cells.slot();
@@ -203,7 +203,7 @@ impl Batch {
 /// Shortens prompts in the plan to the positions of requested checkpoints, to the boundaries of
 /// images, and to the number of requested rows of logits that a step has memory for. A tile that
 /// looks ahead waits for a step that is planned with all of it.
-fn limit_prompts(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
+fn limit_prompts(plan: &mut StepPlan, slots: &Slots, n_vocab: usize) {
     let row_bytes = n_vocab * size_of::<f32>();
     let mut rows_left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
     for work in &mut plan.work {

@@ -8,14 +8,14 @@ use crate::backend::Capacity;
 use crate::cache::{PrefixCache, WORTHWHILE};
 use crate::protocol::{SequenceId, Token};
 use crate::schedule::pace::Pace;
-use crate::schedule::turns::Turns;
-use crate::schedule::{self, Limits, Now, Plan, Row};
+use crate::schedule::turns::OwnerTurns;
+use crate::schedule::{self, Now, Row, StepLimits, StepPlan};
 use crate::speculate::Drafting;
 
 /// Makes plans. Its memory is reused from step to step.
 pub(super) struct Planner {
-    limits: Limits,
-    turns: Turns,
+    limits: StepLimits,
+    turns: OwnerTurns,
     running: Vec<Row>,
     waiting: Vec<Row>,
     /// All waiting sequences that could run, in the order in which they get slots.
@@ -25,12 +25,12 @@ pub(super) struct Planner {
 impl Planner {
     pub(super) fn new(capacity: &Capacity, split_prompts: bool) -> Self {
         Self {
-            limits: Limits {
+            limits: StepLimits {
                 batch_tokens: capacity.max_batch_tokens,
                 max_sequences: capacity.max_sequences,
                 split_prompts,
             },
-            turns: Turns::default(),
+            turns: OwnerTurns::default(),
             running: Vec::new(),
             waiting: Vec::new(),
             order: Vec::new(),
@@ -44,7 +44,7 @@ impl Planner {
         slots: &mut Slots,
         prefixes: &mut PrefixCache,
         pace: Pace<'_>,
-        plan: &mut Plan,
+        plan: &mut StepPlan,
     ) {
         self.running.clear();
         self.running
@@ -82,7 +82,7 @@ impl Planner {
     /// slots. Preempted sequences, and those that could not run, come last.
     pub(super) fn waiting<'a>(
         &'a self,
-        plan: &'a Plan,
+        plan: &'a StepPlan,
         queue: &'a Queue,
     ) -> impl Iterator<Item = SequenceId> + 'a {
         let ordered = self.order.iter().filter(|id| !plan.admit.contains(id));

@@ -22,7 +22,7 @@ use crate::backend::{Backend, DecodeError, DraftSupport};
 use crate::cache::PrefixCache;
 use crate::model::vocab::Vocab;
 use crate::protocol::{ErrorKind, FinishReason, SequenceId};
-use crate::schedule::Plan;
+use crate::schedule::StepPlan;
 use crate::spec::LlmEngineSpec;
 use crate::speculate::Drafts;
 use crate::worker::{Stepper, catch, stopped};
@@ -38,7 +38,7 @@ pub(super) struct Core<'a> {
     pub(super) prefixes: PrefixCache,
     pub(super) drafts: Drafts<'a>,
     planner: Planner,
-    pub(super) plan: Plan,
+    pub(super) plan: StepPlan,
     pub(super) batch: Batch,
     pub(super) sampling: Sampling,
     /// Sequences that the step ended. Memory reused from step to step.
@@ -71,7 +71,7 @@ impl<'a> Core<'a> {
             slots: Slots::new(&capacity),
             prefixes: PrefixCache::new(spec, &capacity),
             planner: Planner::new(&capacity, spec.dynamic_split_fuse),
-            plan: Plan::default(),
+            plan: StepPlan::default(),
             batch: Batch::default(),
             finished: Vec::new(),
             timing: Timing::new(spec),
