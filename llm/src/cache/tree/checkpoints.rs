@@ -1,6 +1,6 @@
 //! Checkpoints in the tree.
 
-use super::{Node, NodeId, PrefixTree};
+use super::{TreeNode, NodeId, PrefixTree};
 use crate::backend::{Checkpoint, SavedCells};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
@@ -14,7 +14,7 @@ pub(super) struct CheckpointEntry {
     last_used: u64,
 }
 
-impl Node {
+impl TreeNode {
     /// Returns the checkpoints of a node that are not beyond `end`.
     pub(super) fn checkpoints_to(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
         let kept = self.checkpoints.iter().map(|kept| kept.at);

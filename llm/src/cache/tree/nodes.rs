@@ -1,6 +1,6 @@
 //! Nodes of the tree: search, insertion, division and removal.
 
-use super::{Node, NodeId, PrefixTree, common};
+use super::{TreeNode, NodeId, PrefixTree, common};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 
@@ -45,12 +45,12 @@ impl PrefixTree {
 
     pub(super) fn add_child(&mut self, parent: NodeId, tokens: &[Token]) -> NodeId {
         let start = self.nodes[parent].end();
-        let child = self.nodes.insert(Node {
+        let child = self.nodes.insert(TreeNode {
             parent: Some(parent),
             start,
             tokens: tokens.to_vec(),
             last_used: self.clock,
-            ..Node::default()
+            ..TreeNode::default()
         });
         self.nodes[parent].children.insert(tokens[0], child);
         child
@@ -62,13 +62,13 @@ impl PrefixTree {
         let node = &mut self.nodes[lower];
         let length = position - node.start;
         let after = node.tokens.split_off(length as usize);
-        let mut upper = Node {
+        let mut upper = TreeNode {
             parent: node.parent,
             start: node.start,
             tokens: std::mem::replace(&mut node.tokens, after),
             holders: node.holders.clone(),
             last_used: node.last_used,
-            ..Node::default()
+            ..TreeNode::default()
         };
         upper.children.insert(node.tokens[0], lower);
         for piece in std::mem::take(&mut node.saved) {

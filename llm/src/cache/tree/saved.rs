@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Node, NodeId, PrefixTree};
+use super::{TreeNode, NodeId, PrefixTree};
 use crate::backend::{SavedCells, SavedPart};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
@@ -94,11 +94,11 @@ impl PrefixTree {
     /// far from the beginning counts as younger, because its cells cost more to compute again.
     /// Returns the number of dropped cells; 0 if none were left.
     pub(crate) fn evict(&mut self) -> u64 {
-        let worth = |node: &Node| {
+        let worth = |node: &TreeNode| {
             let age = self.clock - node.last_used + 1;
             age * FAR_POSITION / (FAR_POSITION + u64::from(node.saved_end()))
         };
-        let is_last = |node: &Node| {
+        let is_last = |node: &TreeNode| {
             let mut children = node.children.values();
             node.saved_cells > 0 && children.all(|child| self.nodes[*child].saved_cells == 0)
         };
