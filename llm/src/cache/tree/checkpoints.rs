@@ -1,6 +1,6 @@
 //! Checkpoints in the tree.
 
-use super::{TreeNode, NodeId, PrefixTree};
+use super::{NodeId, PrefixTree, TreeNode};
 use crate::backend::{Checkpoint, SavedCells};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};

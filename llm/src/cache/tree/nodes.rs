@@ -1,6 +1,6 @@
 //! Nodes of the tree: search, insertion, division and removal.
 
-use super::{TreeNode, NodeId, PrefixTree, common};
+use super::{NodeId, PrefixTree, TreeNode, common};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 

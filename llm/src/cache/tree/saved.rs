@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{TreeNode, NodeId, PrefixTree};
+use super::{NodeId, PrefixTree, TreeNode};
 use crate::backend::{SavedCells, SavedPart};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};

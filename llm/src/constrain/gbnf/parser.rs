@@ -1,6 +1,6 @@
 //! Parser for GBNF.
 
-use super::{ANY, Node, Rule};
+use super::{ANY, GbnfNode, Rule};
 use crate::constrain::compiler::ConstraintError;
 use crate::constrain::grammar::regex_char;
 
@@ -124,7 +124,7 @@ impl Parser {
         Ok(self.rules.len() - 1)
     }
 
-    fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<Node>>, ConstraintError> {
+    fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<GbnfNode>>, ConstraintError> {
         if depth > DEEPEST {
             return self.error("parentheses are nested too deeply");
         }
@@ -136,12 +136,12 @@ impl Parser {
         Ok(alternatives)
     }
 
-    fn sequence(&mut self, depth: usize) -> Result<Vec<Node>, ConstraintError> {
+    fn sequence(&mut self, depth: usize) -> Result<Vec<GbnfNode>, ConstraintError> {
         let mut nodes = Vec::new();
         while let Some(c) = self.peek() {
             let node = match c {
-                '"' => Node::Literal(self.literal()?),
-                '[' => Node::Class(self.class()?),
+                '"' => GbnfNode::Literal(self.literal()?),
+                '[' => GbnfNode::Class(self.class()?),
                 '(' => {
                     self.at += 1;
                     self.space(true);
@@ -149,15 +149,15 @@ impl Parser {
                     if !self.eat(")") {
                         return self.error("expected `)`");
                     }
-                    Node::Group(alternatives)
+                    GbnfNode::Group(alternatives)
                 }
                 '.' => {
                     self.at += 1;
-                    Node::Class(ANY.to_owned())
+                    GbnfNode::Class(ANY.to_owned())
                 }
-                '<' => Node::Token(self.token()?),
+                '<' => GbnfNode::Token(self.token()?),
                 '!' => return self.error("`!` is not supported"),
-                c if is_word(c) => Node::Rule(self.name()?),
+                c if is_word(c) => GbnfNode::Rule(self.name()?),
                 _ => break,
             };
             self.space(depth > 0);
@@ -169,7 +169,7 @@ impl Parser {
     }
 
     /// Parses the repetitions after a node.
-    fn repeated(&mut self, mut node: Node) -> Result<Node, ConstraintError> {
+    fn repeated(&mut self, mut node: GbnfNode) -> Result<GbnfNode, ConstraintError> {
         let mut times = 0;
         while let Some(c) = self.peek() {
             let (least, most) = match c {
@@ -199,7 +199,7 @@ impl Parser {
             if times > DEEPEST {
                 return self.error("too many repetitions of repetitions");
             }
-            node = Node::Repeat(Box::new(node), least, most);
+            node = GbnfNode::Repeat(Box::new(node), least, most);
         }
         Ok(node)
     }

@@ -42,14 +42,14 @@ pub(super) const SIDES: [Side; 2] = [
 
 /// Limits on the numbers of a whole schema.
 #[derive(Default)]
-pub(super) struct Limits {
+pub(super) struct NumberLimits {
     /// True if several schemas describe a value.
     combines: bool,
     /// Divisors: their digits, and the number of digits behind the decimal point.
     divisors: Vec<(u128, usize)>,
 }
 
-impl Limits {
+impl NumberLimits {
     /// Applies the limits to the numbers of one schema.
     pub(super) fn hold(&mut self, keywords: &mut Keywords, place: &str) -> Result {
         let mut combining = ["allOf", "anyOf", "$ref"].into_iter();
