@@ -1,7 +1,7 @@
 //! Checkpoints in the tree.
 
 use super::{NodeId, PrefixTree, TreeNode};
-use crate::backend::{Checkpoint, SavedCells};
+use crate::backend::Checkpoint;
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 
@@ -125,21 +125,12 @@ impl PrefixTree {
 
     /// Drops the saved cells of a node behind its first `left`.
     fn cut_saved(&mut self, id: NodeId, left: u32) {
-        while self.nodes[id].saved_cells > left {
-            let node = &mut self.nodes[id];
-            let length = node.saved.last().map_or(0, SavedCells::cells);
-            let before = node.saved_cells - length;
-            let rest = (before < left).then(|| {
-                let last = node.saved.last();
-                last.map(|last| last.slice(0..left - before))
-            });
-            self.pop(id);
-            if let Some(rest) = rest.flatten() {
-                let node = &mut self.nodes[id];
-                node.saved_cells += rest.cells();
-                self.saved_cells += u64::from(rest.cells());
-                self.saved_bytes += rest.byte_len();
-                node.saved.push(rest);
+        while self.nodes[id].saved_cells > left
+            && let Some(last) = self.pop(id)
+        {
+            let before = self.nodes[id].saved_cells;
+            if before < left {
+                self.push(id, last.slice(0..left - before));
             }
         }
     }

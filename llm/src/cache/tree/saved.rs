@@ -44,16 +44,22 @@ impl PrefixTree {
     pub(crate) fn save(&mut self, id: SequenceId, pieces: Vec<SavedCells>) {
         let mut pieces = pieces.into_iter().peekable();
         for node in self.path(id) {
-            let node = &mut self.nodes[node];
-            while let Some(piece) =
-                pieces.next_if(|piece| node.saved_end() + piece.cells() <= node.end())
-            {
-                node.saved_cells += piece.cells();
-                self.saved_cells += u64::from(piece.cells());
-                self.saved_bytes += piece.byte_len();
-                node.saved.push(piece);
+            while let Some(piece) = pieces.next_if(|piece| {
+                let content = &self.nodes[node];
+                content.saved_end() + piece.cells() <= content.end()
+            }) {
+                self.push(node, piece);
             }
         }
+    }
+
+    /// Adds a piece to a node's saved cells.
+    pub(super) fn push(&mut self, node: NodeId, piece: SavedCells) {
+        let node = &mut self.nodes[node];
+        node.saved_cells += piece.cells();
+        self.saved_cells += u64::from(piece.cells());
+        self.saved_bytes += piece.byte_len();
+        node.saved.push(piece);
     }
 
     /// Returns the saved cells of `tokens` from position `from` on. All of them must be saved.
@@ -118,13 +124,13 @@ impl PrefixTree {
         before - self.saved_cells
     }
 
-    /// Drops the last piece of a node's saved cells.
-    pub(super) fn pop(&mut self, node: NodeId) {
+    /// Takes the last piece of a node's saved cells.
+    pub(super) fn pop(&mut self, node: NodeId) -> Option<SavedCells> {
         let node = &mut self.nodes[node];
-        if let Some(piece) = node.saved.pop() {
-            node.saved_cells -= piece.cells();
-            self.saved_cells -= u64::from(piece.cells());
-            self.saved_bytes -= piece.byte_len();
-        }
+        let piece = node.saved.pop()?;
+        node.saved_cells -= piece.cells();
+        self.saved_cells -= u64::from(piece.cells());
+        self.saved_bytes -= piece.byte_len();
+        Some(piece)
     }
 }
