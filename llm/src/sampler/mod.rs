@@ -64,14 +64,11 @@ impl Sampler {
             .seed
             .unwrap_or_else(|| RandomState::new().build_hasher().finish());
         let repeats_cost = is_not(params.repetition_penalty, 1.0);
+        let counted = if repeats_cost { prompt } else { &[] };
         Self {
             random: ChaCha8Rng::seed_from_u64(seed),
             generated: FxHashMap::default(),
-            in_prompt: if repeats_cost {
-                prompt.iter().copied().collect()
-            } else {
-                FxHashSet::default()
-            },
+            in_prompt: counted.iter().copied().collect(),
             dry: None,
             mirostat: params.mirostat.map(Mirostat::new),
             params,
@@ -303,31 +300,20 @@ impl Sampler {
     /// Returns the temperature of a row. With `dynatemp_range`, it is higher the less sure the
     /// model is.
     fn temperature(&self, logits: &[f32], highest: f32) -> f32 {
-        let SamplingParams {
-            temperature,
-            dynatemp_range: range,
-            dynatemp_exponent: exponent,
-            ..
-        } = self.params;
+        let (temperature, range) = (self.params.temperature, self.params.dynatemp_range);
         if range <= 0.0 || logits.len() < 2 {
             return temperature;
         }
         let total = row::total_weight(logits, highest, 1.0);
-        let distance: f64 = logits
-            .iter()
-            .map(|logit| {
-                (
-                    f64::from(row::weight(*logit, highest, 1.0)),
-                    f64::from(highest - logit),
-                )
-            })
-            .filter(|(weight, _)| *weight > 0.0)
-            .map(|(weight, distance)| weight * distance)
-            .sum();
+        let weighted_distance = |logit: &f32| {
+            let weight = f64::from(row::weight(*logit, highest, 1.0));
+            (weight > 0.0).then(|| weight * f64::from(highest - logit))
+        };
+        let distance: f64 = logits.iter().filter_map(weighted_distance).sum();
         let entropy = total.ln() + distance / total;
         let share = (entropy / (logits.len() as f64).ln()) as f32;
         let lowest = (temperature - range).max(0.0);
-        lowest + (temperature + range - lowest) * share.powf(exponent)
+        lowest + (temperature + range - lowest) * share.powf(self.params.dynatemp_exponent)
     }
 }
 
