@@ -9,7 +9,7 @@ use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use super::delivery::{self, Outbox};
 use super::order::{Order, SavedPrefixes, Waiting};
 use super::standing::Standing;
-use super::status::{EngineState, LlmEngineStatus};
+use super::status::EngineState;
 use super::step::Core;
 use crate::backend::{Backend, Capacity, LoadedBackends, Reuse, Serve};
 use crate::constrain::LazyCompiler;
@@ -39,7 +39,7 @@ pub struct LlmEngine {
     pub(super) compiler: LazyCompiler,
     pub(super) capacity: Capacity,
     pub(super) info: LlmEngineInfo,
-    vision: Option<Vision>,
+    pub(super) vision: Option<Vision>,
     pub(super) shared: Arc<EngineState>,
     pub(super) worker: Worker<Order, Waiting>,
     /// Kept alive as long as the engine.
@@ -219,18 +219,6 @@ impl LlmEngine {
     /// The standings of the sequences that have a slot.
     pub fn standings(&self) -> Vec<Standing> {
         self.shared.standings.running()
-    }
-
-    /// Present state of the engine.
-    pub fn status(&self) -> LlmEngineStatus {
-        let model = self.vocab.model_name().to_owned();
-        let images = self.vision.as_ref().map(Vision::status);
-        self.shared.status(
-            model,
-            &self.capacity,
-            &self.spec.adapters,
-            images.unwrap_or_default(),
-        )
     }
 }
 

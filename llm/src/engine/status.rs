@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use super::handle::LlmEngine;
 use super::sequence::Sequence;
 use super::standing::Standings;
-use crate::backend::Capacity;
 use crate::cache::PrefixStatus;
 use crate::lock::lock;
 use crate::measure::{Counter, Recorders};
 use crate::spec::AdapterSpec;
-use crate::vision::VisionStatus;
+use crate::vision::{Vision, VisionStatus};
 use crate::worker::{Places, Pulse, whole_seconds};
 
 /// State that the engine thread shares with its readers.
@@ -46,36 +46,34 @@ impl EngineState {
     pub(super) fn published(&self) -> MutexGuard<'_, LlmEngineStatus> {
         lock(&self.published)
     }
+}
 
-    /// Returns the present state of the engine of the model with this name.
-    pub(super) fn status(
-        &self,
-        model: String,
-        capacity: &Capacity,
-        known: &[AdapterSpec],
-        images: VisionStatus,
-    ) -> LlmEngineStatus {
-        let preparing = self.places.preparing();
-        let freed = Duration::from_micros(self.freed_micros.get());
+impl LlmEngine {
+    /// Present state of the engine.
+    pub fn status(&self) -> LlmEngineStatus {
+        let (shared, known) = (&self.shared, &self.spec.adapters);
+        let preparing = shared.places.preparing();
+        let freed = Duration::from_micros(shared.freed_micros.get());
+        let images = self.vision.as_ref().map(Vision::status);
         // Each value changes independently, so the values read here may not fit together.
-        let submitted = self.places.taken().saturating_sub(preparing);
-        let waiting = submitted + self.preempted.get() as u32;
+        let submitted = shared.places.taken().saturating_sub(preparing);
+        let waiting = submitted + shared.preempted.get() as u32;
         LlmEngineStatus {
-            model,
+            model: self.vocab.model_name().to_owned(),
             sequences_waiting: waiting,
-            adapters_running: adapter_names(self.adapters_running.get(), known),
-            adapters_waiting: adapter_names(self.adapters_waiting.get(), known),
+            adapters_running: adapter_names(shared.adapters_running.get(), known),
+            adapters_waiting: adapter_names(shared.adapters_waiting.get(), known),
             requests_preparing: preparing,
             queue_time: freed.saturating_mul(waiting.saturating_add(preparing)),
-            prompt_tokens_waiting: self.places.tokens(),
-            refused: self.places.refused.get(),
-            kv_cells_total: capacity.total_cells,
-            context_length: capacity.cells_per_sequence,
-            images,
-            idle: self.pulse.idle(),
-            stopped: self.pulse.stopped(),
-            stalled_for: self.pulse.stalled_for(),
-            ..self.published().clone()
+            prompt_tokens_waiting: shared.places.tokens(),
+            refused: shared.places.refused.get(),
+            kv_cells_total: self.capacity.total_cells,
+            context_length: self.capacity.cells_per_sequence,
+            images: images.unwrap_or_default(),
+            idle: shared.pulse.idle(),
+            stopped: shared.pulse.stopped(),
+            stalled_for: shared.pulse.stalled_for(),
+            ..shared.published().clone()
         }
     }
 }
