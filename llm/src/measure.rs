@@ -220,7 +220,7 @@ impl SlotWait {
 /// Times of a request that measurements need.
 #[derive(Debug)]
 pub(crate) struct Moments {
-    submitted: Instant,
+    pub(crate) submitted: Instant,
     pub(crate) slot_wait: Arc<SlotWait>,
     first: Option<Instant>,
     last: Option<Instant>,

@@ -27,7 +27,7 @@ pub(crate) struct PrefixCache {
     /// Number of cells that the backend proved able to hold, at most all that it has.
     usable: u32,
     /// True if sequences reuse prefixes of others.
-    pub(super) is_on: bool,
+    pub(crate) is_on: bool,
     /// True if reuse needs checkpoints.
     pub(super) by_checkpoints: bool,
     /// Maximum size of saved cells, in bytes.
@@ -71,10 +71,6 @@ impl PrefixCache {
         }
     }
 
-    /// Returns true if sequences reuse prefixes of others.
-    pub(crate) fn is_on(&self) -> bool {
-        self.is_on
-    }
 
     pub(crate) fn status(&self) -> PrefixStatus {
         PrefixStatus {

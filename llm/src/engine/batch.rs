@@ -15,14 +15,14 @@ const PROMPT_ROWS_BYTES: usize = 64 << 20;
 /// The batch of a step. Its memory is reused from step to step.
 #[derive(Default)]
 pub(super) struct Batch {
-    tokens: Vec<BatchToken>,
+    pub(super) tokens: Vec<BatchToken>,
     images: Vec<ImageWork>,
     /// Rows of logits after images, for those that ask for them.
     image_rows: Vec<f32>,
-    /// Sequences and positions of the tokens that ask for hidden states.
-    hidden: Vec<(SequenceId, u32)>,
+    /// Sequences and positions of the tokens that ask for hidden states, in the batch's order.
+    pub(super) hidden: Vec<(SequenceId, u32)>,
     /// Number of drafts among the tokens.
-    drafted: u32,
+    pub(super) drafted: u32,
     by_slot: Vec<(Slot, RowWork)>,
 }
 
@@ -43,9 +43,6 @@ impl Batch {
         self.tokens.len() + images.sum::<usize>()
     }
 
-    pub(super) fn tokens(&self) -> &[BatchToken] {
-        &self.tokens
-    }
 
     /// Rows of logits after images, one after the other, and their number.
     pub(super) fn image_rows(&self) -> (&[f32], usize) {
@@ -53,15 +50,6 @@ impl Batch {
         (&self.image_rows, asking.count())
     }
 
-    /// Number of drafts among the tokens.
-    pub(super) fn drafted(&self) -> u32 {
-        self.drafted
-    }
-
-    /// Sequences and positions of the tokens that ask for hidden states, in the batch's order.
-    pub(super) fn hidden(&self) -> &[(SequenceId, u32)] {
-        &self.hidden
-    }
 
     /// Fills the batch in the order of slots. A backend with per-sequence streams computes
     /// neighboring slots together, and reads the weights once more for each gap or step back.

@@ -24,7 +24,7 @@ impl Core<'_> {
         status.steps += 1;
         status.prompt_tokens += prompt_tokens;
         status.generated_tokens += u64::from(generated);
-        status.drafted_tokens += u64::from(self.batch.drafted());
+        status.drafted_tokens += u64::from(self.batch.drafted);
         status.accepted_tokens += u64::from(accepted);
     }
 
@@ -71,7 +71,7 @@ impl Core<'_> {
     /// error, because it can never continue.
     pub(super) fn retry_with_fewer_cells(&mut self) {
         self.prefixes.ran_out(self.batch.len() as u32);
-        if self.batch.drafted() > 0 {
+        if self.batch.drafted > 0 {
             return;
         }
         let running = self.slots.running();

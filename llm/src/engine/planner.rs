@@ -72,7 +72,7 @@ impl Planner {
                 pace,
             };
             schedule::plan_step(&self.limits, &now, plan);
-            if !prefixes.is_on() || !self.defer_followers(queue, prefixes, &plan.admit) {
+            if !prefixes.is_on || !self.defer_followers(queue, prefixes, &plan.admit) {
                 break;
             }
         }
@@ -111,7 +111,7 @@ impl Planner {
         // Without a free slot, a sequence gets one only if its owner has none and another owner has
         // several.
         let is_full = !slots.has_free() && !self.running.iter().any(Row::is_spare);
-        if !prefixes.is_on() || is_full {
+        if !prefixes.is_on || is_full {
             return;
         }
         for row in &mut self.waiting {

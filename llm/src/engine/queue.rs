@@ -116,7 +116,7 @@ impl Queue {
     /// Returns the moment at which a sequence reaches its maximum waiting time; `None` if none can.
     pub(super) fn due(&self) -> Option<Instant> {
         let bound = self.timeout?;
-        Some(self.longest_waiting()?.submitted + bound)
+        Some(self.longest_waiting()?.moments.submitted + bound)
     }
 
     /// Ends the sequences that have waited too long. `running` is the number of running sequences,
@@ -126,7 +126,7 @@ impl Queue {
             return;
         };
         while let Some(sequence) = self.longest_waiting()
-            && now.saturating_duration_since(sequence.submitted) >= bound
+            && now.saturating_duration_since(sequence.moments.submitted) >= bound
         {
             let message = format!(
                 "no slot became free within {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",

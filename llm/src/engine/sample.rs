@@ -54,7 +54,7 @@ impl Sampling {
         slots: &mut Slots,
     ) {
         self.samples.clear();
-        let mut tokens = batch.tokens();
+        let mut tokens = &batch.tokens[..];
         // Rows after images come before those of tokens.
         let (image_rows, mut rows) = batch.image_rows();
         let mut images = 0;

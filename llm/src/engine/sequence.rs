@@ -37,7 +37,6 @@ pub(crate) struct Sequence {
     pub(crate) queued: i64,
     /// Priority, converted to a head start in microseconds.
     pub(crate) head_start: i64,
-    pub(crate) submitted: Instant,
     /// Tokens of the prompt, followed by the generated ones.
     pub(crate) tokens: Vec<Token>,
     /// The tiles of images in the prompt, in order.
@@ -130,7 +129,6 @@ impl Sequence {
             rank,
             queued: rank,
             head_start,
-            submitted: Instant::now(),
             sampler: Sampler::new(request.sampling, &text).with_vocab(&text, vocab),
             matching: request.constraint.map(|it| Box::new(it.matching())),
             reasoning: request

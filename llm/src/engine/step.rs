@@ -112,7 +112,7 @@ impl<'a> Core<'a> {
         let outcome = catch(|| {
             self.batch.decode(self.backend, &mut self.slots)?;
             self.drafts
-                .keep_hidden(self.batch.hidden(), self.backend.hidden());
+                .keep_hidden(&self.batch.hidden, self.backend.hidden());
             self.sampling
                 .sample(self.backend, &self.batch, &self.plan.work, &mut self.slots);
             Ok(())
