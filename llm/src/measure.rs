@@ -244,7 +244,6 @@ impl Moments {
 }
 
 impl Recorders {
-
     /// Records a computed step and its number of tokens.
     pub(crate) fn step(&self, took: Duration, tokens: usize) {
         self.step_seconds.record(took.as_secs_f64());

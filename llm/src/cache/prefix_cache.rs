@@ -71,7 +71,6 @@ impl PrefixCache {
         }
     }
 
-
     pub(crate) fn status(&self) -> PrefixStatus {
         PrefixStatus {
             tokens: self.tree.saved_cells(),

@@ -191,7 +191,6 @@ impl<T: Send + 'static> Turns<T> {
     }
 }
 
-
 fn full() -> CompileError {
     let why = "too many constraints beyond their time limit are still being compiled";
     CompileError::Busy(why.to_owned())
@@ -335,10 +334,7 @@ mod tests {
         let turns = Arc::new(Turns::new(Duration::from_millis(500)));
         let slow = held(&turns, 1);
         let next = held(&turns, 1);
-        assert!(matches!(
-            slow.2.recv(),
-            Ok(Err(CompileError::TooLong(_)))
-        ));
+        assert!(matches!(slow.2.recv(), Ok(Err(CompileError::TooLong(_)))));
         assert_eq!(next.2.recv().expect("is told"), Err(full()));
         let again = turns.submit(Some(tenant(1)), 1 << 16, Box::new(|| Ok(0)), Box::new(drop));
         assert_eq!(again.err(), Some(full()));

@@ -219,7 +219,6 @@ fn divided<'a>(mark: &'a str, vocabulary: &Vocabulary) -> Option<(&'a str, Strin
     Some((before, spelled(&pieces[first..])))
 }
 
-
 /// Keyword before a schema in a Lark grammar.
 const SCHEMA: &str = "%json";
 

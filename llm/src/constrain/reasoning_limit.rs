@@ -125,7 +125,6 @@ impl Reasoning {
         self.close_if_spent();
     }
 
-
     fn close_if_spent(&mut self) {
         if self.place == (ReasoningPlace::Inside { left: 0 }) {
             self.place = ReasoningPlace::Closing(0);

@@ -43,13 +43,11 @@ impl Batch {
         self.tokens.len() + images.sum::<usize>()
     }
 
-
     /// Rows of logits after images, one after the other, and their number.
     pub(super) fn image_rows(&self) -> (&[f32], usize) {
         let asking = self.images.iter().filter(|image| image.logits);
         (&self.image_rows, asking.count())
     }
-
 
     /// Fills the batch in the order of slots. A backend with per-sequence streams computes
     /// neighboring slots together, and reads the weights once more for each gap or step back.

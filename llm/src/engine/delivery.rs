@@ -115,7 +115,6 @@ impl Mailbox {
     }
 }
 
-
 impl Outputs {
     /// Appends all outputs of `other`.
     fn take_in(&mut self, other: &mut Self) {

@@ -138,7 +138,11 @@ impl LlmEngine {
         let vision = vision.transpose()?;
         let cached_bytes = |size: Option<u64>, is_used: bool| {
             let size = size.unwrap_or(capacity.host_cache_bytes);
-            if spec.prefix_caching && is_used { size } else { 0 }
+            if spec.prefix_caching && is_used {
+                size
+            } else {
+                0
+            }
         };
         let reuses = capacity.reuse != Reuse::Never;
         let has_checkpoints = capacity.reuse == Reuse::Checkpoints;

@@ -260,7 +260,6 @@ impl Sequence {
         }
     }
 
-
     /// Describes the sequence to the prefix cache for its admission.
     pub(crate) fn newcomer(&self) -> Newcomer<'_> {
         Newcomer {

@@ -128,7 +128,8 @@ impl LlmEngine {
         }
         let stops = &request.stop_tokens;
         if let Some(token) = stops.iter().find(|token| !self.vocab.contains(**token)) {
-            let message = format!("has {token}, which is not in the vocabulary of {n_vocab} tokens");
+            let message =
+                format!("has {token}, which is not in the vocabulary of {n_vocab} tokens");
             return wrong("stop_token_ids", &message);
         }
         if request.tiles.iter().any(|tile| !tile.tile().is_encoded()) {

@@ -22,8 +22,8 @@ use live::Live;
 pub(crate) use live::{OutputReceiver, Seat, Waiter};
 pub(crate) use panics::catch;
 pub(crate) use pulse::{Pulse, PulseState, whole_seconds};
-pub use queue_places::QueuePlace;
 pub(crate) use queue_places::Places;
+pub use queue_places::QueuePlace;
 
 /// Maximum time to wait for a thread that was told to stop. It stops between two steps, which take
 /// less on most machines. A slower thread is abandoned, because nothing may keep the process from
@@ -136,7 +136,6 @@ impl<O: Send + 'static, W> Worker<O, W> {
         Ok((worker, opened))
     }
 
-
     /// Returns a number that is unique in this engine.
     pub(crate) fn number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
@@ -220,7 +219,7 @@ impl<O, W> Drop for Ticket<O, W> {
     }
 }
 
-show_fields!(Ticket<O, W> { seat });
+show_fields!(Ticket < O, W > { seat });
 
 impl<O> Inbox<O> {
     /// Steps until the engine is dropped. All waiting receivers are then told that it has stopped.
