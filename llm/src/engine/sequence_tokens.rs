@@ -45,9 +45,7 @@ impl Sequence {
         let forced = self.reasoning.as_ref().and_then(|it| it.forced());
         let sampled = match forced {
             Some(token) => self.sampler.forced(logits, token, scratch),
-            None => self
-                .sampler
-                .sample_within(logits, allowed, &banned, scratch)?,
+            None => self.sampler.sample(logits, allowed, &banned, scratch)?,
         };
         self.sampler.accept(sampled.token);
         if let Some(reasoning) = &mut self.reasoning {

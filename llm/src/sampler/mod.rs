@@ -94,20 +94,10 @@ impl Sampler {
         }
     }
 
-    /// Chooses the next token. `banned` tokens are never chosen. `None` if no token has a finite
-    /// logit.
+    /// Chooses the next token from those whose bits are set in `allowed`: 32 tokens per word, the
+    /// lowest bit first; `None` allows all. `banned` tokens are never chosen. Log probabilities are
+    /// those of the whole row. `None` if no token has a finite logit.
     pub fn sample(
-        &mut self,
-        logits: &[f32],
-        banned: &[Token],
-        scratch: &mut Scratch,
-    ) -> Option<SampledToken> {
-        self.sample_within(logits, None, banned, scratch)
-    }
-
-    /// Chooses as [`sample`](Self::sample) does, from the tokens whose bits are set in `allowed`:
-    /// 32 tokens per word, the lowest bit first. Log probabilities are those of the whole row.
-    pub fn sample_within(
         &mut self,
         logits: &[f32],
         allowed: Option<&[u32]>,
