@@ -5,8 +5,8 @@ use super::queue::Queue;
 use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::Capacity;
-use crate::cache::{PrefixCache, WORTHWHILE};
-use crate::protocol::{SequenceId, Token};
+use crate::cache::{PrefixCache, WORTHWHILE, common};
+use crate::protocol::SequenceId;
 use crate::schedule::pace::Pace;
 use crate::schedule::turns::OwnerTurns;
 use crate::schedule::{self, Now, Row, StepLimits, StepPlan};
@@ -154,7 +154,7 @@ impl Planner {
             };
             let tokens = sequence.shareable();
             let leader = leaders.iter().find_map(|(leader, computed)| {
-                let alike = common(&leader.tokens, tokens);
+                let alike = common(&leader.tokens, tokens) as u32;
                 // A leader that begins behind a position makes no checkpoint there.
                 let leads = !by_checkpoints || *computed < alike;
                 let follows = leader.group == sequence.group && alike >= row.computed + WORTHWHILE;
@@ -174,9 +174,4 @@ impl Planner {
         }
         !followed.is_empty()
     }
-}
-
-fn common(one: &[Token], other: &[Token]) -> u32 {
-    let pairs = one.iter().zip(other);
-    pairs.take_while(|(one, other)| one == other).count() as u32
 }

@@ -245,7 +245,7 @@ impl PrefixTree {
 }
 
 /// Length of the common prefix of two lists.
-fn common(one: &[Token], other: &[Token]) -> usize {
+pub(crate) fn common(one: &[Token], other: &[Token]) -> usize {
     one.iter()
         .zip(other)
         .take_while(|(one, other)| one == other)
