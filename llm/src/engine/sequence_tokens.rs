@@ -6,7 +6,7 @@ use super::sequence::{Sequence, UNLIMITED};
 use crate::constrain::Ending;
 use crate::model::vocab::Vocab;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, StepOutput, Token};
-use crate::sampler::{SampledToken, Scratch};
+use crate::sampler::{SampledToken, Scratch, is_set};
 use crate::speculate::Drafting;
 
 impl Sequence {
@@ -170,10 +170,6 @@ impl Sequence {
 /// Returns true if a mask allows a token other than these. The tokens must be distinct.
 fn allows_others(mask: &[u32], tokens: &[Token]) -> bool {
     let all: u32 = mask.iter().map(|word| word.count_ones()).sum();
-    let is_set = |token: &&Token| {
-        let token = **token as u32;
-        mask.get(token as usize / 32)
-            .is_some_and(|word| word >> (token % 32) & 1 == 1)
-    };
-    all as usize > tokens.iter().filter(is_set).count()
+    let set = tokens.iter().filter(|token| is_set(mask, **token as usize));
+    all as usize > set.count()
 }

@@ -25,6 +25,7 @@ pub use bad_words::BadWords;
 use dry::Dry;
 pub(crate) use logprobs::{LOGPROB_PASSES, log_probability, most_likely, rank};
 use mirostat::Mirostat;
+pub(crate) use row::is_set;
 use truncation::{Candidate, EligibleTokens, TruncationLimits};
 
 /// Memory for the sampling of a row, reused for later rows of all sequences.
