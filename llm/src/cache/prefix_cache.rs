@@ -180,7 +180,11 @@ impl PrefixCache {
         room: u32,
         residents: &impl Residents,
     ) -> KvCells {
-        let mut cells = KvCells::empty(slot, newcomer.stops.clone());
+        let mut cells = KvCells {
+            slot: Some(slot),
+            stops: newcomer.stops.clone(),
+            ..KvCells::default()
+        };
         if !self.is_on {
             return cells;
         }
@@ -338,7 +342,7 @@ impl PrefixCache {
         self.tree.remove(id);
         self.book.release(&mut cells.held);
         cells.computed = 0;
-        cells.forget_stops();
+        cells.stops.clear();
         slot
     }
 
