@@ -355,7 +355,7 @@ fn repetition_counts_the_prompt_and_handles_both_signs() {
 #[test]
 fn bias_and_bans_decide() {
     let biased = SamplingParams {
-        logit_bias: vec![(2, 100.0)].into(),
+        logit_bias: [(2, 100.0)].into_iter().collect(),
         ..SamplingParams::greedy()
     };
     assert_eq!(greedy_after(biased, &[], &[], &[1.0, 2.0, 0.0]), 2);
@@ -378,7 +378,7 @@ fn bias_and_bans_decide() {
 fn log_probabilities_are_those_of_the_plain_logits() {
     let params = SamplingParams {
         logprobs: Some(2),
-        logit_bias: vec![(0, 50.0)].into(),
+        logit_bias: [(0, 50.0)].into_iter().collect(),
         ..SamplingParams::greedy()
     };
     let sampled = Sampler::new(params, &[])
