@@ -89,24 +89,19 @@ impl Batch {
             let adapters = sequence.group.adapters;
             let tokens = known.iter().chain(sequence.drafts());
             let hidden = |position: &u32| wants_hidden && sequence.wants_hidden(*position);
-            let positions = computed..computed + work.tokens + work.drafts;
-            self.hidden.extend(
-                positions
-                    .filter(hidden)
-                    .map(|position| (sequence.id, position)),
-            );
-            self.tokens.extend(
-                (computed..)
-                    .zip(tokens)
-                    .map(|(position, token)| BatchToken {
-                        token: *token,
-                        position,
-                        slot,
-                        logits: sequence.wants_row(position),
-                        hidden: hidden(&position),
-                        adapters,
-                    }),
-            );
+            let asking = (computed..computed + work.tokens + work.drafts).filter(hidden);
+            self.hidden
+                .extend(asking.map(|position| (sequence.id, position)));
+            let placed = (computed..).zip(tokens);
+            self.tokens
+                .extend(placed.map(|(position, token)| BatchToken {
+                    token: *token,
+                    position,
+                    slot,
+                    logits: sequence.wants_row(position),
+                    hidden: hidden(&position),
+                    adapters,
+                }));
         }
     }
 

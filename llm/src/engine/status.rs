@@ -88,11 +88,9 @@ pub(super) fn adapter_bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) ->
 
 /// Returns the names of the adapters whose bits are set.
 fn adapter_names(bits: u64, adapters: &[AdapterSpec]) -> Vec<String> {
-    let set = |index: &usize| *index < u64::BITS as usize && bits & (1 << index) != 0;
-    (0..adapters.len())
-        .filter(set)
-        .map(|index| adapters[index].name.clone())
-        .collect()
+    let numbered = (0..u64::BITS).zip(adapters);
+    let set = numbered.filter(|(number, _)| bits >> number & 1 == 1);
+    set.map(|(_, adapter)| adapter.name.clone()).collect()
 }
 
 /// Present state of an engine, and its counts since it was loaded.

@@ -56,12 +56,9 @@ impl<'a> Core<'a> {
         outbox: &'a mut Outbox,
     ) -> Self {
         let capacity = backend.capacity();
+        let is_controlled = spec.plugin_config.draft_control != Some(false);
         Self {
-            drafts: Drafts::new(
-                backend,
-                draft,
-                spec.plugin_config.draft_control != Some(false),
-            ),
+            drafts: Drafts::new(backend, draft, is_controlled),
             backend,
             sampling: Sampling::new(&*vocab),
             vocab,

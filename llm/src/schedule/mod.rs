@@ -247,14 +247,12 @@ enum RowState {
 pub(crate) fn plan_step(limits: &StepLimits, now: &Now<'_>, plan: &mut StepPlan) {
     plan_once(limits, now, plan);
     if plan.prompt_turn && plan.work.is_empty() {
-        plan_once(
-            limits,
-            &Now {
-                prompt_had_turn: true,
-                ..*now
-            },
-            plan,
-        ); // the prompt does not fit yet: decode instead
+        // The prompt does not fit yet: decode instead.
+        let decodes = Now {
+            prompt_had_turn: true,
+            ..*now
+        };
+        plan_once(limits, &decodes, plan);
     }
 }
 

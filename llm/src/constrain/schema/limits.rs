@@ -261,11 +261,8 @@ fn bound_number(keywords: &mut Keywords, place: &str) -> Result {
 
 fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> Result {
     let bound = &keywords[keyword];
-    refused(
-        keyword,
-        format_args!("is {bound}, expected -{most} to {most}"),
-        place,
-    )
+    let why = format_args!("is {bound}, expected -{most} to {most}");
+    refused(keyword, why, place)
 }
 
 fn hold_count(keyword: &str, value: &mut Value, place: &str) -> Result {
