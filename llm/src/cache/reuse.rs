@@ -10,7 +10,7 @@ pub(crate) const WORTHWHILE: u32 = 16;
 /// The prefix that a sequence would reuse if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// Number of reusable tokens.
+    /// Number of reusable tokens, from the first.
     pub(crate) tokens: u32,
     /// The live sequence that provides the first of these tokens, and their number.
     pub(crate) live: Option<(SequenceId, u32)>,

@@ -291,7 +291,7 @@ fn after_reasoning(
     Ok(format!("start: {reasoning} @{then}\n{rule}"))
 }
 
-/// Writes pieces in Lark.
+/// Writes control tokens and the text between them in Lark.
 fn spelled(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Control(token) => format!("<[{token}]>"),

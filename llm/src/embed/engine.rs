@@ -61,9 +61,9 @@ pub struct EmbeddingStatus {
     pub requests: u32,
     /// Number of requests refused because too many waited.
     pub refused: u64,
-    /// Number of computed steps.
+    /// Number of steps, failed ones included.
     pub steps: u64,
-    /// Number of computed texts.
+    /// Number of texts in these steps.
     pub texts: f64,
     /// Number of tokens in these texts.
     pub tokens: f64,

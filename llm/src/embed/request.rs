@@ -38,7 +38,7 @@ show_fields!(EmbeddingRequest { tenant });
 /// Failure of a request that had been accepted.
 pub type EmbeddingError = GenerationError;
 
-/// Refusal of a request.
+/// Reason why a request is refused before anything is computed for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddingRefusal {
     /// The request has no texts.
@@ -67,7 +67,7 @@ pub enum EmbeddingRefusal {
     InvalidToken {
         /// The text's index in the request.
         index: usize,
-        /// The invalid token id.
+        /// Token id that is not in the vocabulary.
         token: Token,
         /// Index of the token in the text.
         position: usize,
@@ -77,7 +77,7 @@ pub enum EmbeddingRefusal {
     /// Too many requests wait already; a later attempt may succeed.
     #[error("{waiting} requests are waiting, and the queue holds {limit}")]
     QueueFull {
-        /// Number of waiting requests.
+        /// Number of requests that have not ended.
         waiting: usize,
         /// Maximum number of waiting requests.
         limit: usize,

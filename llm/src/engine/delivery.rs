@@ -123,7 +123,7 @@ impl Outputs {
         self.most = self.most.max(std::mem::take(&mut other.most));
     }
 
-    /// Hands over all outputs.
+    /// Hands over all outputs, in order.
     fn hand_over(&mut self) {
         self.all.drain(..).for_each(Delivery::hand_over);
         self.urgent.clear();

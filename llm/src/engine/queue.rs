@@ -147,7 +147,7 @@ impl Queue {
         self.waiting.iter().find(|sequence| !sequence.was_admitted)
     }
 
-    /// Ends all waiting sequences.
+    /// Ends all waiting sequences for this reason.
     pub(super) fn end(&mut self, finish: &FinishReason, now: Instant, outbox: &mut Outbox) {
         for mut sequence in self.waiting.drain(..) {
             leave(&self.shared, &mut sequence, now);

@@ -84,7 +84,7 @@ pub struct GenerationRequest {
     pub priority: i32,
     /// Constraint on the text, compiled by the same engine; `None` for free text.
     pub constraint: Option<CompiledConstraint>,
-    /// Receiver of the outputs.
+    /// Receiver of the outputs, called on the delivery thread of the engine.
     pub sink: Box<dyn StepSink>,
 }
 

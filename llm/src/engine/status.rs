@@ -131,13 +131,13 @@ pub struct LlmEngineStatus {
     /// Figures of images and sounds.
     #[serde(rename = "image_cache")]
     pub images: VisionStatus,
-    /// Number of computed steps.
+    /// Number of steps that did not fail.
     pub steps: u64,
     /// Target, expected and measured times of steps.
     pub step: StepStatus,
     /// Number of computed prompt tokens, including those computed again after a preemption.
     pub prompt_tokens: u64,
-    /// Number of generated tokens.
+    /// Number of generated tokens, end tokens included.
     pub generated_tokens: u64,
     /// Number of drafted tokens that were computed to check them.
     pub drafted_tokens: u64,

@@ -7,7 +7,7 @@ use crate::protocol::{MirostatParams, MirostatVersion};
 /// Number of most likely tokens in the fit of version one.
 const FITTED: usize = 100;
 
-/// State of the control.
+/// State of the control of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mirostat {
     params: MirostatParams,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Number(f32);
 
 impl Number {
-    /// The number 1.
+    /// The number 1, the scale of an adapter that is applied as it was trained.
     pub const ONE: Self = Self(1.0);
 
     /// Creates a number; `None` if it is not finite.
