@@ -2,8 +2,8 @@
 
 /// Implements `Debug` for a type with these of its fields.
 macro_rules! show_fields {
-    ($name:ident $(<$of:ident>)? { $($field:ident),* }) => {
-        impl $(<$of>)? std::fmt::Debug for $name $(<$of>)? {
+    ($name:ident $(<$($of:ident),+>)? { $($field:ident),* }) => {
+        impl $(<$($of),+>)? std::fmt::Debug for $name $(<$($of),+>)? {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($name))
                     $(.field(stringify!($field), &self.$field))*

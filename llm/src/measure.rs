@@ -29,7 +29,7 @@ pub(crate) const TOKENS: &[f64] = &[
 pub struct Histogram {
     /// Sum of all recorded values.
     pub sum: f64,
-    /// Number of recorded values.
+    /// Number of recorded values, over all buckets.
     pub count: u64,
     /// Upper bounds, the last of them infinite, each with the number of values between it and the
     /// bound before it.
@@ -136,7 +136,7 @@ impl Counter {
         self.0.store(value, Ordering::Relaxed);
     }
 
-    /// Reads the present number.
+    /// Returns the number, which other threads may change at any time.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -220,7 +220,7 @@ impl SlotWait {
 /// Times of a request that measurements need.
 #[derive(Debug)]
 pub(crate) struct Moments {
-    submitted: Instant,
+    pub(crate) submitted: Instant,
     pub(crate) slot_wait: Arc<SlotWait>,
     first: Option<Instant>,
     last: Option<Instant>,
@@ -244,7 +244,6 @@ impl Moments {
 }
 
 impl Recorders {
-
     /// Records a computed step and its number of tokens.
     pub(crate) fn step(&self, took: Duration, tokens: usize) {
         self.step_seconds.record(took.as_secs_f64());

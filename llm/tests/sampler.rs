@@ -85,7 +85,7 @@ fn draws(logits: &[f32], params: &SamplingParams, count: u64) -> BTreeMap<Token,
             ..params.clone()
         };
         let sampled = Sampler::new(params, &[])
-            .sample(logits, &[], &mut scratch)
+            .sample(logits, None, &[], &mut scratch)
             .expect("finite logits");
         *counts.entry(sampled.token).or_insert(0.0) += 1.0 / count as f64;
     }
@@ -184,7 +184,7 @@ proptest! {
         let logits: Vec<f32> = logits.into_iter().map(f32::from).collect();
         let highest = logits.iter().copied().fold(f32::MIN, f32::max);
         let first = logits.iter().position(|logit| *logit >= highest).expect("there is a highest");
-        let sampled = Sampler::new(SamplingParams::greedy(), &[]).sample(&logits, &[], &mut Scratch::default());
+        let sampled = Sampler::new(SamplingParams::greedy(), &[]).sample(&logits, None, &[], &mut Scratch::default());
         prop_assert_eq!(sampled.expect("finite logits").token, first as Token);
     }
 }
@@ -206,7 +206,7 @@ fn greedy_after(
         sampler.accept(*token);
     }
     sampler
-        .sample(logits, &[], &mut Scratch::default())
+        .sample(logits, None, &[], &mut Scratch::default())
         .expect("finite logits")
         .token
 }
@@ -284,7 +284,7 @@ fn mirostat_approaches_its_target() {
                     .into_iter()
                     .collect();
                 let token = sampler
-                    .sample(&logits, &[], &mut scratch)
+                    .sample(&logits, None, &[], &mut scratch)
                     .expect("finite logits")
                     .token;
                 if step >= 500 {
@@ -314,7 +314,7 @@ fn a_seed_fixes_the_draws() {
         (0..50)
             .map(|_| {
                 sampler
-                    .sample(&logits, &[], &mut scratch)
+                    .sample(&logits, None, &[], &mut scratch)
                     .expect("finite logits")
                     .token
             })
@@ -355,21 +355,21 @@ fn repetition_counts_the_prompt_and_handles_both_signs() {
 #[test]
 fn bias_and_bans_decide() {
     let biased = SamplingParams {
-        logit_bias: vec![(2, 100.0)].into(),
+        logit_bias: [(2, 100.0)].into_iter().collect(),
         ..SamplingParams::greedy()
     };
     assert_eq!(greedy_after(biased, &[], &[], &[1.0, 2.0, 0.0]), 2);
     let mut sampler = Sampler::new(SamplingParams::greedy(), &[]);
     let left = sampler
-        .sample(&[1.0, 2.0], &[1], &mut Scratch::default())
+        .sample(&[1.0, 2.0], None, &[1], &mut Scratch::default())
         .expect("one token is left");
     assert_eq!(left.token, 0);
     assert_eq!(
-        sampler.sample(&[1.0, 2.0], &[0, 1], &mut Scratch::default()),
+        sampler.sample(&[1.0, 2.0], None, &[0, 1], &mut Scratch::default()),
         None
     );
     assert_eq!(
-        sampler.sample(&[f32::NAN, f32::NAN], &[], &mut Scratch::default()),
+        sampler.sample(&[f32::NAN, f32::NAN], None, &[], &mut Scratch::default()),
         None
     );
 }
@@ -378,11 +378,11 @@ fn bias_and_bans_decide() {
 fn log_probabilities_are_those_of_the_plain_logits() {
     let params = SamplingParams {
         logprobs: Some(2),
-        logit_bias: vec![(0, 50.0)].into(),
+        logit_bias: [(0, 50.0)].into_iter().collect(),
         ..SamplingParams::greedy()
     };
     let sampled = Sampler::new(params, &[])
-        .sample(&[0.0, 2.0, 1.0], &[], &mut Scratch::default())
+        .sample(&[0.0, 2.0, 1.0], None, &[], &mut Scratch::default())
         .expect("finite logits");
     let logprob = sampled.logprob.expect("asked for");
     let total = (1.0_f32 + 2.0_f32.exp() + 1.0_f32.exp()).ln();

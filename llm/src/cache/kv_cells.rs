@@ -12,7 +12,7 @@ pub(crate) struct KvCells {
     pub(super) slot: Option<Slot>,
     pub(super) computed: u32,
     pub(super) held: SequenceCells,
-    stops: Stops,
+    pub(super) stops: Stops,
 }
 
 /// Maximum number of checkpoints requested at a time. Each ends a step and copies a state.
@@ -22,14 +22,6 @@ const MAX_STOPS: usize = 8;
 pub(crate) type Stops = SmallVec<[u32; 4]>;
 
 impl KvCells {
-    pub(super) fn empty(slot: Slot, stops: Stops) -> Self {
-        Self {
-            slot: Some(slot),
-            stops,
-            ..Self::default()
-        }
-    }
-
     /// The slot of the cells; `None` for a waiting sequence.
     pub(crate) fn slot(&self) -> Option<Slot> {
         self.slot
@@ -74,10 +66,6 @@ impl KvCells {
         let is_there = self.stops.contains(&self.computed);
         self.stops.retain(|stop| *stop > self.computed);
         is_there
-    }
-
-    pub(super) fn forget_stops(&mut self) {
-        self.stops.clear();
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use kv_cells::{KvCells, Newcomer, Residents};
 pub(crate) use prefix_cache::PrefixCache;
 pub(crate) use reuse::{Offer, WORTHWHILE, without_part_of_tile};
 pub use status::{CheckpointStatus, PrefixStatus};
-pub(crate) use tree::{PrefixMatch, PrefixTree, Progress};
+pub(crate) use tree::{PrefixMatch, PrefixTree, Progress, common};
 
 /// A group of sequences that may share cells with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

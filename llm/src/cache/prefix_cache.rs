@@ -27,7 +27,7 @@ pub(crate) struct PrefixCache {
     /// Number of cells that the backend proved able to hold, at most all that it has.
     usable: u32,
     /// True if sequences reuse prefixes of others.
-    pub(super) is_on: bool,
+    pub(crate) is_on: bool,
     /// True if reuse needs checkpoints.
     pub(super) by_checkpoints: bool,
     /// Maximum size of saved cells, in bytes.
@@ -69,11 +69,6 @@ impl PrefixCache {
             layout: capacity.layout,
             counts: PrefixStatus::default(),
         }
-    }
-
-    /// Returns true if sequences reuse prefixes of others.
-    pub(crate) fn is_on(&self) -> bool {
-        self.is_on
     }
 
     pub(crate) fn status(&self) -> PrefixStatus {
@@ -185,7 +180,11 @@ impl PrefixCache {
         room: u32,
         residents: &impl Residents,
     ) -> KvCells {
-        let mut cells = KvCells::empty(slot, newcomer.stops.clone());
+        let mut cells = KvCells {
+            slot: Some(slot),
+            stops: newcomer.stops.clone(),
+            ..KvCells::default()
+        };
         if !self.is_on {
             return cells;
         }
@@ -343,7 +342,7 @@ impl PrefixCache {
         self.tree.remove(id);
         self.book.release(&mut cells.held);
         cells.computed = 0;
-        cells.forget_stops();
+        cells.stops.clear();
         slot
     }
 

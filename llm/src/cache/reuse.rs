@@ -10,7 +10,7 @@ pub(crate) const WORTHWHILE: u32 = 16;
 /// The prefix that a sequence would reuse if it were admitted now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// Number of reusable tokens.
+    /// Number of reusable tokens, from the first.
     pub(crate) tokens: u32,
     /// The live sequence that provides the first of these tokens, and their number.
     pub(crate) live: Option<(SequenceId, u32)>,
@@ -53,36 +53,29 @@ impl Offer {
     /// to save and restore cells.
     pub(crate) fn from_match(found: &PrefixMatch, layout: KvLayout, can_save: bool) -> Self {
         let saved = if can_save { found.saved } else { 0 };
-        let live_tokens = found.live.map_or(0, |(_, tokens)| tokens);
-        let mut offer = match layout {
+        let (shared, live) = match layout {
             // Shared cells take no new ones: copies only continue them.
             KvLayout::Unified => {
                 let live = found.live.filter(|(_, tokens)| *tokens >= WORTHWHILE);
-                let shared = live.map_or(0, |(_, tokens)| tokens);
-                let copied = saved.saturating_sub(shared);
-                let cells = if copied >= WORTHWHILE { copied } else { 0 };
-                Self {
-                    tokens: shared + cells,
-                    live,
-                    cells,
-                    ..Self::default()
-                }
+                (live.map_or(0, |(_, tokens)| tokens), live)
             }
             KvLayout::PerSequence => {
-                let is_ahead = can_save && live_tokens >= saved + WORTHWHILE;
-                let tokens = if is_ahead { live_tokens } else { saved };
-                let tokens = if tokens >= WORTHWHILE { tokens } else { 0 };
-                Self {
-                    tokens,
-                    live: found.live.filter(|_| is_ahead),
-                    cells: tokens,
-                    ..Self::default()
-                }
+                let is_ahead = |tokens: u32| can_save && tokens >= saved + WORTHWHILE;
+                (0, found.live.filter(|(_, tokens)| is_ahead(*tokens)))
             }
         };
+        let known = live.map_or(saved, |(_, tokens)| tokens.max(saved));
+        let copied = known - shared;
+        let cells = if copied >= WORTHWHILE { copied } else { 0 };
+        let tokens = shared + cells;
         let can_share = can_save || layout == KvLayout::Unified;
-        offer.grows = can_share && found.coming >= offer.tokens + WORTHWHILE;
-        offer
+        Self {
+            tokens,
+            live,
+            cells,
+            grows: can_share && found.coming >= tokens + WORTHWHILE,
+            stop: None,
+        }
     }
 
     /// Chooses the part of a match that is worth reusing if sequences continue from checkpoints:

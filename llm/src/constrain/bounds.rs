@@ -13,6 +13,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 
 use super::compiler::ConstraintError;
+use super::schema::list;
 
 /// Maximum number of cases of the expressions that apply to one text.
 const MOST_CASES: u64 = 400_000;
@@ -35,15 +36,19 @@ fn cases(expression: &str) -> u64 {
     1 + expression.bytes().filter(is_branch).count() as u64
 }
 
-/// Refuses a text that is longer than the limit.
+/// Refuses a text that is longer than the limit for a part of a constraint.
 pub(super) fn check_length(text: &str, what: &str) -> Result<(), ConstraintError> {
-    if text.len() <= LONGEST_TEXT {
+    check_size(text, LONGEST_TEXT, what)
+}
+
+/// Refuses a text of more than `most` bytes.
+pub(super) fn check_size(text: &str, most: usize, what: &str) -> Result<(), ConstraintError> {
+    let bytes = text.len();
+    if bytes <= most {
         return Ok(());
     }
-    let bytes = text.len();
-    Err(ConstraintError(format!(
-        "{what} has {bytes} bytes, expected at most {LONGEST_TEXT}"
-    )))
+    let message = format!("{what} has {bytes} bytes, expected at most {most}");
+    Err(ConstraintError(message))
 }
 
 /// Checks a schema after its references are resolved and its keywords rewritten.
@@ -171,20 +176,16 @@ impl<'a> Walk<'a> {
         let mut cases = Cases::one();
         Self::texts(keywords, &mut cases)?;
         self.contained(keywords, &mut cases)?;
-        if let Some(Value::Array(parts)) = keywords.get("allOf") {
-            for part in parts {
-                self.parts += 1;
-                cases.add(&self.schema(part)?, u64::saturating_mul);
-            }
+        for part in list(keywords, "allOf") {
+            self.parts += 1;
+            cases.add(&self.schema(part)?, u64::saturating_mul);
         }
-        if let Some(Value::Array(options)) = keywords.get("anyOf") {
-            let mut any = Cases::one();
-            for option in options {
-                self.parts += 1;
-                any.add(&self.schema(option)?, u64::max);
-            }
-            cases.add(&any, u64::saturating_mul);
+        let mut any = Cases::one();
+        for option in list(keywords, "anyOf") {
+            self.parts += 1;
+            any.add(&self.schema(option)?, u64::max);
         }
+        cases.add(&any, u64::saturating_mul);
         if let Some(Value::String(target)) = keywords.get("$ref") {
             self.parts += 1;
             if let Some(target) = self.target(target)? {
@@ -248,15 +249,8 @@ impl<'a> Walk<'a> {
             let pairs = names.saturating_pow(2);
             self.names_of_objects = self.names_of_objects.saturating_add(pairs);
         }
-        for keyword in CONTAINED {
-            let schemas = match keywords.get(keyword) {
-                Some(Value::Array(schemas)) => schemas.as_slice(),
-                Some(schema) => std::slice::from_ref(schema),
-                None => continue,
-            };
-            for schema in schemas {
-                own.any = own.any.max(self.schema(schema)?.most());
-            }
+        for schema in CONTAINED.iter().flat_map(|it| list(keywords, it)) {
+            own.any = own.any.max(self.schema(schema)?.most());
         }
         Ok(())
     }

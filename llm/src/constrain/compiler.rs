@@ -16,7 +16,7 @@ use super::numbers::Numbers;
 use super::productive::Dead;
 use super::text::ConstrainedText;
 use super::vocabulary::Vocabulary;
-use super::{expressions, grammar, productive};
+use super::{bounds, expressions, grammar, productive};
 use crate::debug::show_fields;
 use crate::lock::lock;
 use crate::model::vocab::Vocab;
@@ -133,10 +133,7 @@ pub(crate) fn start(
         tell(Ok(compiled));
         return Ok(None);
     }
-    if key.len() > LONGEST {
-        let message = format!("it has {} bytes, expected at most {LONGEST}", key.len());
-        return Err(ConstraintError(message).into());
-    }
+    bounds::check_size(&key, LONGEST, "it")?;
     let stack = MIN_STACK_BYTES.saturating_add(key.len().saturating_mul(STACK_BYTES_OF_EACH));
     let stack = stack.min(MAX_STACK_BYTES);
     let (lazy, vocab, constraint) = (Arc::clone(lazy), Arc::clone(vocab), constraint.clone());

@@ -171,13 +171,12 @@ impl<T: Send + 'static> Turns<T> {
         let turns = Arc::clone(self);
         let thread = thread::Builder::new().stack_size(stack);
         let thread = thread.name("constraint".to_owned());
-        let ends = Ends { turns, id };
         thread
             .spawn(move || {
-                let _ends = ends;
                 let panicked = |_| Err(ConstraintError(FAILED.to_owned()).into());
                 // There is no receiver if the job was abandoned.
                 drop(done.send(catch(work).unwrap_or_else(panicked)));
+                lock(&turns.state).left.retain(|(other, _)| *other != id);
             })
             .map_err(|error| no_thread(&error))?;
         if let Ok(outcome) = outcome.recv_timeout(self.deadline) {
@@ -189,20 +188,6 @@ impl<T: Send + 'static> Turns<T> {
             state.left.push((id, tenant));
             Err(CompileError::TooLong(self.deadline))
         })
-    }
-}
-
-/// Notes the end of an abandoned thread when it is dropped.
-struct Ends<T> {
-    turns: Arc<Turns<T>>,
-    id: u64,
-}
-
-impl<T> Drop for Ends<T> {
-    fn drop(&mut self) {
-        lock(&self.turns.state)
-            .left
-            .retain(|(id, _)| *id != self.id);
     }
 }
 
@@ -349,10 +334,7 @@ mod tests {
         let turns = Arc::new(Turns::new(Duration::from_millis(500)));
         let slow = held(&turns, 1);
         let next = held(&turns, 1);
-        assert!(matches!(
-            slow.2.recv(),
-            Ok(Err(CompileError::TooLong(_)))
-        ));
+        assert!(matches!(slow.2.recv(), Ok(Err(CompileError::TooLong(_)))));
         assert_eq!(next.2.recv().expect("is told"), Err(full()));
         let again = turns.submit(Some(tenant(1)), 1 << 16, Box::new(|| Ok(0)), Box::new(drop));
         assert_eq!(again.err(), Some(full()));

@@ -62,12 +62,10 @@ impl Constraint {
     /// Creates a choice between constraints; a single one is returned as it is.
     pub fn any_of(constraints: impl IntoIterator<Item = Constraint>) -> Self {
         let mut constraints: Vec<_> = constraints.into_iter().collect();
-        match constraints.pop() {
-            Some(only) if constraints.is_empty() => only,
-            last => {
-                constraints.extend(last);
-                Self::AnyOf(constraints)
-            }
+        if constraints.len() == 1 {
+            constraints.remove(0)
+        } else {
+            Self::AnyOf(constraints)
         }
     }
 

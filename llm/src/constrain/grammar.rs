@@ -51,15 +51,16 @@ fn add(
             ));
         }
         Constraint::Regex(regex) => {
-            GrammarWithLexer::from_regex(within(regex, LONGEST_REGEX, "the regular expression")?)
+            bounds::check_size(regex, LONGEST_REGEX, "the regular expression")?;
+            GrammarWithLexer::from_regex(regex)
         }
         Constraint::Choice(choices) => GrammarWithLexer::from_lark(choice(choices)?),
         Constraint::Gbnf(text) => {
-            let text = within(text, LONGEST_GRAMMAR, "the grammar")?;
+            bounds::check_size(text, LONGEST_GRAMMAR, "the grammar")?;
             GrammarWithLexer::from_lark(gbnf::to_lark(text)?)
         }
         Constraint::Lark(text) => {
-            let text = within(text, LONGEST_GRAMMAR, "the grammar")?;
+            bounds::check_size(text, LONGEST_GRAMMAR, "the grammar")?;
             bounds::check_lark(text)?;
             GrammarWithLexer::from_lark(with_schemas_held(text)?)
         }
@@ -218,17 +219,6 @@ fn divided<'a>(mark: &'a str, vocabulary: &Vocabulary) -> Option<(&'a str, Strin
     Some((before, spelled(&pieces[first..])))
 }
 
-/// Returns the text, or an error if it is longer than `longest` bytes.
-fn within<'a>(text: &'a str, longest: usize, what: &str) -> Result<&'a str, ConstraintError> {
-    if text.len() <= longest {
-        return Ok(text);
-    }
-    let bytes = text.len();
-    Err(ConstraintError(format!(
-        "{what} has {bytes} bytes, expected at most {longest}"
-    )))
-}
-
 /// Keyword before a schema in a Lark grammar.
 const SCHEMA: &str = "%json";
 
@@ -301,7 +291,7 @@ fn after_reasoning(
     Ok(format!("start: {reasoning} @{then}\n{rule}"))
 }
 
-/// Writes pieces in Lark.
+/// Writes control tokens and the text between them in Lark.
 fn spelled(pieces: &[Piece]) -> String {
     let piece = |piece: &Piece| match piece {
         Piece::Control(token) => format!("<[{token}]>"),

@@ -7,7 +7,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Part of a grammar that no text can match.
 #[derive(Debug)]
 pub(super) enum Dead {
-    /// The whole grammar.
     Whole,
     /// A rule that a text can reach.
     Rule(String),

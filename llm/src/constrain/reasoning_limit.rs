@@ -72,12 +72,13 @@ impl Reasoning {
         } else {
             ReasoningPlace::Before
         };
-        Self {
+        let mut reasoning = Self {
             limit,
             place,
             text: Vec::new(),
-        }
-        .closed_if_spent()
+        };
+        reasoning.close_if_spent();
+        reasoning
     }
 
     /// Returns the token that is forced next; `None` if the choice is free.
@@ -122,11 +123,6 @@ impl Reasoning {
             ReasoningPlace::Behind => ReasoningPlace::Behind,
         };
         self.close_if_spent();
-    }
-
-    fn closed_if_spent(mut self) -> Self {
-        self.close_if_spent();
-        self
     }
 
     fn close_if_spent(&mut self) {

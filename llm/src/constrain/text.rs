@@ -24,7 +24,7 @@ impl ConstrainedText {
         }
     }
 
-    /// Appends to the text.
+    /// Appends `text`. Nothing can follow a text that does not match.
     pub fn push(&mut self, text: &str) {
         let tokens = self.vocabulary.tok_trie().greedy_tokenize(text.as_bytes());
         let Some(matcher) = &mut self.matcher else {

@@ -44,7 +44,6 @@ mod tests {
     use super::*;
     use crate::embed::Pooling;
 
-
     fn filled(batch_tokens: u32, max_sequences: u32, queue: &[&[usize]]) -> Vec<usize> {
         let capacity = EmbeddingCapacity {
             context_length: 1000,

@@ -61,9 +61,9 @@ pub struct EmbeddingStatus {
     pub requests: u32,
     /// Number of requests refused because too many waited.
     pub refused: u64,
-    /// Number of computed steps.
+    /// Number of steps, failed ones included.
     pub steps: u64,
-    /// Number of computed texts.
+    /// Number of texts in these steps.
     pub texts: f64,
     /// Number of tokens in these texts.
     pub tokens: f64,
@@ -126,13 +126,9 @@ impl EmbeddingEngine {
         let to_publish = Arc::clone(&shared);
         let serve = move |ready: Ready<_>, inbox: Inbox<_>| {
             open(&mut |loaded: LoadedEmbedding<'_>| {
-                let LoadedEmbedding {
-                    backend,
-                    vocab,
-                    pairs,
-                } = loaded;
-                let head = backend.head();
-                ready.is((vocab, pairs, head, backend.capacity(), backend.info()));
+                let (backend, vocab, pairs) = (loaded.backend, loaded.vocab, loaded.pairs);
+                let (head, capacity, info) = (backend.head(), backend.capacity(), backend.info());
+                ready.send(Ok((vocab, pairs, head, capacity, info))).ok();
                 inbox.serve(&mut Core::new(backend, Arc::clone(&to_publish)));
             })
         };

@@ -65,10 +65,7 @@ impl fmt::Display for EmbeddingInfo {
         write!(
             f,
             "texts     {} tokens at most, {} at once; {} numbers each, pooling {}",
-            self.context_length,
-            self.max_num_batched_tokens,
-            self.dimensions,
-            self.pooling
+            self.context_length, self.max_num_batched_tokens, self.dimensions, self.pooling
         )?;
         if let Some(compute) = &self.backend.compute {
             let bytes: u64 = self.backend.buffers.iter().map(|buffer| buffer.bytes).sum();

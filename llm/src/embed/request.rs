@@ -1,5 +1,6 @@
 //! Requests to an embedding engine, and their results.
 
+use crate::debug::show_fields;
 use crate::protocol::{GenerationError, Tenant, Token};
 
 /// The vectors of a request's texts in order, or the cause of the failure.
@@ -32,18 +33,12 @@ impl EmbeddingRequest {
     }
 }
 
-impl std::fmt::Debug for EmbeddingRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EmbeddingRequest")
-            .field("texts", &self.texts.len())
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(EmbeddingRequest { tenant });
 
 /// Failure of a request that had been accepted.
 pub type EmbeddingError = GenerationError;
 
-/// Refusal of a request.
+/// Reason why a request is refused before anything is computed for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddingRefusal {
     /// The request has no texts.
@@ -72,7 +67,7 @@ pub enum EmbeddingRefusal {
     InvalidToken {
         /// The text's index in the request.
         index: usize,
-        /// The invalid token id.
+        /// Token id that is not in the vocabulary.
         token: Token,
         /// Index of the token in the text.
         position: usize,
@@ -82,7 +77,7 @@ pub enum EmbeddingRefusal {
     /// Too many requests wait already; a later attempt may succeed.
     #[error("{waiting} requests are waiting, and the queue holds {limit}")]
     QueueFull {
-        /// Number of waiting requests.
+        /// Number of requests that have not ended.
         waiting: usize,
         /// Maximum number of waiting requests.
         limit: usize,

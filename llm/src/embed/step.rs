@@ -68,7 +68,12 @@ impl<'a> Core<'a> {
     }
 
     fn compute(&mut self) {
-        batch::fill(&self.capacity, &self.queue, EmbedJob::length, &mut self.batch);
+        batch::fill(
+            &self.capacity,
+            &self.queue,
+            EmbedJob::length,
+            &mut self.batch,
+        );
         let texts: Vec<&[Token]> = (self.queue.iter().zip(&self.batch))
             .flat_map(|(job, texts)| job.next(*texts))
             .map(Vec::as_slice)

@@ -30,10 +30,8 @@ impl Core<'_> {
     /// compute.
     fn admit(&mut self, id: SequenceId, step_tokens: u32) -> u32 {
         let now = self.backend.now();
-        let mut sequence = self
-            .queue
-            .take(id, now)
-            .expect("only waiting sequences are admitted");
+        let sequence = self.queue.take(id, now);
+        let mut sequence = sequence.expect("only waiting sequences are admitted");
         if !sequence.was_admitted {
             let queued = sequence.queued(now).as_secs_f64();
             self.shared.measured.queue_seconds.record(queued);
@@ -52,10 +50,8 @@ impl Core<'_> {
 
     /// Frees the slot of a running sequence and returns it to the queue.
     pub(super) fn preempt(&mut self, id: SequenceId) {
-        let sequence = self
-            .slots
-            .take(id)
-            .expect("only running sequences are preempted");
+        let sequence = self.slots.take(id);
+        let sequence = sequence.expect("only running sequences are preempted");
         tracing::debug!(%id, cells = sequence.cells.computed(), "preempted");
         let (cells, end) = (&sequence.cells, sequence.cells.computed());
         self.prefixes.keep(self.backend, id, cells, end);

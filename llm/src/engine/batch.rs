@@ -4,7 +4,7 @@ use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::{Adapters, Backend, BatchImage, BatchToken, DecodeError, Reuse, Slot};
 use crate::protocol::SequenceId;
-use crate::schedule::{Plan, RowWork};
+use crate::schedule::{RowWork, StepPlan};
 use crate::speculate::Drafting;
 use crate::vision::PlacedTile;
 
@@ -15,14 +15,14 @@ const PROMPT_ROWS_BYTES: usize = 64 << 20;
 /// The batch of a step. Its memory is reused from step to step.
 #[derive(Default)]
 pub(super) struct Batch {
-    tokens: Vec<BatchToken>,
+    pub(super) tokens: Vec<BatchToken>,
     images: Vec<ImageWork>,
     /// Rows of logits after images, for those that ask for them.
     image_rows: Vec<f32>,
-    /// Sequences and positions of the tokens that ask for hidden states.
-    hidden: Vec<(SequenceId, u32)>,
+    /// Sequences and positions of the tokens that ask for hidden states, in the batch's order.
+    pub(super) hidden: Vec<(SequenceId, u32)>,
     /// Number of drafts among the tokens.
-    drafted: u32,
+    pub(super) drafted: u32,
     by_slot: Vec<(Slot, RowWork)>,
 }
 
@@ -43,31 +43,17 @@ impl Batch {
         self.tokens.len() + images.sum::<usize>()
     }
 
-    pub(super) fn tokens(&self) -> &[BatchToken] {
-        &self.tokens
-    }
-
     /// Rows of logits after images, one after the other, and their number.
     pub(super) fn image_rows(&self) -> (&[f32], usize) {
         let asking = self.images.iter().filter(|image| image.logits);
         (&self.image_rows, asking.count())
     }
 
-    /// Number of drafts among the tokens.
-    pub(super) fn drafted(&self) -> u32 {
-        self.drafted
-    }
-
-    /// Sequences and positions of the tokens that ask for hidden states, in the batch's order.
-    pub(super) fn hidden(&self) -> &[(SequenceId, u32)] {
-        &self.hidden
-    }
-
     /// Fills the batch in the order of slots. A backend with per-sequence streams computes
     /// neighboring slots together, and reads the weights once more for each gap or step back.
     pub(super) fn fill(
         &mut self,
-        plan: &mut Plan,
+        plan: &mut StepPlan,
         slots: &mut Slots,
         n_vocab: usize,
         wants_hidden: bool,
@@ -103,28 +89,23 @@ impl Batch {
             let adapters = sequence.group.adapters;
             let tokens = known.iter().chain(sequence.drafts());
             let hidden = |position: &u32| wants_hidden && sequence.wants_hidden(*position);
-            let positions = computed..computed + work.tokens + work.drafts;
-            self.hidden.extend(
-                positions
-                    .filter(hidden)
-                    .map(|position| (sequence.id, position)),
-            );
-            self.tokens.extend(
-                (computed..)
-                    .zip(tokens)
-                    .map(|(position, token)| BatchToken {
-                        token: *token,
-                        position,
-                        slot,
-                        logits: sequence.wants_row(position),
-                        hidden: hidden(&position),
-                        adapters,
-                    }),
-            );
+            let asking = (computed..computed + work.tokens + work.drafts).filter(hidden);
+            self.hidden
+                .extend(asking.map(|position| (sequence.id, position)));
+            let placed = (computed..).zip(tokens);
+            self.tokens
+                .extend(placed.map(|(position, token)| BatchToken {
+                    token: *token,
+                    position,
+                    slot,
+                    logits: sequence.wants_row(position),
+                    hidden: hidden(&position),
+                    adapters,
+                }));
         }
     }
 
-    fn sort(&mut self, plan: &mut Plan, slots: &Slots) {
+    fn sort(&mut self, plan: &mut StepPlan, slots: &Slots) {
         self.by_slot.clear();
         self.by_slot.extend(plan.work.iter().map(|work| {
             let slot = slots.working(work).cells.slot();
@@ -203,7 +184,7 @@ impl Batch {
 /// Shortens prompts in the plan to the positions of requested checkpoints, to the boundaries of
 /// images, and to the number of requested rows of logits that a step has memory for. A tile that
 /// looks ahead waits for a step that is planned with all of it.
-fn limit_prompts(plan: &mut Plan, slots: &Slots, n_vocab: usize) {
+fn limit_prompts(plan: &mut StepPlan, slots: &Slots, n_vocab: usize) {
     let row_bytes = n_vocab * size_of::<f32>();
     let mut rows_left = (PROMPT_ROWS_BYTES / row_bytes.max(1)).max(1) as u32;
     for work in &mut plan.work {

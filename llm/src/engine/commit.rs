@@ -24,7 +24,7 @@ impl Core<'_> {
         status.steps += 1;
         status.prompt_tokens += prompt_tokens;
         status.generated_tokens += u64::from(generated);
-        status.drafted_tokens += u64::from(self.batch.drafted());
+        status.drafted_tokens += u64::from(self.batch.drafted);
         status.accepted_tokens += u64::from(accepted);
     }
 
@@ -36,10 +36,8 @@ impl Core<'_> {
         let mut samples = self.sampling.take().peekable();
         while let Some((id, _)) = samples.peek() {
             let id = *id;
-            let sequence = self
-                .slots
-                .get_mut(id)
-                .expect("only running sequences are sampled");
+            let sequence = self.slots.get_mut(id);
+            let sequence = sequence.expect("only running sequences are sampled");
             let before = sequence.usage(now);
             let mut run =
                 std::iter::from_fn(|| Some(samples.next_if(|(other, _)| *other == id)?.1));
@@ -73,7 +71,7 @@ impl Core<'_> {
     /// error, because it can never continue.
     pub(super) fn retry_with_fewer_cells(&mut self) {
         self.prefixes.ran_out(self.batch.len() as u32);
-        if self.batch.drafted() > 0 {
+        if self.batch.drafted > 0 {
             return;
         }
         let running = self.slots.running();
@@ -110,6 +108,7 @@ impl Core<'_> {
         }
         self.backend.clear();
     }
+
     /// Ends a sequence that was taken out of its slot.
     pub(super) fn fail(&mut self, mut sequence: Sequence, finish: &FinishReason) {
         self.queue.has_left(sequence.owner());

@@ -115,7 +115,6 @@ impl Mailbox {
     }
 }
 
-
 impl Outputs {
     /// Appends all outputs of `other`.
     fn take_in(&mut self, other: &mut Self) {
@@ -124,7 +123,7 @@ impl Outputs {
         self.most = self.most.max(std::mem::take(&mut other.most));
     }
 
-    /// Hands over all outputs.
+    /// Hands over all outputs, in order.
     fn hand_over(&mut self) {
         self.all.drain(..).for_each(Delivery::hand_over);
         self.urgent.clear();

@@ -71,7 +71,6 @@ impl LlmEngine {
         self.shared.places.remove_tokens(tokens);
     }
 
-
     /// Checks that a request may have this priority.
     ///
     /// # Errors

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::{io, num::NonZero, thread};
 
+use rayon_core::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
 use super::delivery::{self, Outbox};
 use super::order::{Order, SavedPrefixes, Waiting};
 use super::standing::Standing;
-use super::status::{EngineState, LlmEngineStatus};
+use super::status::EngineState;
 use super::step::Core;
-use super::token_masks;
 use crate::backend::{Backend, Capacity, LoadedBackends, Reuse, Serve};
 use crate::constrain::LazyCompiler;
 use crate::debug::show_fields;
@@ -26,6 +27,9 @@ use crate::supervise::Replaceable;
 use crate::vision::Vision;
 use crate::worker::{Inbox, Pulse, Ready, Worker, stopped};
 
+/// Maximum number of threads that compute token masks.
+const MAX_MASK_THREADS: usize = 8;
+
 /// A loaded model that generates for many requests at once. Dropping it stops its thread; sequences
 /// that still run end with an error.
 pub struct LlmEngine {
@@ -35,7 +39,7 @@ pub struct LlmEngine {
     pub(super) compiler: LazyCompiler,
     pub(super) capacity: Capacity,
     pub(super) info: LlmEngineInfo,
-    vision: Option<Vision>,
+    pub(super) vision: Option<Vision>,
     pub(super) shared: Arc<EngineState>,
     pub(super) worker: Worker<Order, Waiting>,
     /// Kept alive as long as the engine.
@@ -110,23 +114,18 @@ impl LlmEngine {
             let (spec, shared) = (spec.clone(), Arc::clone(&shared));
             let model = name.clone().into_owned();
             move |ready: Ready<_>, inbox: Inbox<_>| {
-                let masking = token_masks::threads(&model);
+                let masking = mask_threads(&model, processors);
                 let _masking = masking.map_err(|error| start(io::Error::other(error)))?;
                 open(&mut |loaded: LoadedBackends<'_>| {
-                    let LoadedBackends {
-                        backend,
-                        draft,
-                        vocab,
-                        projector,
-                    } = loaded;
+                    let (backend, draft, vocab) = (loaded.backend, loaded.draft, loaded.vocab);
                     let (to_sessions, shared) = (Arc::clone(&vocab), Arc::clone(&shared));
-                    let capacity = backend.capacity();
-                    let backend_info = backend.info();
+                    let (capacity, info) = (backend.capacity(), backend.info());
                     let draft_info = draft.as_deref().map(|draft| draft_info(&spec, draft));
                     // Borrowed for this call, not for the lifetime of the backend.
                     let draft = draft.map(|draft| -> &mut dyn Backend { draft });
                     let mut core = Core::new(&spec, backend, draft, vocab, shared, &mut outbox);
-                    ready.is((to_sessions, capacity, backend_info, draft_info, projector));
+                    let opened = (to_sessions, capacity, info, draft_info, loaded.projector);
+                    ready.send(Ok(opened)).ok();
                     inbox.serve(&mut core);
                 })
             }
@@ -139,7 +138,11 @@ impl LlmEngine {
         let vision = vision.transpose()?;
         let cached_bytes = |size: Option<u64>, is_used: bool| {
             let size = size.unwrap_or(capacity.host_cache_bytes);
-            if spec.prefix_caching && is_used { size } else { 0 }
+            if spec.prefix_caching && is_used {
+                size
+            } else {
+                0
+            }
         };
         let reuses = capacity.reuse != Reuse::Never;
         let has_checkpoints = capacity.reuse == Reuse::Checkpoints;
@@ -221,18 +224,6 @@ impl LlmEngine {
     pub fn standings(&self) -> Vec<Standing> {
         self.shared.standings.running()
     }
-
-    /// Present state of the engine.
-    pub fn status(&self) -> LlmEngineStatus {
-        let model = self.vocab.model_name().to_owned();
-        let images = self.vision.as_ref().map(Vision::status);
-        self.shared.status(
-            model,
-            &self.capacity,
-            &self.spec.adapters,
-            images.unwrap_or_default(),
-        )
-    }
 }
 
 impl Replaceable for LlmEngine {
@@ -253,7 +244,7 @@ impl Replaceable for LlmEngine {
                         self.shared.measured.ended(&finish);
                     }
                 }
-                Waiting::Question(waiter) => drop(waiter.tell(Err(why.clone()))),
+                Waiting::Question(waiter) => waiter.tell(Err(why.clone())),
             }
         }
     }
@@ -270,6 +261,17 @@ impl Replaceable for LlmEngine {
         next.compiler = Arc::clone(&self.compiler);
         Ok(next)
     }
+}
+
+/// Creates a pool of threads that compute, in parallel with a decode, the token masks of constrained
+/// sequences, with the calling thread as one of them. Idle threads sleep.
+fn mask_threads(model: &str, processors: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
+    let model = model.to_owned();
+    ThreadPoolBuilder::new()
+        .num_threads(processors.min(MAX_MASK_THREADS))
+        .thread_name(move |number| format!("mask {number} {model}"))
+        .use_current_thread()
+        .build()
 }
 
 /// Effective values of a draft model, or of the model's MTP layers.

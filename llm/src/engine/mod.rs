@@ -1,7 +1,6 @@
 //! The LLM engine: one thread that computes the sequences of all requests on one model. Its loop is
 //! in [`step`]; [`handle`] and [`submit`] are its interface to the rest of the program.
 
-mod adapters;
 mod apply_plan;
 mod batch;
 mod commit;
@@ -25,7 +24,6 @@ mod status;
 mod step;
 mod submit;
 mod timing;
-mod token_masks;
 
 pub use handle::LlmEngine;
 pub use preview::PromptPreview;

@@ -5,17 +5,17 @@ use super::queue::Queue;
 use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::Capacity;
-use crate::cache::{PrefixCache, WORTHWHILE};
-use crate::protocol::{SequenceId, Token};
+use crate::cache::{PrefixCache, WORTHWHILE, common};
+use crate::protocol::SequenceId;
 use crate::schedule::pace::Pace;
-use crate::schedule::turns::Turns;
-use crate::schedule::{self, Limits, Now, Plan, Row};
+use crate::schedule::turns::OwnerTurns;
+use crate::schedule::{self, Now, Row, StepLimits, StepPlan};
 use crate::speculate::Drafting;
 
 /// Makes plans. Its memory is reused from step to step.
 pub(super) struct Planner {
-    limits: Limits,
-    turns: Turns,
+    limits: StepLimits,
+    turns: OwnerTurns,
     running: Vec<Row>,
     waiting: Vec<Row>,
     /// All waiting sequences that could run, in the order in which they get slots.
@@ -25,12 +25,12 @@ pub(super) struct Planner {
 impl Planner {
     pub(super) fn new(capacity: &Capacity, split_prompts: bool) -> Self {
         Self {
-            limits: Limits {
+            limits: StepLimits {
                 batch_tokens: capacity.max_batch_tokens,
                 max_sequences: capacity.max_sequences,
                 split_prompts,
             },
-            turns: Turns::default(),
+            turns: OwnerTurns::default(),
             running: Vec::new(),
             waiting: Vec::new(),
             order: Vec::new(),
@@ -44,7 +44,7 @@ impl Planner {
         slots: &mut Slots,
         prefixes: &mut PrefixCache,
         pace: Pace<'_>,
-        plan: &mut Plan,
+        plan: &mut StepPlan,
     ) {
         self.running.clear();
         self.running
@@ -72,7 +72,7 @@ impl Planner {
                 pace,
             };
             schedule::plan_step(&self.limits, &now, plan);
-            if !prefixes.is_on() || !self.defer_followers(queue, prefixes, &plan.admit) {
+            if !prefixes.is_on || !self.defer_followers(queue, prefixes, &plan.admit) {
                 break;
             }
         }
@@ -82,7 +82,7 @@ impl Planner {
     /// slots. Preempted sequences, and those that could not run, come last.
     pub(super) fn waiting<'a>(
         &'a self,
-        plan: &'a Plan,
+        plan: &'a StepPlan,
         queue: &'a Queue,
     ) -> impl Iterator<Item = SequenceId> + 'a {
         let ordered = self.order.iter().filter(|id| !plan.admit.contains(id));
@@ -111,7 +111,7 @@ impl Planner {
         // Without a free slot, a sequence gets one only if its owner has none and another owner has
         // several.
         let is_full = !slots.has_free() && !self.running.iter().any(Row::is_spare);
-        if !prefixes.is_on() || is_full {
+        if !prefixes.is_on || is_full {
             return;
         }
         for row in &mut self.waiting {
@@ -154,7 +154,7 @@ impl Planner {
             };
             let tokens = sequence.shareable();
             let leader = leaders.iter().find_map(|(leader, computed)| {
-                let alike = common(&leader.tokens, tokens);
+                let alike = common(&leader.tokens, tokens) as u32;
                 // A leader that begins behind a position makes no checkpoint there.
                 let leads = !by_checkpoints || *computed < alike;
                 let follows = leader.group == sequence.group && alike >= row.computed + WORTHWHILE;
@@ -174,9 +174,4 @@ impl Planner {
         }
         !followed.is_empty()
     }
-}
-
-fn common(one: &[Token], other: &[Token]) -> u32 {
-    let pairs = one.iter().zip(other);
-    pairs.take_while(|(one, other)| one == other).count() as u32
 }

@@ -116,7 +116,7 @@ impl Queue {
     /// Returns the moment at which a sequence reaches its maximum waiting time; `None` if none can.
     pub(super) fn due(&self) -> Option<Instant> {
         let bound = self.timeout?;
-        Some(self.longest_waiting()?.submitted + bound)
+        Some(self.longest_waiting()?.moments.submitted + bound)
     }
 
     /// Ends the sequences that have waited too long. `running` is the number of running sequences,
@@ -126,7 +126,7 @@ impl Queue {
             return;
         };
         while let Some(sequence) = self.longest_waiting()
-            && now.saturating_duration_since(sequence.submitted) >= bound
+            && now.saturating_duration_since(sequence.moments.submitted) >= bound
         {
             let message = format!(
                 "no slot became free within {bound:?} (queue_timeout_ms); running: {running}, waiting: {}",
@@ -147,7 +147,7 @@ impl Queue {
         self.waiting.iter().find(|sequence| !sequence.was_admitted)
     }
 
-    /// Ends all waiting sequences.
+    /// Ends all waiting sequences for this reason.
     pub(super) fn end(&mut self, finish: &FinishReason, now: Instant, outbox: &mut Outbox) {
         for mut sequence in self.waiting.drain(..) {
             leave(&self.shared, &mut sequence, now);

@@ -13,7 +13,7 @@ use crate::protocol::{ErrorKind, FinishReason, GenerationError};
 /// Confidence in the numbers that a sequence computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Soundness {
-    /// Nothing speaks against them.
+    /// The last rows were finite, or there were none yet.
     #[default]
     Sound,
     /// They must prove finite without others in the batch.

@@ -1,9 +1,9 @@
 //! A request for one generation.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::constrain::{CompiledConstraint, ReasoningLimit};
+use crate::debug::show_fields;
 use crate::protocol::{
     NamedAdapter, RequestId, SamplingParams, SpeculationParams, StepSink, Tenant, Token, TokenSet,
 };
@@ -84,7 +84,7 @@ pub struct GenerationRequest {
     pub priority: i32,
     /// Constraint on the text, compiled by the same engine; `None` for free text.
     pub constraint: Option<CompiledConstraint>,
-    /// Receiver of the outputs.
+    /// Receiver of the outputs, called on the delivery thread of the engine.
     pub sink: Box<dyn StepSink>,
 }
 
@@ -118,17 +118,4 @@ impl GenerationRequest {
     }
 }
 
-impl fmt::Debug for GenerationRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GenerationRequest")
-            .field("prompt_tokens", &self.prompt.len())
-            .field("tiles", &self.tiles.len())
-            .field("sampling", &self.sampling)
-            .field("max_tokens", &self.max_tokens)
-            .field("credits", &self.credits)
-            .field("speculation", &self.speculation)
-            .field("priority", &self.priority)
-            .field("constraint", &self.constraint)
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(GenerationRequest { sampling, priority });

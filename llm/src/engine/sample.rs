@@ -54,7 +54,7 @@ impl Sampling {
         slots: &mut Slots,
     ) {
         self.samples.clear();
-        let mut tokens = batch.tokens();
+        let mut tokens = &batch.tokens[..];
         // Rows after images come before those of tokens.
         let (image_rows, mut rows) = batch.image_rows();
         let mut images = 0;
@@ -168,7 +168,7 @@ impl Logits<'_> {
             // The next row belongs to a draft: its logits count only if the draft equals the
             // sample.
             let drafted = sequence.drafts().get(ahead as usize).copied();
-            if token != drafted || sequence.has_matched() {
+            if token != drafted || sequence.ending().is_some() {
                 return;
             }
         }

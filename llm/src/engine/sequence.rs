@@ -37,7 +37,6 @@ pub(crate) struct Sequence {
     pub(crate) queued: i64,
     /// Priority, converted to a head start in microseconds.
     pub(crate) head_start: i64,
-    pub(crate) submitted: Instant,
     /// Tokens of the prompt, followed by the generated ones.
     pub(crate) tokens: Vec<Token>,
     /// The tiles of images in the prompt, in order.
@@ -130,11 +129,8 @@ impl Sequence {
             rank,
             queued: rank,
             head_start,
-            submitted: Instant::now(),
             sampler: Sampler::new(request.sampling, &text).with_vocab(&text, vocab),
-            matching: request
-                .constraint
-                .map(|constraint| Box::new(constraint.matching())),
+            matching: request.constraint.map(|it| Box::new(it.matching())),
             reasoning: request
                 .reasoning_limit
                 .map(|limit| Box::new(Reasoning::new(limit))),
@@ -264,7 +260,6 @@ impl Sequence {
         }
     }
 
-
     /// Describes the sequence to the prefix cache for its admission.
     pub(crate) fn newcomer(&self) -> Newcomer<'_> {
         Newcomer {
@@ -378,10 +373,7 @@ impl Sequence {
             sound_tokens: self.sound_tokens,
             generated_tokens: self.generated(),
             queued: self.queued(now),
-            drafts: self
-                .speculation
-                .as_ref()
-                .map(|speculation| speculation.counts()),
+            drafts: self.speculation.as_ref().map(|it| it.counts()),
         }
     }
 }

@@ -55,14 +55,10 @@ impl Drafting for Sequence {
     }
 
     fn drafts(&self) -> &[Token] {
-        self.speculation
-            .as_ref()
-            .map_or(&[], |speculation| speculation.drafts())
+        self.speculation.as_ref().map_or(&[], |it| it.drafts())
     }
 
     fn draft_chances(&self) -> &[f32] {
-        self.speculation
-            .as_ref()
-            .map_or(&[], |speculation| speculation.chances())
+        self.speculation.as_ref().map_or(&[], |it| it.chances())
     }
 }

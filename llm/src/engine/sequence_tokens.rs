@@ -6,7 +6,7 @@ use super::sequence::{Sequence, UNLIMITED};
 use crate::constrain::Ending;
 use crate::model::vocab::Vocab;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, StepOutput, Token};
-use crate::sampler::{SampledToken, Scratch};
+use crate::sampler::{SampledToken, Scratch, is_set};
 use crate::speculate::Drafting;
 
 impl Sequence {
@@ -42,15 +42,10 @@ impl Sequence {
         let before = &self.tokens[self.prompt_tokens as usize..];
         let said = drawn.chain(before.iter().rev().copied());
         banned.extend(self.bad_words.completed_behind(said));
-        let forced = self
-            .reasoning
-            .as_ref()
-            .and_then(|reasoning| reasoning.forced());
+        let forced = self.reasoning.as_ref().and_then(|it| it.forced());
         let sampled = match forced {
             Some(token) => self.sampler.forced(logits, token, scratch),
-            None => self
-                .sampler
-                .sample_within(logits, allowed, &banned, scratch)?,
+            None => self.sampler.sample(logits, allowed, &banned, scratch)?,
         };
         self.sampler.accept(sampled.token);
         if let Some(reasoning) = &mut self.reasoning {
@@ -74,25 +69,21 @@ impl Sequence {
 
     /// Computes the token masks for the rows of the next step.
     pub(crate) fn prepare_masks(&mut self) {
-        let drafts = self
-            .speculation
-            .as_ref()
-            .map_or(&[][..], |speculation| speculation.drafts());
+        let drafts = self.speculation.as_ref().map(|it| it.drafts());
         let end_banned_for = if self.ignore_eos {
             u32::MAX
         } else {
             self.min_tokens.saturating_sub(self.generated())
         };
         if let Some(matching) = &mut self.matching {
+            let drafts = drafts.unwrap_or_default();
             matching.prepare(drafts, &self.stop_tokens, end_banned_for as usize);
         }
     }
 
-    /// Returns true if its text is complete under the constraint.
-    pub(crate) fn has_matched(&self) -> bool {
-        self.matching
-            .as_ref()
-            .is_some_and(|matching| matching.ending().is_some())
+    /// Returns how its text ended under the constraint; `None` without one or before its end.
+    pub(super) fn ending(&self) -> Option<Ending> {
+        self.matching.as_ref()?.ending()
     }
 
     /// Accepts the samples of a step in order, until one ends the text. Spends a credit and returns
@@ -120,11 +111,7 @@ impl Sequence {
                 break;
             };
             // Under a constraint, only the last token can be the end.
-            let ending = self
-                .matching
-                .as_ref()
-                .and_then(|matching| matching.ending())
-                .filter(|_| sampled.peek().is_none());
+            let ending = self.ending().filter(|_| sampled.peek().is_none());
             self.tokens.push(token);
             if let Some(speculation) = &mut self.speculation {
                 speculation.observe(&self.tokens);
@@ -164,11 +151,7 @@ impl Sequence {
 
     /// Explains why no token could be chosen.
     fn nothing_to_choose(&self) -> GenerationError {
-        let failure = self
-            .matching
-            .as_ref()
-            .and_then(|matching| matching.failure());
-        match failure {
+        match self.matching.as_ref().and_then(|it| it.failure()) {
             Some(failure) => GenerationError::new(
                 ErrorKind::Constraint,
                 format!("the constraint of the text cannot be enforced any further: {failure}"),
@@ -187,10 +170,6 @@ impl Sequence {
 /// Returns true if a mask allows a token other than these. The tokens must be distinct.
 fn allows_others(mask: &[u32], tokens: &[Token]) -> bool {
     let all: u32 = mask.iter().map(|word| word.count_ones()).sum();
-    let is_set = |token: &&Token| {
-        let token = **token as u32;
-        mask.get(token as usize / 32)
-            .is_some_and(|word| word >> (token % 32) & 1 == 1)
-    };
-    all as usize > tokens.iter().filter(is_set).count()
+    let set = tokens.iter().filter(|token| is_set(mask, **token as usize));
+    all as usize > set.count()
 }

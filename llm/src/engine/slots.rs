@@ -130,7 +130,7 @@ impl Slots {
         self.running.pop()
     }
 
-    /// Ends all running sequences.
+    /// Ends all running sequences for this reason.
     pub(super) fn end(&mut self, finish: &FinishReason, now: Instant, outbox: &mut Outbox) {
         for sequence in self.running.drain(..) {
             outbox.end(sequence, finish.clone(), now);

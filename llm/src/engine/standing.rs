@@ -50,32 +50,24 @@ impl Standing {
 
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
+        let (slot, done, all, of) = match *self {
             Self::Queued { place, preempted } => {
                 let state = if preempted { "preempted, " } else { "" };
-                write!(f, "{state}{} in its queue", Ordinal(place))
+                return write!(f, "{state}{} in its queue", Ordinal(place));
             }
             Self::Prefills {
                 slot,
                 computed,
                 prompt,
-            } => write!(
-                f,
-                "slot {slot}, {} of {} prompt tokens",
-                GroupedDigits(computed),
-                GroupedDigits(prompt)
-            ),
+            } => (slot, computed, prompt, "prompt tokens"),
             Self::Generates {
                 slot,
                 generated,
                 limit,
-            } => write!(
-                f,
-                "slot {slot}, {} of {} tokens",
-                GroupedDigits(generated),
-                GroupedDigits(limit)
-            ),
-        }
+            } => (slot, generated, limit, "tokens"),
+        };
+        let (done, all) = (GroupedDigits(done), GroupedDigits(all));
+        write!(f, "slot {slot}, {done} of {all} {of}")
     }
 }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::adapters;
+use super::handle::LlmEngine;
+use super::sequence::Sequence;
 use super::standing::Standings;
-use crate::backend::Capacity;
 use crate::cache::PrefixStatus;
 use crate::lock::lock;
 use crate::measure::{Counter, Recorders};
 use crate::spec::AdapterSpec;
-use crate::vision::VisionStatus;
+use crate::vision::{Vision, VisionStatus};
 use crate::worker::{Places, Pulse, whole_seconds};
 
 /// State that the engine thread shares with its readers.
@@ -46,38 +46,51 @@ impl EngineState {
     pub(super) fn published(&self) -> MutexGuard<'_, LlmEngineStatus> {
         lock(&self.published)
     }
+}
 
-    /// Returns the present state of the engine of the model with this name.
-    pub(super) fn status(
-        &self,
-        model: String,
-        capacity: &Capacity,
-        known: &[AdapterSpec],
-        images: VisionStatus,
-    ) -> LlmEngineStatus {
-        let preparing = self.places.preparing();
-        let freed = Duration::from_micros(self.freed_micros.get());
+impl LlmEngine {
+    /// Present state of the engine.
+    pub fn status(&self) -> LlmEngineStatus {
+        let (shared, known) = (&self.shared, &self.spec.adapters);
+        let preparing = shared.places.preparing();
+        let freed = Duration::from_micros(shared.freed_micros.get());
+        let images = self.vision.as_ref().map(Vision::status);
         // Each value changes independently, so the values read here may not fit together.
-        let submitted = self.places.taken().saturating_sub(preparing);
-        let waiting = submitted + self.preempted.get() as u32;
+        let submitted = shared.places.taken().saturating_sub(preparing);
+        let waiting = submitted + shared.preempted.get() as u32;
         LlmEngineStatus {
-            model,
+            model: self.vocab.model_name().to_owned(),
             sequences_waiting: waiting,
-            adapters_running: adapters::names(self.adapters_running.get(), known),
-            adapters_waiting: adapters::names(self.adapters_waiting.get(), known),
+            adapters_running: adapter_names(shared.adapters_running.get(), known),
+            adapters_waiting: adapter_names(shared.adapters_waiting.get(), known),
             requests_preparing: preparing,
             queue_time: freed.saturating_mul(waiting.saturating_add(preparing)),
-            prompt_tokens_waiting: self.places.tokens(),
-            refused: self.places.refused.get(),
-            kv_cells_total: capacity.total_cells,
-            context_length: capacity.cells_per_sequence,
-            images,
-            idle: self.pulse.idle(),
-            stopped: self.pulse.stopped(),
-            stalled_for: self.pulse.stalled_for(),
-            ..self.published().clone()
+            prompt_tokens_waiting: shared.places.tokens(),
+            refused: shared.places.refused.get(),
+            kv_cells_total: self.capacity.total_cells,
+            context_length: self.capacity.cells_per_sequence,
+            images: images.unwrap_or_default(),
+            idle: shared.pulse.idle(),
+            stopped: shared.pulse.stopped(),
+            stalled_for: shared.pulse.stalled_for(),
+            ..shared.published().clone()
         }
     }
+}
+
+/// Returns a bit for each adapter of the sequences; adapters behind the 64th are omitted.
+pub(super) fn adapter_bits<'a>(sequences: impl Iterator<Item = &'a Sequence>) -> u64 {
+    let adapters = sequences.flat_map(|sequence| sequence.group.adapters.iter());
+    adapters
+        .filter(|adapter| adapter.number < u64::BITS)
+        .fold(0, |bits, adapter| bits | 1 << adapter.number)
+}
+
+/// Returns the names of the adapters whose bits are set.
+fn adapter_names(bits: u64, adapters: &[AdapterSpec]) -> Vec<String> {
+    let numbered = (0..u64::BITS).zip(adapters);
+    let set = numbered.filter(|(number, _)| bits >> number & 1 == 1);
+    set.map(|(_, adapter)| adapter.name.clone()).collect()
 }
 
 /// Present state of an engine, and its counts since it was loaded.
@@ -118,13 +131,13 @@ pub struct LlmEngineStatus {
     /// Figures of images and sounds.
     #[serde(rename = "image_cache")]
     pub images: VisionStatus,
-    /// Number of computed steps.
+    /// Number of steps that did not fail.
     pub steps: u64,
     /// Target, expected and measured times of steps.
     pub step: StepStatus,
     /// Number of computed prompt tokens, including those computed again after a preemption.
     pub prompt_tokens: u64,
-    /// Number of generated tokens.
+    /// Number of generated tokens, end tokens included.
     pub generated_tokens: u64,
     /// Number of drafted tokens that were computed to check them.
     pub drafted_tokens: u64,

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::adapters;
 use super::batch::Batch;
 use super::delivery::Outbox;
 use super::order::Order;
@@ -17,13 +16,13 @@ use super::queue::Queue;
 use super::sample::Sampling;
 use super::sequence::Sequence;
 use super::slots::Slots;
-use super::status::EngineState;
+use super::status::{EngineState, adapter_bits};
 use super::timing::Timing;
 use crate::backend::{Backend, DecodeError, DraftSupport};
 use crate::cache::PrefixCache;
 use crate::model::vocab::Vocab;
 use crate::protocol::{ErrorKind, FinishReason, SequenceId};
-use crate::schedule::Plan;
+use crate::schedule::StepPlan;
 use crate::spec::LlmEngineSpec;
 use crate::speculate::Drafts;
 use crate::worker::{Stepper, catch, stopped};
@@ -39,7 +38,7 @@ pub(super) struct Core<'a> {
     pub(super) prefixes: PrefixCache,
     pub(super) drafts: Drafts<'a>,
     planner: Planner,
-    pub(super) plan: Plan,
+    pub(super) plan: StepPlan,
     pub(super) batch: Batch,
     pub(super) sampling: Sampling,
     /// Sequences that the step ended. Memory reused from step to step.
@@ -57,12 +56,9 @@ impl<'a> Core<'a> {
         outbox: &'a mut Outbox,
     ) -> Self {
         let capacity = backend.capacity();
+        let is_controlled = spec.plugin_config.draft_control != Some(false);
         Self {
-            drafts: Drafts::new(
-                backend,
-                draft,
-                spec.plugin_config.draft_control != Some(false),
-            ),
+            drafts: Drafts::new(backend, draft, is_controlled),
             backend,
             sampling: Sampling::new(&*vocab),
             vocab,
@@ -72,7 +68,7 @@ impl<'a> Core<'a> {
             slots: Slots::new(&capacity),
             prefixes: PrefixCache::new(spec, &capacity),
             planner: Planner::new(&capacity, spec.dynamic_split_fuse),
-            plan: Plan::default(),
+            plan: StepPlan::default(),
             batch: Batch::default(),
             finished: Vec::new(),
             timing: Timing::new(spec),
@@ -113,7 +109,7 @@ impl<'a> Core<'a> {
         let outcome = catch(|| {
             self.batch.decode(self.backend, &mut self.slots)?;
             self.drafts
-                .keep_hidden(self.batch.hidden(), self.backend.hidden());
+                .keep_hidden(&self.batch.hidden, self.backend.hidden());
             self.sampling
                 .sample(self.backend, &self.batch, &self.plan.work, &mut self.slots);
             Ok(())
@@ -140,10 +136,9 @@ impl<'a> Core<'a> {
         shared.freed_micros.set(pace.as_micros() as u64);
         shared.preempted.set(self.queue.preempted().count() as u64);
         let running = self.slots.running();
-        shared.adapters_running.set(adapters::bits(running.iter()));
-        shared
-            .adapters_waiting
-            .set(adapters::bits(self.queue.waiting()));
+        let waiting = adapter_bits(self.queue.waiting());
+        shared.adapters_running.set(adapter_bits(running.iter()));
+        shared.adapters_waiting.set(waiting);
         let mut status = shared.published();
         status.sequences_running = running.len() as u32;
         status.kv_cells_used = self.prefixes.used_cells();

@@ -128,7 +128,8 @@ impl LlmEngine {
         }
         let stops = &request.stop_tokens;
         if let Some(token) = stops.iter().find(|token| !self.vocab.contains(**token)) {
-            let message = format!("has {token}, which is not in the vocabulary of {n_vocab} tokens");
+            let message =
+                format!("has {token}, which is not in the vocabulary of {n_vocab} tokens");
             return wrong("stop_token_ids", &message);
         }
         if request.tiles.iter().any(|tile| !tile.tile().is_encoded()) {
@@ -215,18 +216,15 @@ impl LlmEngine {
         let adapters = &self.spec.adapters;
         let mut numbered = (0..).zip(adapters);
         let found = numbered.find(|(_, adapter)| *adapter.name == *named.name);
-        found
-            .map(|(number, adapter)| Adapter {
-                number,
-                scale: named.scale.unwrap_or(adapter.scale),
-            })
-            .ok_or_else(|| SubmitError::UnknownAdapter {
+        let Some((number, adapter)) = found else {
+            let known = adapters.iter().map(|adapter| adapter.name.clone());
+            return Err(SubmitError::UnknownAdapter {
                 name: named.name.to_string(),
-                known: adapters
-                    .iter()
-                    .map(|adapter| adapter.name.clone())
-                    .collect(),
-            })
+                known: known.collect(),
+            });
+        };
+        let scale = named.scale.unwrap_or(adapter.scale);
+        Ok(Adapter { number, scale })
     }
 
     /// Estimates the cost of a prompt with these tiles, cache salt and adapters if it were admitted

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::status::EngineState;
-use crate::schedule::Plan;
+use crate::schedule::StepPlan;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::schedule::pace::Pace;
 use crate::spec::LlmEngineSpec;
@@ -39,7 +39,7 @@ impl Timing {
     }
 
     /// Publishes the expected time of the step that is about to be computed.
-    pub(super) fn announce(&self, plan: &Plan, shared: &EngineState) {
+    pub(super) fn announce(&self, plan: &StepPlan, shared: &EngineState) {
         let micros = |micros: f64| Duration::from_micros(micros as u64);
         let expected = micros(self.cost.micros(&plan.size));
         let step = &mut shared.published().step;

@@ -108,12 +108,6 @@ impl LogitBias {
     }
 }
 
-impl From<Vec<(Token, f32)>> for LogitBias {
-    fn from(pairs: Vec<(Token, f32)>) -> Self {
-        pairs.into_iter().collect()
-    }
-}
-
 /// Lists the biases by token, lowest first.
 impl Deref for LogitBias {
     type Target = [(Token, f32)];

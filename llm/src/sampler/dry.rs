@@ -1,10 +1,10 @@
 //! Finds tokens that would continue a repetition.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::debug::show_fields;
 use crate::model::vocab::Vocab;
 use crate::protocol::{DryParams, Token};
 
@@ -126,14 +126,7 @@ fn repeats(tokens: &[Token]) -> Vec<usize> {
     lengths
 }
 
-impl fmt::Debug for Dry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dry")
-            .field("params", &self.params)
-            .field("tokens", &self.tokens.len())
-            .finish_non_exhaustive()
-    }
-}
+show_fields!(Dry { params });
 
 #[cfg(test)]
 mod tests {

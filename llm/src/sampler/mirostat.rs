@@ -7,7 +7,7 @@ use crate::protocol::{MirostatParams, MirostatVersion};
 /// Number of most likely tokens in the fit of version one.
 const FITTED: usize = 100;
 
-/// State of the control.
+/// State of the control of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mirostat {
     params: MirostatParams,
@@ -32,28 +32,21 @@ impl Mirostat {
         kept: &mut EligibleTokens,
         likeliest: &mut Vec<Candidate>,
     ) {
+        let mut cuts = TruncationLimits::default();
         match self.params.version {
             MirostatVersion::One => {
                 truncation::most_likely(logits, FITTED, likeliest);
                 let count = self.count(likeliest, sharpness, logits.len());
-                let cuts = TruncationLimits {
-                    top_k: Some(count).filter(|count| *count < logits.len()),
-                    ..TruncationLimits::default()
-                };
-                kept.find(logits, highest, sharpness, cuts);
+                cuts.top_k = Some(count);
             }
             MirostatVersion::Two => {
                 let total = row::total_weight(logits, highest, sharpness);
                 let least = (total * f64::from(-self.bound).exp2()) as f32;
                 // The likeliest token has a weight of 1 and always stays.
-                let least = least.clamp(f32::MIN_POSITIVE, 1.0);
-                let cuts = TruncationLimits {
-                    min_p: least,
-                    ..TruncationLimits::default()
-                };
-                kept.find(logits, highest, sharpness, cuts);
+                cuts.min_p = least.clamp(f32::MIN_POSITIVE, 1.0);
             }
         }
+        kept.find(logits, highest, sharpness, cuts);
     }
 
     /// Number of most likely tokens that can be drawn, if probabilities fall by rank as those of

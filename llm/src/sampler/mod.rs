@@ -25,6 +25,7 @@ pub use bad_words::BadWords;
 use dry::Dry;
 pub(crate) use logprobs::{LOGPROB_PASSES, log_probability, most_likely, rank};
 use mirostat::Mirostat;
+pub(crate) use row::is_set;
 use truncation::{Candidate, EligibleTokens, TruncationLimits};
 
 /// Memory for the sampling of a row, reused for later rows of all sequences.
@@ -64,14 +65,11 @@ impl Sampler {
             .seed
             .unwrap_or_else(|| RandomState::new().build_hasher().finish());
         let repeats_cost = is_not(params.repetition_penalty, 1.0);
+        let counted = if repeats_cost { prompt } else { &[] };
         Self {
             random: ChaCha8Rng::seed_from_u64(seed),
             generated: FxHashMap::default(),
-            in_prompt: if repeats_cost {
-                prompt.iter().copied().collect()
-            } else {
-                FxHashSet::default()
-            },
+            in_prompt: counted.iter().copied().collect(),
             dry: None,
             mirostat: params.mirostat.map(Mirostat::new),
             params,
@@ -97,20 +95,10 @@ impl Sampler {
         }
     }
 
-    /// Chooses the next token. `banned` tokens are never chosen. `None` if no token has a finite
-    /// logit.
+    /// Chooses the next token from those whose bits are set in `allowed`: 32 tokens per word, the
+    /// lowest bit first; `None` allows all. `banned` tokens are never chosen. Log probabilities are
+    /// those of the whole row. `None` if no token has a finite logit.
     pub fn sample(
-        &mut self,
-        logits: &[f32],
-        banned: &[Token],
-        scratch: &mut Scratch,
-    ) -> Option<SampledToken> {
-        self.sample_within(logits, None, banned, scratch)
-    }
-
-    /// Chooses as [`sample`](Self::sample) does, from the tokens whose bits are set in `allowed`:
-    /// 32 tokens per word, the lowest bit first. Log probabilities are those of the whole row.
-    pub fn sample_within(
         &mut self,
         logits: &[f32],
         allowed: Option<&[u32]>,
@@ -303,31 +291,20 @@ impl Sampler {
     /// Returns the temperature of a row. With `dynatemp_range`, it is higher the less sure the
     /// model is.
     fn temperature(&self, logits: &[f32], highest: f32) -> f32 {
-        let SamplingParams {
-            temperature,
-            dynatemp_range: range,
-            dynatemp_exponent: exponent,
-            ..
-        } = self.params;
+        let (temperature, range) = (self.params.temperature, self.params.dynatemp_range);
         if range <= 0.0 || logits.len() < 2 {
             return temperature;
         }
         let total = row::total_weight(logits, highest, 1.0);
-        let distance: f64 = logits
-            .iter()
-            .map(|logit| {
-                (
-                    f64::from(row::weight(*logit, highest, 1.0)),
-                    f64::from(highest - logit),
-                )
-            })
-            .filter(|(weight, _)| *weight > 0.0)
-            .map(|(weight, distance)| weight * distance)
-            .sum();
+        let weighted_distance = |logit: &f32| {
+            let weight = f64::from(row::weight(*logit, highest, 1.0));
+            (weight > 0.0).then(|| weight * f64::from(highest - logit))
+        };
+        let distance: f64 = logits.iter().filter_map(weighted_distance).sum();
         let entropy = total.ln() + distance / total;
         let share = (entropy / (logits.len() as f64).ln()) as f32;
         let lowest = (temperature - range).max(0.0);
-        lowest + (temperature + range - lowest) * share.powf(exponent)
+        lowest + (temperature + range - lowest) * share.powf(self.params.dynatemp_exponent)
     }
 }
 

@@ -79,14 +79,16 @@ pub(super) fn keep_tokens(
     kept.resize(begin + row.len(), f32::NEG_INFINITY);
     for token in tokens {
         let token = *token as usize;
-        let is_set = |bits: &[u32]| {
-            bits.get(token / 32)
-                .is_some_and(|it| it >> (token % 32) & 1 == 1)
-        };
-        if bits.is_none_or(is_set) {
+        if bits.is_none_or(|bits| is_set(bits, token)) {
             kept[begin + token] = row[token];
         }
     }
+}
+
+/// Returns true if the bit of a token is set.
+pub(crate) fn is_set(bits: &[u32], token: usize) -> bool {
+    let word = bits.get(token / 32);
+    word.is_some_and(|word| word >> (token % 32) & 1 == 1)
 }
 
 /// Replaces logits that are more than `count` standard deviations below the highest by negative

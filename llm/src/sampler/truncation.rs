@@ -48,6 +48,11 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    fn new(index: usize, logit: f32) -> Self {
+        let token = index as Token;
+        Self { logit, token }
+    }
+
     /// Orders more likely tokens first, and equal ones by token.
     fn rank(self, other: Self) -> Ordering {
         other
@@ -152,10 +157,7 @@ impl EligibleTokens {
         let candidates = &mut self.candidates;
         candidates.clear();
         row::at_least(logits, highest - NEAR / sharpness, |index, logit, _| {
-            candidates.push(Candidate {
-                logit,
-                token: index as Token,
-            });
+            candidates.push(Candidate::new(index, logit));
             if candidates.len() > FEW {
                 ControlFlow::Break(())
             } else {
@@ -197,10 +199,7 @@ impl EligibleTokens {
             let weight = row::weight(logit, highest, sharpness);
             if weight >= least {
                 weights.push(weight);
-                candidates.push(Candidate {
-                    logit,
-                    token: index as Token,
-                });
+                candidates.push(Candidate::new(index, logit));
             }
             ControlFlow::Continue(())
         });
@@ -208,12 +207,10 @@ impl EligibleTokens {
 
     /// Sets the weights of all but the `count` most likely tokens to 0.
     fn drop_behind(&mut self, logits: &[f32], count: usize) {
+        let all = logits.iter().copied().enumerate();
         self.candidates.clear();
         self.candidates
-            .extend((0..).zip(logits).map(|(token, logit)| Candidate {
-                logit: *logit,
-                token,
-            }));
+            .extend(all.map(|(index, logit)| Candidate::new(index, logit)));
         let (_, _, behind) = self
             .candidates
             .select_nth_unstable_by(count - 1, |left, right| left.rank(*right));
@@ -248,13 +245,10 @@ impl EligibleTokens {
             last += 1;
         }
         candidates.clear();
-        for ((token, logit), weight) in (0..).zip(logits).zip(weights.iter_mut()) {
+        for ((index, logit), weight) in logits.iter().enumerate().zip(weights.iter_mut()) {
             match bucket(*logit).cmp(&last) {
                 Ordering::Less => {}
-                Ordering::Equal if *weight > 0.0 => candidates.push(Candidate {
-                    logit: *logit,
-                    token,
-                }),
+                Ordering::Equal if *weight > 0.0 => candidates.push(Candidate::new(index, *logit)),
                 _ => *weight = 0.0,
             }
         }
@@ -284,10 +278,7 @@ pub(super) fn most_likely(logits: &[f32], count: usize, candidates: &mut Vec<Can
         }
     };
     row::at_least(logits, f32::MIN, |index, logit, threshold| {
-        candidates.push(Candidate {
-            logit,
-            token: index as Token,
-        });
+        candidates.push(Candidate::new(index, logit));
         if candidates.len() == room {
             keep_best(candidates);
             // A later token with the same logit as the last candidate ranks behind it.

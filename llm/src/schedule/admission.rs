@@ -1,10 +1,10 @@
 //! KV admission: selects the waiting sequences that get a slot and cells in a step, and the running
 //! ones that lose theirs.
 
-use super::step::Step;
+use super::step::PlanBuilder;
 use super::{GROWTH_CELLS, PAUSE_GRACE_STEPS, Row, RowState, RowWork};
 
-impl Step<'_> {
+impl PlanBuilder<'_> {
     /// Admits a waiting sequence with its first chunk, if it fits. Returns false if it does not:
     /// then the sequences behind it wait, too.
     pub(super) fn admit(&mut self, row: &Row) -> bool {

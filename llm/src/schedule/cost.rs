@@ -75,12 +75,12 @@ impl CostModel {
             self.decodes.observe(&size.decode_features(), micros);
         } else if size.decode_tokens == 0 {
             // Part of a tile takes as long as a whole one, so it says nothing about longer prompts.
-            if size.prompt_tokens >= PROMPT_TILE || !self.alone.is_known() {
+            if size.prompt_tokens >= PROMPT_TILE || self.alone.0.is_none() {
                 self.alone.observe(micros, size.prompt_tokens);
             }
         } else {
-            if self.alone.is_known() {
-                let longer = micros - self.alone.mean() * f64::from(size.prompt_tokens);
+            if let Some(alone) = self.alone.0 {
+                let longer = micros - alone * f64::from(size.prompt_tokens);
                 self.beside_prompts.observe(longer, size.decode_tokens);
             }
             let longer = micros - self.decode_micros(size);
@@ -109,35 +109,24 @@ impl CostModel {
 
     /// Predicts the microseconds that a decode adds to a step with prompts.
     pub(crate) fn beside_prompts_micros(&self) -> f64 {
-        self.beside_prompts.mean()
+        self.beside_prompts.0.unwrap_or(0.0)
     }
 
     /// Predicts the microseconds of a prompt token in a step with decodes.
     pub(crate) fn beside_decodes_micros(&self) -> f64 {
-        if self.beside_decodes.is_known() {
-            self.beside_decodes.mean()
-        } else {
-            self.alone.mean()
-        }
+        self.beside_decodes.0.or(self.alone.0).unwrap_or(0.0)
     }
 
     /// Predicts the microseconds of a prompt token in the cheaper kind of step.
     pub(crate) fn token_micros(&self) -> f64 {
         let beside = self.beside_decodes_micros();
-        if self.alone.is_known() {
-            beside.min(self.alone.mean())
-        } else {
-            beside
-        }
+        self.alone.0.map_or(beside, |alone| beside.min(alone))
     }
 
     /// Predicts the microseconds of a whole step.
     pub(crate) fn micros(&self, size: &StepSize) -> f64 {
-        let token = if size.decode_tokens == 0 && self.alone.is_known() {
-            self.alone.mean()
-        } else {
-            self.beside_decodes_micros()
-        };
+        let alone = self.alone.0.filter(|_| size.decode_tokens == 0);
+        let token = alone.unwrap_or_else(|| self.beside_decodes_micros());
         self.decode_micros(size) + f64::from(size.prompt_tokens) * token
     }
 }
@@ -147,15 +136,6 @@ impl CostModel {
 struct Average(Option<f64>);
 
 impl Average {
-    fn is_known(self) -> bool {
-        self.0.is_some()
-    }
-
-    /// Returns the average; zero while it is unknown.
-    fn mean(self) -> f64 {
-        self.0.unwrap_or(0.0)
-    }
-
     fn observe(&mut self, micros: f64, count: u32) {
         let measured = micros.max(0.0) / f64::from(count);
         let moved = self.0.map_or(measured, |mean| {

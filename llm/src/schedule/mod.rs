@@ -35,7 +35,7 @@
 
 use cost::StepSize;
 use pace::Pace;
-use step::Step;
+use step::PlanBuilder;
 use turns::Owner;
 
 use crate::backend::Slot;
@@ -60,7 +60,7 @@ const OVERTAKING: f64 = 4.0;
 
 /// Limits that do not change from step to step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct StepLimits {
     pub(crate) batch_tokens: u32,
     pub(crate) max_sequences: u32,
     /// True if a prompt may be computed over several steps.
@@ -183,7 +183,7 @@ pub(crate) struct Now<'a> {
 
 /// The scheduler's decision. Kept between steps to reuse its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct StepPlan {
     /// Running sequences that lose their cells and return to the queue.
     pub(crate) preempt: Vec<SequenceId>,
     /// Waiting sequences that get a slot.
@@ -201,7 +201,7 @@ pub(crate) struct Plan {
     /// Maximum number of prompt tokens that the step had room for.
     pub(crate) prompt_limit: u32,
     state: Vec<RowState>,
-    prompts: Vec<Prompt>,
+    prompts: Vec<OpenPrompt>,
     /// Indices of the running sequences that decode.
     decodes: Vec<usize>,
 }
@@ -228,7 +228,7 @@ impl RowWork {
 
 /// A prompt that could continue or begin.
 #[derive(Clone, Copy, Debug)]
-struct Prompt {
+struct OpenPrompt {
     order: TurnPosition,
     /// Index among the waiting or the running sequences.
     index: usize,
@@ -244,21 +244,19 @@ enum RowState {
 }
 
 /// Plans one step into `plan`.
-pub(crate) fn plan_step(limits: &Limits, now: &Now<'_>, plan: &mut Plan) {
+pub(crate) fn plan_step(limits: &StepLimits, now: &Now<'_>, plan: &mut StepPlan) {
     plan_once(limits, now, plan);
     if plan.prompt_turn && plan.work.is_empty() {
-        plan_once(
-            limits,
-            &Now {
-                prompt_had_turn: true,
-                ..*now
-            },
-            plan,
-        ); // the prompt does not fit yet: decode instead
+        // The prompt does not fit yet: decode instead.
+        let decodes = Now {
+            prompt_had_turn: true,
+            ..*now
+        };
+        plan_once(limits, &decodes, plan);
     }
 }
 
-fn plan_once(limits: &Limits, now: &Now<'_>, plan: &mut Plan) {
+fn plan_once(limits: &StepLimits, now: &Now<'_>, plan: &mut StepPlan) {
     plan.preempt.clear();
     plan.admit.clear();
     plan.work.clear();
@@ -267,7 +265,7 @@ fn plan_once(limits: &Limits, now: &Now<'_>, plan: &mut Plan) {
     plan.size = StepSize::default();
     plan.state.clear();
     plan.state.resize(now.running.len(), RowState::Idle);
-    let mut step = Step::new(limits, now, plan);
+    let mut step = PlanBuilder::new(limits, now, plan);
     step.schedule_decodes();
     step.schedule_prompts();
     step.finish();

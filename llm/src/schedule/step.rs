@@ -1,14 +1,14 @@
 //! The decisions of one step, one kind of work after the other.
 
 use super::cost::StepSize;
-use super::{Limits, Now, PROMPT_TILE, Plan, Prompt, Row, RowState, RowWork};
+use super::{Now, OpenPrompt, PROMPT_TILE, Row, RowState, RowWork, StepLimits, StepPlan};
 use crate::backend::Slot;
 
 /// A plan in progress, with the remaining budget and cells.
-pub(super) struct Step<'a> {
-    pub(super) limits: &'a Limits,
+pub(super) struct PlanBuilder<'a> {
+    pub(super) limits: &'a StepLimits,
     pub(super) now: &'a Now<'a>,
-    pub(super) plan: &'a mut Plan,
+    pub(super) plan: &'a mut StepPlan,
     pub(super) free: u32,
     pub(super) budget: u32,
     /// Remaining part of the budget for prompts.
@@ -19,8 +19,8 @@ pub(super) struct Step<'a> {
     pub(super) committed: u32,
 }
 
-impl<'a> Step<'a> {
-    pub(super) fn new(limits: &'a Limits, now: &'a Now<'a>, plan: &'a mut Plan) -> Self {
+impl<'a> PlanBuilder<'a> {
+    pub(super) fn new(limits: &'a StepLimits, now: &'a Now<'a>, plan: &'a mut StepPlan) -> Self {
         // Prompts that are not split keep their order: each waits for a step that has room for all
         // of it.
         let token_micros = if limits.split_prompts {
@@ -29,7 +29,7 @@ impl<'a> Step<'a> {
             0.0
         };
         let prompt = |waits| {
-            move |(index, row): (usize, &Row)| Prompt {
+            move |(index, row): (usize, &Row)| OpenPrompt {
                 order: row.prompt_order(token_micros),
                 index,
                 waits,
@@ -244,7 +244,7 @@ impl<'a> Step<'a> {
         self.plan.work.rotate_left(admitted);
     }
 
-    fn row(&self, prompt: &Prompt) -> &'a Row {
+    fn row(&self, prompt: &OpenPrompt) -> &'a Row {
         if prompt.waits {
             &self.now.waiting[prompt.index]
         } else {

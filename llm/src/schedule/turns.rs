@@ -31,12 +31,12 @@ pub(crate) enum Owner {
 
 /// Assigns the turns. Kept between steps to reuse its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct OwnerTurns {
     of_requests: FxHashMap<RequestId, u32>,
     of_tenants: FxHashMap<u64, u32>,
 }
 
-impl Turns {
+impl OwnerTurns {
     /// Sets the turn of each row, and sorts both kinds by order.
     pub(crate) fn arrange(&mut self, running: &mut [Row], waiting: &mut [Row]) {
         self.of_requests.clear();

@@ -99,4 +99,3 @@ pub enum EmbeddingTask {
     /// A score for a query and a document, or a number for each class of a text.
     Rank,
 }
-

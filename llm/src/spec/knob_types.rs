@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A finite number. Configurations with such numbers can be compared and hashed.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Number(f32);
 
 impl Number {
-    /// The number 1.
+    /// The number 1, the scale of an adapter that is applied as it was trained.
     pub const ONE: Self = Self(1.0);
 
     /// Creates a number; `None` if it is not finite.
@@ -24,12 +24,6 @@ impl Number {
     /// Returns the number, which is finite.
     pub fn get(self) -> f32 {
         self.0
-    }
-}
-
-impl PartialEq for Number {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.to_bits() == other.0.to_bits()
     }
 }
 

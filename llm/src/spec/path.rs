@@ -14,20 +14,13 @@ const PROJECTOR: &str = "mmproj";
 /// # Errors
 /// [`SpecError`] with the expected and the found files.
 pub fn resolve_model_path(base_dir: &Path, models_path: &str) -> Result<PathBuf, SpecError> {
-    let joined = base_dir.join(models_path);
-    let found = if joined.exists() {
-        joined
-    } else {
-        let plain = PathBuf::from(models_path);
-        if !plain.exists() {
-            let mut tried = vec![joined, plain];
-            tried.dedup();
-            return Err(SpecError::Missing {
-                models_path: models_path.to_owned(),
-                tried,
-            });
-        }
-        plain
+    let mut tried = vec![base_dir.join(models_path), PathBuf::from(models_path)];
+    let Some(found) = tried.iter().find(|path| path.exists()).cloned() else {
+        tried.dedup();
+        return Err(SpecError::Missing {
+            models_path: models_path.to_owned(),
+            tried,
+        });
     };
     if found.is_dir() {
         return only_model_in(&found);

@@ -14,12 +14,12 @@ const PRIOR_WEIGHT: f32 = 6.0;
 
 /// Frequency of an event; recent observations count most.
 #[derive(Clone, Copy, Debug)]
-struct Share {
+struct Frequency {
     hits: f32,
     total: f32,
 }
 
-impl Share {
+impl Frequency {
     /// Creates a frequency without observations, with this assumption.
     const fn assumed(share: f32) -> Self {
         Self {
@@ -52,14 +52,14 @@ const MATCH_PRIOR: [f32; LONGEST_MATCH] = [0.05, 0.1, 0.25, 0.4, 0.55, 0.65, 0.7
 /// Frequencies with which predictions came true, by the number of matching tokens.
 #[derive(Clone, Debug)]
 pub(super) struct Acceptance {
-    classes: [Share; LONGEST_MATCH],
+    classes: [Frequency; LONGEST_MATCH],
 }
 
 impl Acceptance {
     /// Creates the assumptions of a new text.
     pub(super) fn new() -> Self {
         Self {
-            classes: MATCH_PRIOR.map(Share::assumed),
+            classes: MATCH_PRIOR.map(Frequency::assumed),
         }
     }
 
@@ -89,23 +89,23 @@ const MEAN: f32 = 0.6;
 /// model's probability.
 #[derive(Clone, Debug)]
 pub(crate) struct Confidence {
-    classes: [Share; 8],
-    all: Share,
+    classes: [Frequency; 8],
+    all: Frequency,
 }
 
 impl Confidence {
     /// Creates the assumptions of a new text.
     pub(crate) fn new() -> Self {
         Self {
-            classes: PROBABILITY_PRIOR.map(Share::assumed),
-            all: Share::assumed(MEAN),
+            classes: PROBABILITY_PRIOR.map(Frequency::assumed),
+            all: Frequency::assumed(MEAN),
         }
     }
 
     /// Converts these frequencies into assumptions for another text, which may be of another kind.
     pub(crate) fn as_assumption(&self) -> Self {
         Self {
-            classes: self.classes.map(Share::as_assumption),
+            classes: self.classes.map(Frequency::as_assumption),
             all: self.all.as_assumption(),
         }
     }

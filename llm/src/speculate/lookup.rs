@@ -17,12 +17,12 @@ pub(super) struct Lookup {
     next: FxHashMap<u64, u32>,
     /// Number of tokens of the text that are indexed.
     indexed: usize,
-    source: Option<Source>,
+    source: Option<LookupMatch>,
 }
 
 /// An earlier part of the text that ends as the text does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Source {
+struct LookupMatch {
     /// Index of the token that followed.
     next: usize,
     /// Number of equal tokens before it, up to [`LONGEST_MATCH`].
@@ -51,8 +51,8 @@ impl Lookup {
     /// Indexes the last token of `text`.
     fn push(&mut self, text: &[Token]) {
         // A source that was right about this token stays: its next prediction has a longer match.
-        let right = |source: &Source| text.get(source.next) == text.last();
-        let kept = self.source.take().filter(right).map(|source| Source {
+        let right = |source: &LookupMatch| text.get(source.next) == text.last();
+        let kept = self.source.take().filter(right).map(|source| LookupMatch {
             next: source.next + 1,
             matched: (source.matched + 1).min(LONGEST_MATCH),
         });
@@ -63,7 +63,7 @@ impl Lookup {
             if let Some(next) = earlier.map(|next| next as usize) {
                 let matched = common_end(&text[..next], text);
                 if matched >= length {
-                    found = Some(Source { next, matched });
+                    found = Some(LookupMatch { next, matched });
                 }
             }
         }

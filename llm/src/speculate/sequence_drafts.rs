@@ -13,7 +13,7 @@ use crate::protocol::{DraftSource, SpeculationParams};
 pub(crate) struct Speculation {
     /// Maximum number of tokens drafted in a step.
     most: u32,
-    source: Source,
+    source: SourceState,
     /// The tokens drafted for the next step, in order.
     drafts: Tokens,
     /// Probability of each draft that it and all before it are accepted.
@@ -23,7 +23,7 @@ pub(crate) struct Speculation {
 
 /// Source of the drafts, with its state.
 #[derive(Debug)]
-enum Source {
+enum SourceState {
     Text {
         lookup: Lookup,
         acceptance: Acceptance,
@@ -40,14 +40,14 @@ impl Speculation {
             DraftSource::Text { max_ngram_size } => {
                 let mut lookup = Lookup::new(max_ngram_size as usize);
                 lookup.follow(prompt);
-                Source::Text {
+                SourceState::Text {
                     lookup,
                     acceptance: Acceptance::new(),
                 }
             }
             DraftSource::Model {
                 confidence_threshold,
-            } => Source::Model {
+            } => SourceState::Model {
                 confidence_threshold,
             },
         };
@@ -69,7 +69,7 @@ impl Speculation {
     /// tokens.
     pub(crate) fn draft(&mut self, text: &[Token], limit: u32) {
         self.keep(0);
-        let Source::Text { lookup, acceptance } = &self.source else {
+        let SourceState::Text { lookup, acceptance } = &self.source else {
             return;
         };
         let matched = lookup.matched();
@@ -88,7 +88,7 @@ impl Speculation {
     /// `None` if it needs no tokens.
     pub(crate) fn model_draft(&self, limit: u32) -> Option<ModelDraft> {
         match self.source {
-            Source::Model {
+            SourceState::Model {
                 confidence_threshold,
             } if limit > 0 => Some(ModelDraft {
                 limit: self.most.min(limit),
@@ -100,7 +100,7 @@ impl Speculation {
 
     /// Returns true if a draft model or the model's MTP layers draft.
     pub(crate) fn is_by_model(&self) -> bool {
-        matches!(self.source, Source::Model { .. })
+        matches!(self.source, SourceState::Model { .. })
     }
 
     /// Adds a token of the draft model, with the probability that it and all before it are
@@ -112,7 +112,7 @@ impl Speculation {
 
     /// Notes that `text` has one more token.
     pub(crate) fn observe(&mut self, text: &[Token]) {
-        let Source::Text { lookup, acceptance } = &mut self.source else {
+        let SourceState::Text { lookup, acceptance } = &mut self.source else {
             return;
         };
         if let Some((last, before)) = text.split_last()

@@ -1,12 +1,11 @@
 //! Receivers that wait for an engine, stored outside its thread: if the thread is dead or hangs,
 //! another thread notifies them.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use rustc_hash::FxBuildHasher;
+use rustc_hash::FxHashMap;
 
 use super::panics::catch;
 use crate::debug::show_fields;
@@ -18,18 +17,12 @@ use crate::protocol::{FinishReason, GenerationError, StepOutput, StepSink, Usage
 /// and is removed with it.
 pub(crate) struct Live<R>(Mutex<LiveState<R>>);
 
-struct LiveState<R> {
-    waiting: HashMap<u64, R, FxBuildHasher>,
-    /// Reason why no receiver can be added any more.
-    closed: Option<GenerationError>,
-}
+/// The waiting receivers, or the reason why none can be added any more.
+type LiveState<R> = Result<FxHashMap<u64, R>, GenerationError>;
 
 impl<R> Live<R> {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(LiveState {
-            waiting: HashMap::default(),
-            closed: None,
-        }))
+        Self(Mutex::new(Ok(FxHashMap::default())))
     }
 
     /// Adds a receiver, which stays until the seat is dropped.
@@ -37,11 +30,9 @@ impl<R> Live<R> {
     /// # Errors
     /// The reason, if the engine was abandoned.
     pub(crate) fn enter(self: &Arc<Self>, number: u64, who: R) -> Result<Seat<R>, GenerationError> {
-        let mut content = lock(&self.0);
-        if let Some(why) = &content.closed {
-            return Err(why.clone());
-        }
-        content.waiting.insert(number, who);
+        let mut state = lock(&self.0);
+        let waiting = state.as_mut().map_err(|why| why.clone())?;
+        waiting.insert(number, who);
         Ok(Seat {
             number,
             live: Arc::clone(self),
@@ -50,9 +41,13 @@ impl<R> Live<R> {
 
     /// Refuses further receivers, and returns the waiting ones.
     pub(crate) fn close(&self, why: &GenerationError) -> Vec<R> {
-        let mut content = lock(&self.0);
-        content.closed.get_or_insert_with(|| why.clone());
-        content.waiting.drain().map(|(_, who)| who).collect()
+        let mut state = lock(&self.0);
+        let Ok(waiting) = &mut *state else {
+            return Vec::new();
+        };
+        let waiting = std::mem::take(waiting);
+        *state = Err(why.clone());
+        waiting.into_values().collect()
     }
 }
 
@@ -65,11 +60,14 @@ pub(crate) struct Seat<R> {
 
 impl<R> Drop for Seat<R> {
     fn drop(&mut self) {
-        lock(&self.live.0).waiting.remove(&self.number);
+        if let Ok(waiting) = &mut *lock(&self.live.0) {
+            waiting.remove(&self.number);
+        }
     }
 }
 
 show_fields!(Live<R> {});
+show_fields!(Seat<R> { number });
 
 /// A sink that ends once. Outputs of an abandoned engine after the end are dropped.
 pub(crate) struct OutputReceiver {
@@ -127,17 +125,13 @@ impl<T> Waiter<T> {
         Self(Mutex::new(Some(who)))
     }
 
-    /// Delivers the result. Returns false if one was delivered before.
-    pub(crate) fn tell(&self, result: Result<T, GenerationError>) -> bool {
+    /// Delivers the result, unless one was delivered before.
+    pub(crate) fn tell(&self, result: Result<T, GenerationError>) {
         let taken = lock(&self.0).take();
-        match taken {
-            Some(who) => {
-                if let Err(message) = catch(|| who(result)) {
-                    tracing::error!(%message, "a receiver of a result panicked");
-                }
-                true
-            }
-            None => false,
+        if let Some(who) = taken
+            && let Err(message) = catch(|| who(result))
+        {
+            tracing::error!(%message, "a receiver of a result panicked");
         }
     }
 }

@@ -2,7 +2,6 @@
 //! ready, serves until it is told to stop, and shows that it is alive. Its handle sends it orders
 //! and keeps the receivers that wait.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
+use crate::debug::show_fields;
 use crate::protocol::{ErrorKind, GenerationError, LoadError};
 use crate::room;
 
@@ -22,8 +22,8 @@ use live::Live;
 pub(crate) use live::{OutputReceiver, Seat, Waiter};
 pub(crate) use panics::catch;
 pub(crate) use pulse::{Pulse, PulseState, whole_seconds};
-pub use queue_places::QueuePlace;
 pub(crate) use queue_places::Places;
+pub use queue_places::QueuePlace;
 
 /// Maximum time to wait for a thread that was told to stop. It stops between two steps, which take
 /// less on most machines. A slower thread is abandoned, because nothing may keep the process from
@@ -75,9 +75,8 @@ pub(crate) enum Command<O> {
 /// The thread's side of its commands.
 pub(crate) struct Inbox<O>(Receiver<Command<O>>);
 
-/// Reports that the model is loaded.
-#[derive(Debug)]
-pub(crate) struct Ready<T>(Sender<Result<T, LoadError>>);
+/// Reports the opened model to the starter of the thread, which waits for it or for an error.
+pub(crate) type Ready<T> = Sender<Result<T, LoadError>>;
 
 /// The thread of an engine that takes orders `O`, with the waiting receivers `W`.
 pub(crate) struct Worker<O, W> {
@@ -114,7 +113,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
         let (sender, opened) = crossbeam_channel::bounded(1);
         let to_end = Arc::clone(&pulse);
         let thread = thread::Builder::new().name(name).spawn(move || {
-            let ready = Ready(sender.clone());
+            let ready = sender.clone();
             let outcome = catch(|| serve(ready, Inbox(inbox)))
                 .unwrap_or_else(|message| Err(LoadError::Panicked { message }));
             to_end.end();
@@ -136,7 +135,6 @@ impl<O: Send + 'static, W> Worker<O, W> {
         };
         Ok((worker, opened))
     }
-
 
     /// Returns a number that is unique in this engine.
     pub(crate) fn number(&self) -> u64 {
@@ -221,21 +219,7 @@ impl<O, W> Drop for Ticket<O, W> {
     }
 }
 
-impl<O, W> fmt::Debug for Ticket<O, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket")
-            .field("number", &self.number())
-            .finish_non_exhaustive()
-    }
-}
-
-impl<T> Ready<T> {
-    /// Reports the opened model to the starter, which waits for it.
-    pub(crate) fn is(&self, opened: T) {
-        // The receiver waits in `start` until this message or an error.
-        self.0.send(Ok(opened)).ok();
-    }
-}
+show_fields!(Ticket < O, W > { seat });
 
 impl<O> Inbox<O> {
     /// Steps until the engine is dropped. All waiting receivers are then told that it has stopped.

@@ -68,7 +68,6 @@ impl Pulse {
         self.batch.store(tokens as u32, Ordering::Relaxed);
     }
 
-
     /// Notes that the thread was abandoned.
     pub(crate) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);

@@ -138,7 +138,6 @@ impl Places {
         self.tokens.load(Ordering::Relaxed)
     }
 
-
     /// Number of places that are taken.
     pub(crate) fn taken(&self) -> u32 {
         self.taken.load(Ordering::Relaxed)

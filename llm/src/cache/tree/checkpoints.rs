@@ -1,7 +1,7 @@
 //! Checkpoints in the tree.
 
-use super::{Node, NodeId, PrefixTree};
-use crate::backend::{Checkpoint, SavedCells};
+use super::{NodeId, PrefixTree, TreeNode};
+use crate::backend::Checkpoint;
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 
@@ -14,7 +14,7 @@ pub(super) struct CheckpointEntry {
     last_used: u64,
 }
 
-impl Node {
+impl TreeNode {
     /// Returns the checkpoints of a node that are not beyond `end`.
     pub(super) fn checkpoints_to(&self, end: u32) -> impl Iterator<Item = u32> + '_ {
         let kept = self.checkpoints.iter().map(|kept| kept.at);
@@ -52,8 +52,7 @@ impl PrefixTree {
 
     /// Returns the checkpoint exactly behind these tokens.
     pub(crate) fn checkpoint(&self, group: &ShareGroup, tokens: &[Token]) -> Option<&Checkpoint> {
-        let root = self.roots.get(group)?;
-        let (node, end) = self.descend(*root, tokens).pop()?;
+        let (node, end) = self.descend(group, tokens).pop()?;
         let mut kept = self.nodes[node].checkpoints.iter();
         let kept = kept.find(|kept| kept.at == end && end as usize == tokens.len())?;
         Some(&kept.checkpoint)
@@ -62,10 +61,7 @@ impl PrefixTree {
     /// Marks the checkpoint behind these tokens as used.
     pub(crate) fn used(&mut self, group: &ShareGroup, tokens: &[Token]) {
         self.clock += 1;
-        let Some(root) = self.roots.get(group) else {
-            return;
-        };
-        if let Some((node, end)) = self.descend(*root, tokens).pop() {
+        if let Some((node, end)) = self.descend(group, tokens).pop() {
             let kept = self.nodes[node].checkpoints.iter_mut();
             for kept in kept.filter(|kept| kept.at == end) {
                 kept.last_used = self.clock;
@@ -129,21 +125,12 @@ impl PrefixTree {
 
     /// Drops the saved cells of a node behind its first `left`.
     fn cut_saved(&mut self, id: NodeId, left: u32) {
-        while self.nodes[id].saved_cells > left {
-            let node = &mut self.nodes[id];
-            let length = node.saved.last().map_or(0, SavedCells::cells);
-            let before = node.saved_cells - length;
-            let rest = (before < left).then(|| {
-                let last = node.saved.last();
-                last.map(|last| last.slice(0..left - before))
-            });
-            self.pop(id);
-            if let Some(rest) = rest.flatten() {
-                let node = &mut self.nodes[id];
-                node.saved_cells += rest.cells();
-                self.saved_cells += u64::from(rest.cells());
-                self.saved_bytes += rest.byte_len();
-                node.saved.push(rest);
+        while self.nodes[id].saved_cells > left
+            && let Some(last) = self.pop(id)
+        {
+            let before = self.nodes[id].saved_cells;
+            if before < left {
+                self.push(id, last.slice(0..left - before));
             }
         }
     }

@@ -29,10 +29,10 @@ type NodeId = usize;
 /// The prefix tree of all groups.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixTree {
-    nodes: Slab<Node>,
+    nodes: Slab<TreeNode>,
     roots: FxHashMap<ShareGroup, NodeId>,
     /// The end of each live sequence.
-    ends: FxHashMap<SequenceId, End>,
+    ends: FxHashMap<SequenceId, SequenceEnd>,
     /// Number of lookups and changes. The age of a node is the number since it was touched.
     clock: u64,
     saved_bytes: u64,
@@ -42,7 +42,7 @@ pub(crate) struct PrefixTree {
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct TreeNode {
     /// Node above this one; `None` for a root.
     parent: Option<NodeId>,
     /// Position of the first token.
@@ -63,12 +63,12 @@ struct Node {
 /// The end of a live sequence: its last node, of which it has at least one token, and the position
 /// behind its last token.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct SequenceEnd {
     node: NodeId,
     at: u32,
 }
 
-impl Node {
+impl TreeNode {
     fn end(&self) -> u32 {
         self.start + self.tokens.len() as u32
     }
@@ -111,9 +111,9 @@ impl PrefixTree {
         self.clock += 1;
         let nodes = &mut self.nodes;
         let root = self.roots.entry(group.clone());
-        let root = *root.or_insert_with(|| nodes.insert(Node::default()));
+        let root = *root.or_insert_with(|| nodes.insert(TreeNode::default()));
         self.nodes[root].holders.push(id);
-        self.ends.insert(id, End { node: root, at: 0 });
+        self.ends.insert(id, SequenceEnd { node: root, at: 0 });
         self.extend(id, tokens);
         for node in self.path(id) {
             self.nodes[node].last_used = self.clock;
@@ -122,7 +122,7 @@ impl PrefixTree {
 
     /// Adds the new tokens of a live sequence; `tokens` are all of its tokens.
     pub(crate) fn extend(&mut self, id: SequenceId, tokens: &[Token]) {
-        let Some(&End { mut node, mut at }) = self.ends.get(&id) else {
+        let Some(&SequenceEnd { mut node, mut at }) = self.ends.get(&id) else {
             return;
         };
         // Follows the tokens that the tree has already.
@@ -140,7 +140,7 @@ impl PrefixTree {
             node = child;
             self.nodes[node].holders.push(id);
         }
-        self.ends.insert(id, End { node, at });
+        self.ends.insert(id, SequenceEnd { node, at });
         if rest.is_empty() {
             return;
         }
@@ -156,7 +156,7 @@ impl PrefixTree {
             self.nodes[node].holders.push(id);
         }
         let at = tokens.len() as u32;
-        self.ends.insert(id, End { node, at });
+        self.ends.insert(id, SequenceEnd { node, at });
     }
 
     /// Removes a live sequence. Its saved cells stay.
@@ -181,10 +181,7 @@ impl PrefixTree {
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
     ) -> PrefixMatch {
-        let Some(&root) = self.roots.get(group) else {
-            return PrefixMatch::default();
-        };
-        let path = self.descend(root, tokens);
+        let path = self.descend(group, tokens);
         self.clock += 1;
         for (node, _) in &path {
             self.nodes[*node].last_used = self.clock;
@@ -199,10 +196,7 @@ impl PrefixTree {
         tokens: &[Token],
         progress: impl Fn(SequenceId) -> Progress,
     ) -> PrefixMatch {
-        let Some(&root) = self.roots.get(group) else {
-            return PrefixMatch::default();
-        };
-        self.found_on(&self.descend(root, tokens), progress)
+        self.found_on(&self.descend(group, tokens), progress)
     }
 
     /// Collects the matches along a path from a root.
@@ -251,7 +245,7 @@ impl PrefixTree {
 }
 
 /// Length of the common prefix of two lists.
-fn common(one: &[Token], other: &[Token]) -> usize {
+pub(crate) fn common(one: &[Token], other: &[Token]) -> usize {
     one.iter()
         .zip(other)
         .take_while(|(one, other)| one == other)

@@ -1,6 +1,7 @@
 //! Nodes of the tree: search, insertion, division and removal.
 
-use super::{Node, NodeId, PrefixTree, common};
+use super::{NodeId, PrefixTree, TreeNode, common};
+use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
 
 impl PrefixTree {
@@ -17,11 +18,14 @@ impl PrefixTree {
         path
     }
 
-    /// Returns the nodes below `from` that match `tokens`, each with the position up to which it
-    /// matches.
-    pub(super) fn descend(&self, from: NodeId, tokens: &[Token]) -> Vec<(NodeId, u32)> {
+    /// Returns the nodes of a group that match `tokens`, below the root, each with the position up
+    /// to which it matches.
+    pub(super) fn descend(&self, group: &ShareGroup, tokens: &[Token]) -> Vec<(NodeId, u32)> {
         let mut path = Vec::new();
-        let mut node = from;
+        let Some(&root) = self.roots.get(group) else {
+            return path;
+        };
+        let mut node = root;
         let mut rest = tokens;
         while let Some(next) = rest
             .first()
@@ -41,12 +45,12 @@ impl PrefixTree {
 
     pub(super) fn add_child(&mut self, parent: NodeId, tokens: &[Token]) -> NodeId {
         let start = self.nodes[parent].end();
-        let child = self.nodes.insert(Node {
+        let child = self.nodes.insert(TreeNode {
             parent: Some(parent),
             start,
             tokens: tokens.to_vec(),
             last_used: self.clock,
-            ..Node::default()
+            ..TreeNode::default()
         });
         self.nodes[parent].children.insert(tokens[0], child);
         child
@@ -58,13 +62,13 @@ impl PrefixTree {
         let node = &mut self.nodes[lower];
         let length = position - node.start;
         let after = node.tokens.split_off(length as usize);
-        let mut upper = Node {
+        let mut upper = TreeNode {
             parent: node.parent,
             start: node.start,
             tokens: std::mem::replace(&mut node.tokens, after),
             holders: node.holders.clone(),
             last_used: node.last_used,
-            ..Node::default()
+            ..TreeNode::default()
         };
         upper.children.insert(node.tokens[0], lower);
         for piece in std::mem::take(&mut node.saved) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Node, NodeId, PrefixTree};
+use super::{NodeId, PrefixTree, TreeNode};
 use crate::backend::{SavedCells, SavedPart};
 use crate::cache::ShareGroup;
 use crate::protocol::{SequenceId, Token};
@@ -44,16 +44,22 @@ impl PrefixTree {
     pub(crate) fn save(&mut self, id: SequenceId, pieces: Vec<SavedCells>) {
         let mut pieces = pieces.into_iter().peekable();
         for node in self.path(id) {
-            let node = &mut self.nodes[node];
-            while let Some(piece) =
-                pieces.next_if(|piece| node.saved_end() + piece.cells() <= node.end())
-            {
-                node.saved_cells += piece.cells();
-                self.saved_cells += u64::from(piece.cells());
-                self.saved_bytes += piece.byte_len();
-                node.saved.push(piece);
+            while let Some(piece) = pieces.next_if(|piece| {
+                let content = &self.nodes[node];
+                content.saved_end() + piece.cells() <= content.end()
+            }) {
+                self.push(node, piece);
             }
         }
+    }
+
+    /// Adds a piece to a node's saved cells.
+    pub(super) fn push(&mut self, node: NodeId, piece: SavedCells) {
+        let node = &mut self.nodes[node];
+        node.saved_cells += piece.cells();
+        self.saved_cells += u64::from(piece.cells());
+        self.saved_bytes += piece.byte_len();
+        node.saved.push(piece);
     }
 
     /// Returns the saved cells of `tokens` from position `from` on. All of them must be saved.
@@ -64,10 +70,7 @@ impl PrefixTree {
         from: u32,
     ) -> Vec<SavedPart<'_>> {
         let mut parts = Vec::new();
-        let Some(&root) = self.roots.get(group) else {
-            return parts;
-        };
-        for (node, end) in self.descend(root, tokens) {
+        for (node, end) in self.descend(group, tokens) {
             let mut start = self.nodes[node].start;
             for saved in &self.nodes[node].saved {
                 let cells = from.max(start)..end.min(start + saved.cells());
@@ -97,11 +100,11 @@ impl PrefixTree {
     /// far from the beginning counts as younger, because its cells cost more to compute again.
     /// Returns the number of dropped cells; 0 if none were left.
     pub(crate) fn evict(&mut self) -> u64 {
-        let worth = |node: &Node| {
+        let worth = |node: &TreeNode| {
             let age = self.clock - node.last_used + 1;
             age * FAR_POSITION / (FAR_POSITION + u64::from(node.saved_end()))
         };
-        let is_last = |node: &Node| {
+        let is_last = |node: &TreeNode| {
             let mut children = node.children.values();
             node.saved_cells > 0 && children.all(|child| self.nodes[*child].saved_cells == 0)
         };
@@ -121,13 +124,13 @@ impl PrefixTree {
         before - self.saved_cells
     }
 
-    /// Drops the last piece of a node's saved cells.
-    pub(super) fn pop(&mut self, node: NodeId) {
+    /// Takes the last piece of a node's saved cells.
+    pub(super) fn pop(&mut self, node: NodeId) -> Option<SavedCells> {
         let node = &mut self.nodes[node];
-        if let Some(piece) = node.saved.pop() {
-            node.saved_cells -= piece.cells();
-            self.saved_cells -= u64::from(piece.cells());
-            self.saved_bytes -= piece.byte_len();
-        }
+        let piece = node.saved.pop()?;
+        node.saved_cells -= piece.cells();
+        self.saved_cells -= u64::from(piece.cells());
+        self.saved_bytes -= piece.byte_len();
+        Some(piece)
     }
 }

@@ -19,7 +19,7 @@ const ANY: &str = "(?s:.)";
 
 /// An element of a rule.
 #[derive(Clone, Debug, PartialEq)]
-enum Node {
+enum GbnfNode {
     Literal(String),
     /// A regular expression that matches one character.
     Class(String),
@@ -27,15 +27,15 @@ enum Node {
     Rule(usize),
     /// A token, as Lark names it.
     Token(String),
-    Group(Vec<Vec<Node>>),
+    Group(Vec<Vec<GbnfNode>>),
     /// A repetition, with its minimum and maximum number.
-    Repeat(Box<Node>, u32, Option<u32>),
+    Repeat(Box<GbnfNode>, u32, Option<u32>),
 }
 
 /// A rule: its name, and its definition.
 struct Rule {
     name: String,
-    alternatives: Option<Vec<Vec<Node>>>,
+    alternatives: Option<Vec<Vec<GbnfNode>>>,
 }
 
 /// Translates a grammar to Lark.
@@ -57,12 +57,12 @@ pub(super) fn to_lark(text: &str) -> Result<String, ConstraintError> {
 }
 
 impl Rule {
-    fn alternatives(&self) -> &[Vec<Node>] {
+    fn alternatives(&self) -> &[Vec<GbnfNode>] {
         self.alternatives.as_deref().unwrap_or_default()
     }
 }
 
-impl Node {
+impl GbnfNode {
     fn is_flat(&self, is_flat: &[bool]) -> bool {
         match self {
             Self::Literal(_) | Self::Class(_) => true,
@@ -79,7 +79,7 @@ impl Node {
     /// Returns true if a match can end at this node and could also continue. The node must not be
     /// recursive.
     fn ends_openly(&self, rules: &[Rule]) -> bool {
-        let any = |alternatives: &[Vec<Node>]| {
+        let any = |alternatives: &[Vec<GbnfNode>]| {
             alternatives
                 .iter()
                 .any(|nodes| nodes.last().is_none_or(|last| last.ends_openly(rules)))

@@ -1,6 +1,6 @@
 //! Parser for GBNF.
 
-use super::{ANY, Node, Rule};
+use super::{ANY, GbnfNode, Rule};
 use crate::constrain::compiler::ConstraintError;
 use crate::constrain::grammar::regex_char;
 
@@ -49,6 +49,15 @@ impl Parser {
         found
     }
 
+    /// Takes the next characters that `is` accepts.
+    fn take_while(&mut self, is: impl Fn(char) -> bool) -> String {
+        let start = self.at;
+        while self.peek().is_some_and(&is) {
+            self.at += 1;
+        }
+        self.text[start..self.at].iter().collect()
+    }
+
     fn error<T>(&self, message: &str) -> Result<T, ConstraintError> {
         let line = self.text[..self.at].iter().filter(|c| **c == '\n').count() + 1;
         Err(ConstraintError(format!("line {line}: {message}")))
@@ -61,9 +70,7 @@ impl Parser {
                 ' ' | '\t' => {}
                 '\r' | '\n' if lines => {}
                 '#' => {
-                    while self.peek().is_some_and(|c| c != '\n' && c != '\r') {
-                        self.at += 1;
-                    }
+                    self.take_while(|c| c != '\n' && c != '\r');
                     continue;
                 }
                 _ => return,
@@ -100,14 +107,10 @@ impl Parser {
 
     /// Parses the name of a rule and returns its number.
     fn name(&mut self) -> Result<usize, ConstraintError> {
-        let start = self.at;
-        while self.peek().is_some_and(is_word) {
-            self.at += 1;
-        }
-        if start == self.at {
+        let name = self.take_while(is_word);
+        if name.is_empty() {
             return self.error("expected the name of a rule");
         }
-        let name: String = self.text[start..self.at].iter().collect();
         if let Some(rule) = self.rules.iter().position(|rule| rule.name == name) {
             return Ok(rule);
         }
@@ -121,7 +124,7 @@ impl Parser {
         Ok(self.rules.len() - 1)
     }
 
-    fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<Node>>, ConstraintError> {
+    fn alternatives(&mut self, depth: usize) -> Result<Vec<Vec<GbnfNode>>, ConstraintError> {
         if depth > DEEPEST {
             return self.error("parentheses are nested too deeply");
         }
@@ -133,12 +136,12 @@ impl Parser {
         Ok(alternatives)
     }
 
-    fn sequence(&mut self, depth: usize) -> Result<Vec<Node>, ConstraintError> {
+    fn sequence(&mut self, depth: usize) -> Result<Vec<GbnfNode>, ConstraintError> {
         let mut nodes = Vec::new();
         while let Some(c) = self.peek() {
             let node = match c {
-                '"' => Node::Literal(self.literal()?),
-                '[' => Node::Class(self.class()?),
+                '"' => GbnfNode::Literal(self.literal()?),
+                '[' => GbnfNode::Class(self.class()?),
                 '(' => {
                     self.at += 1;
                     self.space(true);
@@ -146,15 +149,15 @@ impl Parser {
                     if !self.eat(")") {
                         return self.error("expected `)`");
                     }
-                    Node::Group(alternatives)
+                    GbnfNode::Group(alternatives)
                 }
                 '.' => {
                     self.at += 1;
-                    Node::Class(ANY.to_owned())
+                    GbnfNode::Class(ANY.to_owned())
                 }
-                '<' => Node::Token(self.token()?),
+                '<' => GbnfNode::Token(self.token()?),
                 '!' => return self.error("`!` is not supported"),
-                c if is_word(c) => Node::Rule(self.name()?),
+                c if is_word(c) => GbnfNode::Rule(self.name()?),
                 _ => break,
             };
             self.space(depth > 0);
@@ -166,7 +169,7 @@ impl Parser {
     }
 
     /// Parses the repetitions after a node.
-    fn repeated(&mut self, mut node: Node) -> Result<Node, ConstraintError> {
+    fn repeated(&mut self, mut node: GbnfNode) -> Result<GbnfNode, ConstraintError> {
         let mut times = 0;
         while let Some(c) = self.peek() {
             let (least, most) = match c {
@@ -176,14 +179,10 @@ impl Parser {
                 '{' => {
                     self.at += 1;
                     let least = self.count()?;
-                    let most = if self.eat(",") {
-                        if self.peek() == Some('}') {
-                            None
-                        } else {
-                            Some(self.count()?)
-                        }
-                    } else {
-                        Some(least)
+                    let most = match (self.eat(","), self.peek()) {
+                        (false, _) => Some(least),
+                        (true, Some('}')) => None,
+                        (true, _) => Some(self.count()?),
                     };
                     if self.peek() != Some('}') {
                         return self.error("expected `}`");
@@ -200,18 +199,14 @@ impl Parser {
             if times > DEEPEST {
                 return self.error("too many repetitions of repetitions");
             }
-            node = Node::Repeat(Box::new(node), least, most);
+            node = GbnfNode::Repeat(Box::new(node), least, most);
         }
         Ok(node)
     }
 
     fn count(&mut self) -> Result<u32, ConstraintError> {
         self.space(false);
-        let start = self.at;
-        while self.peek().is_some_and(|c| c.is_ascii_digit()) {
-            self.at += 1;
-        }
-        let digits: String = self.text[start..self.at].iter().collect();
+        let digits = self.take_while(|c| c.is_ascii_digit());
         self.space(false);
         // Lark allows no larger number.
         match digits.parse::<i32>() {

@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 
-use super::{Node, Rule};
+use super::{GbnfNode, Rule};
 use crate::constrain::grammar::quoted;
 
 /// Writes the Lark grammar whose text matches the rule `root`.
 pub(super) fn write(rules: &[Rule], root: usize) -> String {
-    let mut writer = Writer {
+    let mut writer = LarkWriter {
         is_flat: flat_rules(rules),
         rules,
         lark: String::new(),
@@ -60,17 +60,17 @@ fn flat_rules(rules: &[Rule]) -> Vec<bool> {
     }
 }
 
-struct Writer<'a> {
+struct LarkWriter<'a> {
     rules: &'a [Rule],
     is_flat: Vec<bool>,
     lark: String,
     /// Parts of rules that are matched as a whole.
-    terminals: Vec<&'a [Node]>,
+    terminals: Vec<&'a [GbnfNode]>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> LarkWriter<'a> {
     /// Writes alternatives, as part of a terminal if `is_terminal`, otherwise of a rule.
-    fn alternatives(&mut self, alternatives: &'a [Vec<Node>], is_terminal: bool) {
+    fn alternatives(&mut self, alternatives: &'a [Vec<GbnfNode>], is_terminal: bool) {
         for (number, nodes) in alternatives.iter().enumerate() {
             if number > 0 {
                 self.lark.push_str(" | ");
@@ -86,7 +86,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn rule_sequence(&mut self, nodes: &'a [Node]) {
+    fn rule_sequence(&mut self, nodes: &'a [GbnfNode]) {
         let mut rest = nodes;
         while let Some((first, others)) = rest.split_first() {
             let flat = rest
@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
                 .rposition(|node| !node.ends_openly(self.rules));
             if let Some(last) = closed {
                 let (whole, others) = rest.split_at(last + 1);
-                if let [Node::Literal(_) | Node::Class(_)] = whole {
+                if let [GbnfNode::Literal(_) | GbnfNode::Class(_)] = whole {
                     self.terminal_sequence(whole);
                 } else {
                     let _ = write!(self.lark, "X{}", self.terminals.len());
@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn terminal_sequence(&mut self, nodes: &'a [Node]) {
+    fn terminal_sequence(&mut self, nodes: &'a [GbnfNode]) {
         for (number, node) in nodes.iter().enumerate() {
             if number > 0 {
                 self.lark.push(' ');
@@ -124,24 +124,24 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn node(&mut self, node: &'a Node, is_terminal: bool) {
+    fn node(&mut self, node: &'a GbnfNode, is_terminal: bool) {
         match node {
-            Node::Literal(text) => self.lark.push_str(&quoted(text)),
-            Node::Class(regex) => {
+            GbnfNode::Literal(text) => self.lark.push_str(&quoted(text)),
+            GbnfNode::Class(regex) => {
                 let _ = write!(self.lark, "/{regex}/");
             }
-            Node::Rule(rule) => {
+            GbnfNode::Rule(rule) => {
                 let kind = if is_terminal { 'T' } else { 'r' };
                 let _ = write!(self.lark, "{kind}{rule}");
             }
-            Node::Token(token) => self.lark.push_str(token),
-            Node::Group(alternatives) => {
+            GbnfNode::Token(token) => self.lark.push_str(token),
+            GbnfNode::Group(alternatives) => {
                 self.lark.push('(');
                 self.alternatives(alternatives, is_terminal);
                 self.lark.push(')');
             }
-            Node::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
-            Node::Repeat(node, least, most) => {
+            GbnfNode::Repeat(_, _, Some(0)) => self.lark.push_str("\"\""),
+            GbnfNode::Repeat(node, least, most) => {
                 self.lark.push('(');
                 self.node(node, is_terminal);
                 self.lark.push(')');

@@ -1,6 +1,8 @@
 //! Refusal of references that lead back to themselves without a value in between: they define
 //! nothing.
 
+use petgraph::algo::toposort;
+use petgraph::graph::DiGraph;
 use serde_json::{Map, Value};
 
 use super::{Result, refused};
@@ -21,48 +23,25 @@ const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
 
 /// Checks the definitions, which are numbered; `places` are their places in the schema.
 pub(super) fn check(definitions: &Map<String, Value>, places: &[String]) -> Result {
-    let leads: Vec<Vec<usize>> = definitions.values().map(targets).collect();
-    // For each definition, whether it is on the path from the first one; `None` while unknown.
-    let mut on_way: Vec<Option<bool>> = vec![None; leads.len()];
-    for first in 0..leads.len() {
-        let mut way = Vec::new();
-        if on_way[first].is_none() {
-            on_way[first] = Some(true);
-            way.push((first, 0));
-        }
-        while let Some((at, next)) = way.last_mut() {
-            let Some(target) = leads[*at].get(*next).copied() else {
-                on_way[*at] = Some(false);
-                way.pop();
-                continue;
-            };
-            *next += 1;
-            match on_way.get(target).copied() {
-                Some(Some(true)) => {
-                    let why = "leads back to itself with no value in between";
-                    return refused("$ref", why, &places[target]);
-                }
-                Some(None) => {
-                    on_way[target] = Some(true);
-                    way.push((target, 0));
-                }
-                _ => {}
-            }
+    let mut leads: Vec<(u32, u32)> = Vec::new();
+    for (from, schema) in (0..).zip(definitions.values()) {
+        let mut targets = Vec::new();
+        add_targets(schema, &mut targets);
+        leads.extend(targets.into_iter().map(|to| (from, to)));
+    }
+    match toposort(&DiGraph::<(), ()>::from_edges(leads), None) {
+        Ok(_) => Ok(()),
+        Err(cycle) => {
+            let why = "leads back to itself with no value in between";
+            refused("$ref", why, &places[cycle.node_id().index()])
         }
     }
-    Ok(())
 }
 
-/// Returns the numbers of the definitions that a schema refers to for the same value.
-fn targets(schema: &Value) -> Vec<usize> {
-    let mut targets = Vec::new();
-    add_targets(schema, &mut targets);
-    targets
-}
-
-fn add_targets(schema: &Value, targets: &mut Vec<usize>) {
+/// Adds the numbers of the definitions that a schema refers to for the same value.
+fn add_targets(schema: &Value, targets: &mut Vec<u32>) {
     let reference = schema.get("$ref").and_then(Value::as_str);
-    let number: Option<usize> = reference.and_then(|it| it.strip_prefix("#/$defs/")?.parse().ok());
+    let number: Option<u32> = reference.and_then(|it| it.strip_prefix("#/$defs/")?.parse().ok());
     targets.extend(number);
     for keyword in SAME {
         match schema.get(keyword) {

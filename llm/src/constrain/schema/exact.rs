@@ -24,7 +24,7 @@ pub(super) fn write(
         .and_then(|root| root.shift_remove("$defs"));
     let mut definitions = definitions.unwrap_or_default();
     if has(&schema, EXACT) || has(&definitions, EXACT) {
-        let mut writer = Writer {
+        let mut writer = GrammarWriter {
             options: options.clone().unwrap_or_else(|| json!({})),
             rules: BTreeMap::new(),
         };
@@ -73,13 +73,13 @@ fn approximate(value: &mut Value) -> Option<String> {
     }
 }
 
-struct Writer {
+struct GrammarWriter {
     options: Value,
     /// Number of each rule that was written.
     rules: BTreeMap<String, usize>,
 }
 
-impl Writer {
+impl GrammarWriter {
     fn grammar(
         &mut self,
         schema: &Value,

@@ -94,7 +94,7 @@ pub(super) fn one_or_more(value: &Value) -> &[Value] {
 }
 
 /// Returns the values of a keyword's list, or its single value.
-pub(super) fn list<'a>(keywords: &'a Keywords, keyword: &str) -> &'a [Value] {
+pub(in crate::constrain) fn list<'a>(keywords: &'a Keywords, keyword: &str) -> &'a [Value] {
     keywords.get(keyword).map_or(&[][..], one_or_more)
 }
 

@@ -42,14 +42,14 @@ pub(super) const SIDES: [Side; 2] = [
 
 /// Limits on the numbers of a whole schema.
 #[derive(Default)]
-pub(super) struct Limits {
+pub(super) struct NumberLimits {
     /// True if several schemas describe a value.
     combines: bool,
     /// Divisors: their digits, and the number of digits behind the decimal point.
     divisors: Vec<(u128, usize)>,
 }
 
-impl Limits {
+impl NumberLimits {
     /// Applies the limits to the numbers of one schema.
     pub(super) fn hold(&mut self, keywords: &mut Keywords, place: &str) -> Result {
         let mut combining = ["allOf", "anyOf", "$ref"].into_iter();
@@ -261,11 +261,8 @@ fn bound_number(keywords: &mut Keywords, place: &str) -> Result {
 
 fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> Result {
     let bound = &keywords[keyword];
-    refused(
-        keyword,
-        format_args!("is {bound}, expected -{most} to {most}"),
-        place,
-    )
+    let why = format_args!("is {bound}, expected -{most} to {most}");
+    refused(keyword, why, place)
 }
 
 fn hold_count(keyword: &str, value: &mut Value, place: &str) -> Result {

@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 
 use super::bounds;
 use super::compiler::ConstraintError;
+pub(super) use keywords::list;
 
 /// White space between the parts of a document: a space, or a new line and its indentation.
 /// Otherwise a model might generate white space forever.

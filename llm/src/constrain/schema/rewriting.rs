@@ -11,15 +11,15 @@
 use serde_json::{Map, Value, json};
 
 use super::keywords::{Keywords, each_part};
-use super::limits::Limits;
+use super::limits::NumberLimits;
 use super::{Result, conditions, elements, exclusive, names, refused, within};
 
 /// A function that rewrites a keyword. The keyword was removed from its schema; its value is
 /// passed.
-type Rule = fn(&mut Keywords, Value, &Node) -> Result;
+type RewriteRule = fn(&mut Keywords, Value, &Node) -> Result;
 
 /// Rules in their order. The result of one may be rewritten by a later one.
-const RULES: [(&str, Rule); 15] = [
+const RULES: [(&str, RewriteRule); 15] = [
     ("nullable", nullable),
     ("dependencies", conditions::dependent),
     ("dependentRequired", conditions::dependent),
@@ -62,7 +62,7 @@ impl<'a> Node<'a> {
 /// Rewrites a schema in place, and limits its numbers. `places` are those of its `$defs`.
 pub(super) fn rewrite(schema: &mut Value, places: &[String]) -> Result {
     let root = schema.clone();
-    let limits = Limits::default();
+    let limits = NumberLimits::default();
     let mut rewriter = Rewriter {
         root: &root,
         limits,
@@ -83,7 +83,7 @@ pub(super) fn rewrite(schema: &mut Value, places: &[String]) -> Result {
 
 struct Rewriter<'a> {
     root: &'a Value,
-    limits: Limits,
+    limits: NumberLimits,
 }
 
 impl Rewriter<'_> {

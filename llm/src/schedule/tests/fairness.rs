@@ -7,7 +7,7 @@ use crate::protocol::Tenant;
 /// A world with so many places.
 fn places(max_sequences: u32) -> World {
     World {
-        limits: Limits {
+        limits: StepLimits {
             max_sequences,
             ..LIMITS
         },
@@ -90,7 +90,7 @@ fn a_request_that_fills_the_cache_makes_room() {
 
 #[test]
 fn decodes_of_one_request_that_fill_the_budget_leave_room_for_the_prompt_of_another() {
-    let limits = Limits {
+    let limits = StepLimits {
         batch_tokens: 16,
         max_sequences: 16,
         ..LIMITS

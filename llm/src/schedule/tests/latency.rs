@@ -180,7 +180,7 @@ fn equal_prompts_go_one_after_the_other() {
 #[test]
 fn a_head_start_decides_who_is_admitted_until_waiting_has_made_up_for_it() {
     let world = World {
-        limits: Limits {
+        limits: StepLimits {
             max_sequences: 1,
             ..LIMITS
         },

@@ -66,7 +66,7 @@ proptest! {
         target in prop_oneof![Just(None), (0..5_000_u64).prop_map(Some)],
         machine in machine(),
     ) {
-        let limits = Limits { batch_tokens, max_sequences, split_prompts };
+        let limits = StepLimits { batch_tokens, max_sequences, split_prompts };
         let history = World { limits, cells, target, machine }.play(&jobs);
         prop_assert_eq!(history.finished.len(), jobs.len());
     }

@@ -62,7 +62,7 @@ fn a_reader_that_stopped_does_not_hold_the_cache() {
 
 #[test]
 fn more_decodes_than_budget_take_turns() {
-    let limits = Limits {
+    let limits = StepLimits {
         batch_tokens: 8,
         ..LIMITS
     };
@@ -74,7 +74,7 @@ fn more_decodes_than_budget_take_turns() {
 
 #[test]
 fn prompts_are_not_starved_by_decodes_that_fill_the_budget() {
-    let limits = Limits {
+    let limits = StepLimits {
         batch_tokens: 8,
         ..LIMITS
     };
@@ -94,7 +94,7 @@ fn prompts_are_not_starved_by_decodes_that_fill_the_budget() {
 
 #[test]
 fn prompts_that_no_place_is_left_for_take_nothing_from_decodes() {
-    let limits = Limits {
+    let limits = StepLimits {
         batch_tokens: 16,
         max_sequences: 16,
         ..LIMITS
@@ -113,7 +113,7 @@ fn prompts_that_no_place_is_left_for_take_nothing_from_decodes() {
 
 #[test]
 fn a_prompt_takes_no_more_from_decodes_than_it_has_tokens() {
-    let limits = Limits {
+    let limits = StepLimits {
         batch_tokens: 16,
         ..LIMITS
     };
@@ -130,7 +130,7 @@ fn a_prompt_takes_no_more_from_decodes_than_it_has_tokens() {
 
 #[test]
 fn a_prompt_that_must_not_be_split_gets_a_step_of_its_own() {
-    let limits = Limits {
+    let limits = StepLimits {
         split_prompts: false,
         ..LIMITS
     };
@@ -168,7 +168,7 @@ fn what_is_computed_at_once_is_never_divided() {
     };
     let (decode, tile) = (row(0, 8, 7), row(1, 150, 10));
     let plan = |at_once, batch_tokens, prompt_had_turn| {
-        let limits = Limits {
+        let limits = StepLimits {
             batch_tokens,
             ..LIMITS
         };
@@ -184,7 +184,7 @@ fn what_is_computed_at_once_is_never_divided() {
                 target: None,
             },
         };
-        let mut plan = Plan::default();
+        let mut plan = StepPlan::default();
         plan_step(&limits, &now, &mut plan);
         let work = plan.work.iter().map(|work| (work.id.0, work.tokens));
         work.collect::<Vec<_>>()
@@ -199,7 +199,7 @@ fn what_is_computed_at_once_is_never_divided() {
 
 #[test]
 fn drafts_take_what_prompts_leave() {
-    let limits = Limits {
+    let limits = StepLimits {
         batch_tokens: 16,
         ..LIMITS
     };
@@ -252,7 +252,7 @@ fn drafts_take_what_prompts_leave() {
                 target: None,
             },
         };
-        let mut plan = Plan::default();
+        let mut plan = StepPlan::default();
         plan_step(&limits, &now, &mut plan);
         plan.work[0].drafts
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::cost::CostModel;
-use super::super::turns::{Owner, Turns, queue_again};
+use super::super::turns::{Owner, OwnerTurns, queue_again};
 use super::super::*;
 use crate::protocol::Tenant;
 
@@ -47,14 +47,14 @@ pub(super) fn job(prompt: u32, generate: u32) -> Job {
 /// What runs the jobs.
 #[derive(Clone, Copy)]
 pub(super) struct World {
-    pub(super) limits: Limits,
+    pub(super) limits: StepLimits,
     pub(super) cells: u32,
     pub(super) target: Option<u64>,
     /// How long a step takes, in microseconds.
     pub(super) machine: fn(&StepSize) -> f64,
 }
 
-pub(super) const LIMITS: Limits = Limits {
+pub(super) const LIMITS: StepLimits = StepLimits {
     batch_tokens: 256,
     max_sequences: 256,
     split_prompts: true,
@@ -109,8 +109,8 @@ impl World {
     /// Runs the jobs to their end. Panics if a step breaks a rule of the scheduler.
     pub(super) fn play(&self, jobs: &[Job]) -> History {
         let mut live: BTreeMap<u64, Live> = BTreeMap::new();
-        let mut plan = Plan::default();
-        let mut turns = Turns::default();
+        let mut plan = StepPlan::default();
+        let mut turns = OwnerTurns::default();
         let mut cost = CostModel::default();
         let mut arrived = vec![false; jobs.len()];
         let mut history = History {
@@ -264,7 +264,7 @@ fn rows(live: &BTreeMap<u64, Live>, run: bool) -> Vec<Row> {
     .collect()
 }
 
-fn check(limits: &Limits, now: &Now<'_>, plan: &Plan) {
+fn check(limits: &StepLimits, now: &Now<'_>, plan: &StepPlan) {
     let tokens: u32 = plan.work.iter().map(|work| work.tokens + work.drafts).sum();
     assert!(
         tokens <= limits.batch_tokens,
