@@ -7,7 +7,7 @@ use graphmill_engine::{Calculator as _, Error};
 #[doc(hidden)]
 pub use graphmill_engine::registry::inventory;
 
-use super::dialect::{Dialect, Family, Place, Purpose, Target};
+use super::dialect::{Dialect, Family, Place, Purpose, Route, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
     chat, completions, embeddings, fields, generate, llama_server::LlamaServer, lmdeploy, messages,
@@ -34,16 +34,16 @@ const ALL: &[&dyn Dialect] = &[
     &Tokenizer::TOKENIZE,
     &Tokenizer::DETOKENIZE,
     &Tokenizer::ENCODE,
-    &embeddings::Embeddings,
-    &embeddings::CohereEmbeddings,
+    &embeddings::DIALECT,
+    &embeddings::COHERE,
     &tei::Tei::EMBED,
     &tei::Tei::SIMILARITY,
     &rerank::Rerank,
     &tei::Tei::RERANK,
     &tei::Tei::PREDICT,
-    &vllm::Pooling,
-    &vllm::Score,
-    &vllm::Classify,
+    &vllm::POOLING_DIALECT,
+    &vllm::SCORE_DIALECT,
+    &vllm::CLASSIFY_DIALECT,
     &Ollama::CHAT,
     &Ollama::GENERATE,
     &Ollama::EMBED,
@@ -52,6 +52,28 @@ const ALL: &[&dyn Dialect] = &[
     &LlamaServer::INFILL,
     &LlamaServer::EMBEDDING,
 ];
+
+/// A dialect with one path, the usual form of errors, and one function for its requests.
+#[derive(Debug)]
+pub(super) struct PathDialect {
+    pub(super) routes: &'static [Route],
+    pub(super) place: Place,
+    pub(super) family: Family,
+}
+
+impl Dialect for PathDialect {
+    fn routes(&self) -> &'static [Route] {
+        self.routes
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+
+    fn family(&'static self) -> Family {
+        self.family
+    }
+}
 
 /// A dialect of another crate.
 pub struct Registration(pub &'static dyn Dialect);

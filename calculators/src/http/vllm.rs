@@ -9,7 +9,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
-    dialect::{Dialect, Family, Place, Purpose, Route},
+    dialect::{Family, Place, Purpose, Route},
+    dialect_table::PathDialect,
     embeddings,
     fields::{self, invalid, limited, missing},
     wire::number,
@@ -18,77 +19,50 @@ use crate::payload::{
     EmbeddingsRequest, JsonBody, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 
+/// Part of a URL before these paths.
+const PLACE: Place = Place::Behind(&["/v3", "/v1", "/v3/v1", ""]);
+
+/// Fields of the answers, which are lists.
+const ANSWER: &[&str] = &["id", "object", "created", "model", "data", "usage"];
+
 /// The dialect of vLLM's `score`.
-#[derive(Debug)]
-pub(super) struct Score;
+pub(super) const SCORE_DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: SCORE,
+        purpose: Purpose::Answer,
+        summary: "Says how well texts answer others, in their order",
+        required: &["model", "text_1", "text_2"],
+        answer: ANSWER,
+    }],
+    place: PLACE,
+    family: Family::Scores(read_score),
+};
 
 /// The dialect of vLLM's `pooling`.
-#[derive(Debug)]
-pub(super) struct Pooling;
+pub(super) const POOLING_DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: POOLING,
+        purpose: Purpose::Answer,
+        summary: "Makes a vector of each text, as vLLM does",
+        required: &["model", "input"],
+        answer: ANSWER,
+    }],
+    place: PLACE,
+    family: Family::Vectors(read_pooling),
+};
 
 /// The dialect of vLLM's `classify`.
-#[derive(Debug)]
-pub(super) struct Classify;
-
-impl Dialect for Classify {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: CLASSIFY,
-            purpose: Purpose::Answer,
-            summary: "Classifies each text",
-            required: &["model", "input"],
-            answer: &["id", "object", "created", "model", "data", "usage"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Scores(read_classify)
-    }
-}
-
-impl Dialect for Score {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: SCORE,
-            purpose: Purpose::Answer,
-            summary: "Says how well texts answer others, in their order",
-            required: &["model", "text_1", "text_2"],
-            answer: &["id", "object", "created", "model", "data", "usage"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Scores(read_score)
-    }
-}
-
-impl Dialect for Pooling {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: POOLING,
-            purpose: Purpose::Answer,
-            summary: "Makes a vector of each text, as vLLM does",
-            required: &["model", "input"],
-            answer: &["id", "object", "created", "model", "data", "usage"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Vectors(read_pooling)
-    }
-}
+pub(super) const CLASSIFY_DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: CLASSIFY,
+        purpose: Purpose::Answer,
+        summary: "Classifies each text",
+        required: &["model", "input"],
+        answer: ANSWER,
+    }],
+    place: PLACE,
+    family: Family::Scores(read_classify),
+};
 
 fn read_pooling(body: &JsonBody, id: &str) -> Result<EmbeddingsRequest> {
     let request = embeddings::read_as(POOLING, body)?;

@@ -6,35 +6,25 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::{
-    dialect::{Dialect, Family, Place, Purpose, Route},
+    dialect::{Family, Place, Purpose, Route},
+    dialect_table::PathDialect,
     fields::{self, missing},
 };
 use super::Request;
 use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
 
 /// The dialect of Cohere's `embed`.
-#[derive(Debug)]
-pub(in crate::http) struct CohereEmbeddings;
-
-impl Dialect for CohereEmbeddings {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: EMBED,
-            purpose: Purpose::Answer,
-            summary: "Makes a vector of each text, as Cohere's does",
-            required: &["model", "texts"],
-            answer: &["id", "embeddings", "texts", "meta"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v2", "/v3", "/v1", "/v3/v1"])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Vectors(read)
-    }
-}
+pub(in crate::http) const COHERE: PathDialect = PathDialect {
+    routes: &[Route {
+        path: EMBED,
+        purpose: Purpose::Answer,
+        summary: "Makes a vector of each text, as Cohere's does",
+        required: &["model", "texts"],
+        answer: &["id", "embeddings", "texts", "meta"],
+    }],
+    place: Place::Behind(&["/v2", "/v3", "/v1", "/v3/v1"]),
+    family: Family::Vectors(read),
+};
 
 fn read(body: &JsonBody, id: &str) -> Result<Request> {
     let mut fields = fields::read(EMBED, body)?;

@@ -3,7 +3,7 @@
 
 mod cohere;
 
-pub(super) use cohere::CohereEmbeddings;
+pub(super) use cohere::COHERE;
 
 use std::time::Instant;
 
@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use super::limits::MAX_TEXTS;
 use super::{
     body,
-    dialect::{Dialect, Family, Purpose, Route},
-    dialect_table,
+    dialect::{Family, PREFIXES, Place, Purpose, Route},
+    dialect_table::{self, PathDialect},
     fields::{self, limited, missing},
     llama_server, ollama, prompts, tei, vllm,
 };
@@ -77,28 +77,17 @@ impl Calculator for EmbeddingsRequest {
 register!(EmbeddingsRequest);
 
 /// The dialect of OpenAI's `embeddings`.
-#[derive(Debug)]
-pub(super) struct Embeddings;
-
-impl Dialect for Embeddings {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: EMBEDDINGS,
-            purpose: Purpose::Answer,
-            summary: "Makes a vector of each text",
-            required: &["model", "input"],
-            answer: &["object", "data", "model", "usage"],
-        }]
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Vectors(read)
-    }
-}
-
-fn read(body: &JsonBody, _: &str) -> Result<Request> {
-    read_as(EMBEDDINGS, body)
-}
+pub(super) const DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: EMBEDDINGS,
+        purpose: Purpose::Answer,
+        summary: "Makes a vector of each text",
+        required: &["model", "input"],
+        answer: &["object", "data", "model", "usage"],
+    }],
+    place: Place::Behind(PREFIXES),
+    family: Family::Vectors(|body, _| read_as(EMBEDDINGS, body)),
+};
 
 /// Reads the fields of OpenAI's form, for an endpoint that has them.
 pub(super) fn read_as(endpoint: &str, body: &JsonBody) -> Result<Request> {
