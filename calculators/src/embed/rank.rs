@@ -15,7 +15,7 @@ use graphmill_llm::room::Claim;
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
 use crate::llm::{self, claim_room, not_tokenized};
-use crate::payload::{Classes, Prompt, Relevance, RerankRequest, Tally};
+use crate::payload::{Classes, Prompt, Relevance, RerankRequest};
 
 /// Scores how well each document of a request answers its query, or classifies texts. Texts are
 /// batched with those of all other sessions of the same model.
@@ -128,16 +128,12 @@ impl Calculator for Rank {
                 None => claim_room(0)?,
             };
             let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
-            let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
             let count = request.documents.len();
             let field = |index| {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
                 request.form.field(document, count)
             };
-            if let Some(tally) = Tally::find(cx.run()) {
-                tally.count(cx.node_name(), |counts| counts.prompt += tokens);
-            }
-            let handle = engine::submit(&self.model, pairs, cx.sender(io.events), cx.run(), field)?;
+            let (handle, tokens) = engine::submit(&self.model, pairs, io.events, cx, field)?;
             self.running = Some(Running {
                 time: known,
                 handle,
@@ -147,11 +143,10 @@ impl Calculator for Rank {
                 _claim: claim,
             });
         }
-        if self.running.is_none() && known >= Timestamp::MAX {
-            return Ok(Flow::Stop);
-        }
-        if self.running.is_none() {
-            cx.out().bound_at_least(io.relevance, known.next());
+        match self.running {
+            None if known >= Timestamp::MAX => return Ok(Flow::Stop),
+            None => cx.out().bound_at_least(io.relevance, known.next()),
+            Some(_) => {}
         }
         Ok(Flow::Continue)
     }

@@ -13,7 +13,7 @@ use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 use super::engine;
 use super::{EmbedOptions, EmbeddingModel, VectorOptions};
 use crate::llm::{self, claim_room};
-use crate::payload::{Embeddings, EmbeddingsRequest, Tally};
+use crate::payload::{Embeddings, EmbeddingsRequest};
 
 /// Computes a vector for each text of a request. Texts are batched with those of all other sessions
 /// of the same model.
@@ -129,11 +129,7 @@ impl Calculator for Embed {
                     engine::tokenize(&self.model, text, cut, cancel, || field(index))
                 })
                 .collect::<Result<_>>()?;
-            let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
-            if let Some(tally) = Tally::find(cx.run()) {
-                tally.count(cx.node_name(), |counts| counts.prompt += tokens);
-            }
-            let handle = engine::submit(&self.model, texts, cx.sender(io.events), cx.run(), field)?;
+            let (handle, tokens) = engine::submit(&self.model, texts, io.events, cx, field)?;
             self.running = Some(Running {
                 time: known,
                 handle,
@@ -142,11 +138,10 @@ impl Calculator for Embed {
                 normalizes: (request.normalize).unwrap_or(self.options.normalize_embeddings),
             });
         }
-        if self.running.is_none() && known >= Timestamp::MAX {
-            return Ok(Flow::Stop);
-        }
-        if self.running.is_none() {
-            cx.out().bound_at_least(io.embeddings, known.next());
+        match self.running {
+            None if known >= Timestamp::MAX => return Ok(Flow::Stop),
+            None => cx.out().bound_at_least(io.embeddings, known.next()),
+            Some(_) => {}
         }
         Ok(Flow::Continue)
     }
