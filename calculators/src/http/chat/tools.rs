@@ -54,12 +54,10 @@ pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
     let is_some = |tools: &Vec<Value>| !tools.is_empty();
     let tools = tools.filter(is_some).or(functions).filter(is_some);
     let list = tools.as_deref().unwrap_or_default();
-    let choice = match said.function_call.take() {
-        Some(choice) => choice_of("function_call", "functions", &choice, list)?,
-        None => match choice {
-            Some(choice) => choice_of("tool_choice", "tools", &choice, list)?,
-            None => Some(ToolChoice::Auto),
-        },
+    let choice = match (said.function_call.take(), choice) {
+        (Some(choice), _) => choice_of("function_call", "functions", &choice, list)?,
+        (None, Some(choice)) => choice_of("tool_choice", "tools", &choice, list)?,
+        (None, None) => Some(ToolChoice::Auto),
     };
     // An answer in the form of functions has only one call.
     let parallel = said.parallel_tool_calls.unwrap_or(true);
@@ -87,13 +85,9 @@ fn choice_of(
             _ => return Ok(Some(ToolChoice::Auto)),
         },
         _ if is_function_call => Some((format!("{field}.name"), &choice["name"])),
-        _ => Some(match &choice["function"] {
-            Value::Null => (format!("{field}.name"), &choice["name"]),
-            function => (format!("{field}.function.name"), &function["name"]),
-        }),
+        _ => Some(name_of(choice, field)),
     };
-    let needs_tools = tools.is_empty() && (named.is_none() || is_function_call);
-    if needs_tools {
+    if tools.is_empty() && (named.is_none() || is_function_call) {
         let message = format!("needs `{list}` of the client; those of a provider are left out");
         return Err(invalid(field, message));
     }
@@ -103,12 +97,19 @@ fn choice_of(
     let Value::String(name) = name else {
         return Err(missing(field));
     };
-    let known = tools.iter().any(|tool| tool["function"]["name"] == **name);
-    if !known {
+    if !tools.iter().any(|tool| tool["function"]["name"] == **name) {
         let message = format!("is `{}`, which is not in `{list}`", shown(name));
         return Err(invalid(field, message));
     }
     Ok(Some(ToolChoice::Named(Arc::from(name.as_str()))))
+}
+
+/// Returns the name of a tool at `path` and its own path. In chats, it is in an object of its own.
+fn name_of<'a>(tool: &'a Value, path: &str) -> (String, &'a Value) {
+    match &tool["function"] {
+        Value::Null => (format!("{path}.name"), &tool["name"]),
+        function => (format!("{path}.function.name"), &function["name"]),
+    }
 }
 
 /// The tools that a choice allows.
@@ -141,11 +142,7 @@ fn keep_allowed(tools: &mut Vec<Value>, list: &AllowList) -> Result<()> {
         if tool["type"] != "function" && tool["type"] != "custom" {
             continue;
         }
-        let path = format!("{}[{index}]", list.path);
-        let (path, name) = match &tool["function"] {
-            Value::Null => (format!("{path}.name"), &tool["name"]),
-            function => (format!("{path}.function.name"), &function["name"]),
-        };
+        let (path, name) = name_of(tool, &format!("{}[{index}]", list.path));
         let name = name.as_str().ok_or_else(|| missing(path.clone()))?;
         if !tools.iter().any(|tool| tool["function"]["name"] == *name) {
             let message = format!("is `{}`, which is not in `tools`", shown(name));
