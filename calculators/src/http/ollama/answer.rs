@@ -95,11 +95,7 @@ impl Answer {
     /// Adds the finish reason, counts and times to the last object.
     fn end(&self, answer: &mut Value, finish: Finish, usage: &Usage) {
         answer["done"] = true.into();
-        answer["done_reason"] = match finish {
-            Finish::Length => "length",
-            Finish::Stop | Finish::StopString(_) | Finish::ToolCalls => "stop",
-        }
-        .into();
+        answer["done_reason"] = finish.without_calls().into();
         if let Some(clock) = &self.clock {
             clock.tell(answer);
         }

@@ -38,19 +38,12 @@ impl Output {
                 "token_ids": std::mem::take(&mut self.tokens),
                 "cumulative_logprob": self.logprob,
                 "logprobs": null,
-                "finish_reason": finish.map(reason),
+                "finish_reason": finish.map(Finish::without_calls),
             }],
             "prompt_token_ids": null,
             "prompt_logprobs": null,
             "request_id": id.unwrap_or_else(|| Value::from(&*request.id)),
         })
-    }
-}
-
-fn reason(finish: Finish) -> &'static str {
-    match finish {
-        Finish::Length => "length",
-        Finish::Stop | Finish::ToolCalls | Finish::StopString(_) => "stop",
     }
 }
 
