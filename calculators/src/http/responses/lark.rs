@@ -167,24 +167,17 @@ impl Grammar {
     }
 
     fn sequence(&mut self, words: &mut Words<'_>) -> Result<String> {
-        let closed = |words: &mut Words<'_>, sign| {
-            let end = words.next_if_eq(&&Word::Sign(sign)).map(drop);
-            end.ok_or_else(|| Broken(format!("a bracket is not closed: expected `{sign}`")))
-        };
         let mut sequence = String::new();
         while let Some(word) = words.next_if(|word| !matches!(word, Word::Sign('|' | ')' | ']'))) {
             let one = match word {
                 Word::Name(name) => self.rule(name)?,
                 Word::Expression(text) => format!("(?:{text})"),
-                Word::Sign('(') => {
+                Word::Sign(open @ ('(' | '[')) => {
+                    let (close, count) = if *open == '(' { (')', "") } else { (']', "?") };
                     let all = self.alternatives(words)?;
-                    closed(words, ')')?;
-                    all
-                }
-                Word::Sign('[') => {
-                    let all = self.alternatives(words)?;
-                    closed(words, ']')?;
-                    format!("{all}?")
+                    let why = || Broken(format!("a bracket is not closed: expected `{close}`"));
+                    words.next_if_eq(&&Word::Sign(close)).ok_or_else(why)?;
+                    all + count
                 }
                 // This is the name of an alternative.
                 Word::Sign('>') => {
