@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashSet,
-    sync::{Mutex, PoisonError},
+    sync::{LazyLock, Mutex, PoisonError},
 };
 
 use graphmill_dialects::schema;
@@ -16,7 +16,7 @@ const MOST: usize = 100;
 const MAX_NAME_BYTES: usize = 64;
 
 /// Names that were logged already.
-static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+static TOLD: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 /// Warns of unknown fields in a request for an endpoint. Each name is logged only once, as clients
 /// send the same fields again and again.
@@ -27,7 +27,6 @@ pub(super) fn warn(names: &[String], endpoint: &str) {
             continue;
         }
         let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = told.get_or_insert_default();
         if told.len() >= MOST || !told.insert(name.to_owned()) {
             continue;
         }
