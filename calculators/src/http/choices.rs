@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::dialect::{AnswerPackets, AnswerWriter};
-use super::prompt_logprobs::PromptLogprobs;
+use super::logprobs::PromptLogprobs;
 use super::wire;
 use crate::payload::{
     EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, Token, ToolCallStart,

@@ -11,7 +11,7 @@ use graphmill_dialects::{
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use super::{functions, reasoning, tools};
+use super::{reasoning, tools};
 use crate::http::{
     OwnParams,
     fields::{conflicting, invalid, missing},
@@ -120,7 +120,7 @@ fn message(
     if message.get("role").is_some_and(|role| role == "developer") {
         message.insert("role".into(), "system".into());
     }
-    functions::rewrite_message(&mut message, index, call)?;
+    tools::rewrite_message(&mut message, index, call)?;
     for field in ["name", "tool_call_id"] {
         if message.get(field).is_some_and(Value::is_null) {
             message.remove(field);

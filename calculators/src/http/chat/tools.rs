@@ -6,7 +6,6 @@ use graphmill_dialects::{bodies::tools::Tools, json::Allowance};
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use super::functions;
 use crate::http::{
     arguments,
     fields::{conflicting, invalid, missing, shown},
@@ -50,7 +49,10 @@ pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
         keep_allowed(tools.get_or_insert_default(), &list)?;
         choice = Some(list.mode);
     }
-    let functions = said.functions.take().map(functions::as_tools);
+    let functions = said.functions.take().map(|functions| {
+        let tool = |function: Value| json!({ "type": "function", "function": function });
+        functions.into_iter().map(tool).collect()
+    });
     let is_some = |tools: &Vec<Value>| !tools.is_empty();
     let tools = tools.filter(is_some).or(functions).filter(is_some);
     let list = tools.as_deref().unwrap_or_default();
@@ -200,4 +202,30 @@ pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) {
         object @ Value::Object(_) => object,
         _ => Map::new().into(),
     };
+}
+
+/// Converts past calls to the form that templates know: an assistant's `function_call`, and the
+/// message of the role `function` after it. `call` is the id of the last one.
+pub(super) fn rewrite_message(
+    message: &mut Map<String, Value>,
+    index: usize,
+    call: &mut Option<String>,
+) -> Result<()> {
+    if let Some(function @ Value::Object(_)) = message.remove("function_call") {
+        if message.get("tool_calls").is_some_and(|it| !it.is_null()) {
+            let field = format!("messages[{index}].function_call");
+            return Err(conflicting(field, "tool_calls"));
+        }
+        let id = format!("call_{index}");
+        let tool_call = json!({ "id": id, "type": "function", "function": function });
+        message.insert("tool_calls".to_owned(), json!([tool_call]));
+        *call = Some(id);
+    }
+    if message.get("role").is_some_and(|role| role == "function")
+        && let Some(id) = call.as_deref()
+    {
+        message.insert("role".to_owned(), "tool".into());
+        message.insert("tool_call_id".to_owned(), id.into());
+    }
+    Ok(())
 }
