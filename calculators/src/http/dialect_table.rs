@@ -1,4 +1,4 @@
-//! The table of dialects, the only place that names them. A dialect is a folder beside this file
+//! The table of dialects, the only place that names them. A dialect is a module beside this file
 //! and a line of `ALL`. Other crates add theirs with
 //! [`register_dialect!`](crate::register_dialect).
 

@@ -1,6 +1,5 @@
 //! OpenAI's `chat/completions`, whose fields most other dialects have in addition to their own.
 
-mod reasoning;
 mod request;
 mod response;
 mod tools;
