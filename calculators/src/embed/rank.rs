@@ -41,10 +41,10 @@ pub struct Rank {
     model: Arc<EmbeddingModel>,
     max_allowed_chunks: usize,
     /// The computation in progress. Dropping it cancels it.
-    running: Option<Running>,
+    running: Option<RerankRun>,
 }
 
-struct Running {
+struct RerankRun {
     /// Timestamp of the request.
     time: Timestamp,
     handle: EmbeddingHandle,
@@ -134,7 +134,7 @@ impl Calculator for Rank {
                 request.form.field(document, count)
             };
             let (handle, tokens) = engine::submit(&self.model, pairs, io.events, cx, field)?;
-            self.running = Some(Running {
+            self.running = Some(RerankRun {
                 time: known,
                 handle,
                 pieces,
@@ -170,7 +170,7 @@ pub(crate) fn claim_classes(texts: usize, labels: &[String]) -> Result<Claim> {
     claim_room(texts.saturating_mul(bytes))
 }
 
-impl Running {
+impl RerankRun {
     /// Turns the numbers of its texts into scores or classes.
     fn relevance(&self, numbers: &[Vec<f32>], head: &Head) -> Result<Relevance> {
         let tokens = self.tokens;

@@ -38,10 +38,10 @@ pub struct Embed {
     model: Arc<EmbeddingModel>,
     options: VectorOptions,
     /// The computation in progress. Dropping it cancels it.
-    running: Option<Running>,
+    running: Option<EmbedRun>,
 }
 
-struct Running {
+struct EmbedRun {
     /// Timestamp of the request.
     time: Timestamp,
     handle: EmbeddingHandle,
@@ -130,7 +130,7 @@ impl Calculator for Embed {
                 })
                 .collect::<Result<_>>()?;
             let (handle, tokens) = engine::submit(&self.model, texts, io.events, cx, field)?;
-            self.running = Some(Running {
+            self.running = Some(EmbedRun {
                 time: known,
                 handle,
                 tokens,

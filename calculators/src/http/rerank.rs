@@ -80,9 +80,9 @@ register!(RerankRequest);
 
 /// The dialect of Cohere's and Jina's `rerank`.
 #[derive(Debug)]
-pub(super) struct Rerank;
+pub(super) struct CohereRerank;
 
-impl Dialect for Rerank {
+impl Dialect for CohereRerank {
     fn routes(&self) -> &'static [Route] {
         &[Route {
             path: RERANK,

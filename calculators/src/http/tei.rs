@@ -45,7 +45,7 @@ impl Tei {
         is_meant: has_sentences,
     };
     /// The dialect of `rerank`: scores of texts by a query. Its path is that of
-    /// [`Rerank`](super::rerank::Rerank).
+    /// [`CohereRerank`](super::rerank::CohereRerank).
     pub(super) const RERANK: Self = Self {
         endpoint: TEI_RERANK,
         routes: &[],

@@ -156,17 +156,17 @@ pub(super) struct TextClasses<'a> {
     index: usize,
     /// The most likely one.
     label: Option<&'a String>,
-    probs: Numbers<'a>,
+    probs: ClassNumbers<'a>,
     num_classes: usize,
 }
 
 /// The numbers of all classes of a text. They are not written if the request is cancelled.
-struct Numbers<'a> {
+struct ClassNumbers<'a> {
     numbers: &'a [f32],
     cancel: &'a CancelToken,
 }
 
-impl Serialize for Numbers<'_> {
+impl Serialize for ClassNumbers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let is_wanted = !self.cancel.is_cancelled();
         serializer.collect_seq(self.numbers.iter().filter(|_| is_wanted))
@@ -192,7 +192,7 @@ pub(super) fn classes<'a>(
             TextClasses {
                 index,
                 label: likeliest.and_then(|class| it.labels.get(class)),
-                probs: Numbers { numbers, cancel },
+                probs: ClassNumbers { numbers, cancel },
                 num_classes: numbers.len(),
             }
         })

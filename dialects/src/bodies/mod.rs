@@ -178,7 +178,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let openllm = |name, only| {
         Endpoint::new(name)
             .with::<openllm::OpenLlm>()
-            .beside(&Endpoint::new("").with::<openllm::Parameters>(), &[], &[])
+            .beside(&Endpoint::new("").with::<openllm::LlmConfig>(), &[], &[])
             .beside(&texts, &[], &[])
             .akin(CHAT)
             .and(openllm::PLAIN)
@@ -241,7 +241,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
         Endpoint::new(ENCODE).with::<lmdeploy::Encode>(),
         embeddings.clone(),
         Endpoint::new(EMBED)
-            .with::<vectors::Embed>()
+            .with::<vectors::CohereEmbed>()
             .and(vectors::EMBED),
         Endpoint::new(TEI_EMBED)
             .with::<hugging_face::Embed>()
@@ -266,15 +266,15 @@ pub(crate) fn all() -> Vec<Endpoint> {
             .with::<vectors::Classify>()
             .and(vectors::CLASSIFY),
         ollama(
-            Endpoint::new(OLLAMA_CHAT).with::<ollama::Chat>(),
+            Endpoint::new(OLLAMA_CHAT).with::<ollama::OllamaChat>(),
             ollama::WITHOUT,
         ),
         ollama(
-            Endpoint::new(OLLAMA_GENERATE).with::<ollama::Generate>(),
+            Endpoint::new(OLLAMA_GENERATE).with::<ollama::OllamaGenerate>(),
             &[ollama::WITHOUT, ollama::WITHOUT_TOOLS].concat(),
         )
         .and(ollama::GENERATE),
-        Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),
+        Endpoint::new(OLLAMA_EMBED).with::<ollama::OllamaEmbed>(),
         Endpoint::new(OLLAMA_EMBEDDINGS).with::<ollama::Embeddings>(),
         llama(Endpoint::new(LLAMA_COMPLETION).with::<llama_server::Completion>()),
         llama(Endpoint::new(LLAMA_INFILL).with::<llama_server::Infill>()),

@@ -64,7 +64,7 @@ impl JsonBody {
             .map_err(|error| refused(format!("the body is not JSON: {error}")))?;
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let (is_object, fields) = match json.trim_ascii_start().bytes().next() {
-            Some(b'{') => (true, deserializer.deserialize_map(Fields(&text))),
+            Some(b'{') => (true, deserializer.deserialize_map(FieldsVisitor(&text))),
             Some(_) => {
                 let ignored = IgnoredAny::deserialize(&mut deserializer);
                 (false, ignored.map(|_| IndexMap::new()))
@@ -191,9 +191,9 @@ impl From<Bytes> for Field {
 }
 
 /// Finds the fields of an object in its text.
-struct Fields<'a>(&'a Bytes);
+struct FieldsVisitor<'a>(&'a Bytes);
 
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for FieldsVisitor<'_> {
     type Value = IndexMap<Box<str>, Field>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

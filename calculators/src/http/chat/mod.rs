@@ -74,6 +74,6 @@ impl TextDialect for Chat {
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(ChoicesWriter::<response::Messages>::new(request))
+        Box::new(ChoicesWriter::<response::ChatForm>::new(request))
     }
 }

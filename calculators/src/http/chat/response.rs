@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::http::{
-    choices::{Call, Choice, Events, Form},
+    choices::{Choice, Events, Form, JoinedCall},
     logprobs::ChatLogprobs,
 };
 use crate::payload::{
@@ -14,9 +14,9 @@ use crate::payload::{
 };
 
 /// The form of the choices of a chat.
-pub(super) struct Messages;
+pub(super) struct ChatForm;
 
-impl Form for Messages {
+impl Form for ChatForm {
     const WHOLE: &'static str = "chat.completion";
     const CHUNK: &'static str = "chat.completion.chunk";
     const PROMPT_BESIDE: bool = true;
@@ -131,7 +131,8 @@ fn message(choice: &Choice, function_call: bool) -> Value {
         message["reasoning_content"] = choice.reasoning.as_str().into();
     }
     message["refusal"] = Value::Null;
-    let called = |call: &Call| json!({ "name": call.start.name, "arguments": call.arguments });
+    let called =
+        |call: &JoinedCall| json!({ "name": call.start.name, "arguments": call.arguments });
     match choice.tool_calls.as_slice() {
         [] => {}
         [first, ..] if function_call => message["function_call"] = called(first),

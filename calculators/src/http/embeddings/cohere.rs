@@ -28,7 +28,7 @@ pub(in crate::http) const COHERE: PathDialect = PathDialect {
 
 fn read(body: &JsonBody, id: &str) -> Result<Request> {
     let mut fields = fields::read(EMBED, body)?;
-    let own: vectors::Embed = fields.take()?;
+    let own: vectors::CohereEmbed = fields.take()?;
     let has = |kind: &str| own.embedding_types.iter().any(|it| it == kind);
     Ok(Request {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
@@ -48,7 +48,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Answer<'a> {
+pub(super) struct CohereAnswer<'a> {
     id: &'a str,
     response_type: &'static str,
     embeddings: ByType<'a>,
@@ -64,7 +64,7 @@ struct ByType<'a> {
     base64: Option<Vec<String>>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> CohereAnswer<'a> {
     /// Creates the answer with this id, with numbers, base64 or both as requested.
     pub(super) fn new(
         (id, float, base64): (&'a str, bool, bool),

@@ -166,13 +166,14 @@ impl Calculator for EmbeddingsResponse {
                 }
                 VectorForm::Cohere { id, float, base64 } => {
                     let form = (&**id, *float, *base64);
-                    body::answer(&cohere::Answer::new(form, request, embeddings), ignored)
+                    let answer = cohere::CohereAnswer::new(form, request, embeddings);
+                    body::answer(&answer, ignored)
                 }
                 VectorForm::Ollama { is_one: true } => {
                     body::answer(&ollama::Vector::new(embeddings), ignored)
                 }
                 VectorForm::Ollama { is_one: false } => {
-                    let clock = ollama::Clock::new(cx.run(), self.opened);
+                    let clock = ollama::AnswerClock::new(cx.run(), self.opened);
                     body::answer(&ollama::Vectors::new(request, embeddings, &clock), ignored)
                 }
                 VectorForm::LlamaServer { .. } => {

@@ -24,12 +24,12 @@ const VERSION: &str = "1";
 
 /// A dialect of Triton's, for one path.
 #[derive(Debug)]
-pub(super) struct Generate {
+pub(super) struct TritonDialect {
     streams: bool,
     routes: &'static [Route],
 }
 
-impl Generate {
+impl TritonDialect {
     /// The dialect of `generate`, whose answers are one object.
     pub(super) const WHOLE: Self = Self {
         streams: false,
@@ -58,7 +58,7 @@ const fn route(path: &'static str, summary: &'static str) -> Route {
     }
 }
 
-impl Dialect for Generate {
+impl Dialect for TritonDialect {
     fn routes(&self) -> &'static [Route] {
         self.routes
     }
@@ -87,7 +87,7 @@ pub(super) fn error(failure: &Failure<'_>) -> Value {
     error
 }
 
-impl TextDialect for Generate {
+impl TextDialect for TritonDialect {
     fn id_prefix(&self) -> &'static str {
         "gen-"
     }

@@ -126,7 +126,7 @@ impl TextDialect for LlamaServer {
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Answer::new(request))
+        Box::new(answer::LlamaServerWriter::new(request))
     }
 }
 
@@ -152,15 +152,15 @@ fn read_embedding(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
 
 /// An answer's entry for a text.
 #[derive(Serialize)]
-pub(super) struct Vectors<'a> {
+pub(super) struct LlamaServerVector<'a> {
     index: usize,
     embedding: [&'a [f32]; 1],
 }
 
 /// Returns the answer: for each text a list that contains one vector.
-pub(super) fn vectors(embeddings: &Embeddings) -> Vec<Vectors<'_>> {
+pub(super) fn vectors(embeddings: &Embeddings) -> Vec<LlamaServerVector<'_>> {
     let vectors = embeddings.vectors.iter().enumerate();
-    let vectors = vectors.map(|(index, vector)| Vectors {
+    let vectors = vectors.map(|(index, vector)| LlamaServerVector {
         index,
         embedding: [vector],
     });

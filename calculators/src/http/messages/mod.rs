@@ -88,7 +88,7 @@ impl TextDialect for Messages {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(PartsWriter::new(answer::Answer::default()))
+        Box::new(PartsWriter::new(answer::MessageForm::default()))
     }
 }
 

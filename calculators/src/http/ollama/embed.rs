@@ -8,14 +8,14 @@ use graphmill_engine::Result;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Clock;
+use super::AnswerClock;
 use crate::http::{fields, fields::missing, limits::MAX_TEXTS, prompts};
 use crate::payload::{Embeddings, EmbeddingsRequest, JsonBody, Prompt, VectorForm};
 
 /// Reads a request for vectors.
 pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     let mut fields = fields::read(OLLAMA_EMBED, body)?;
-    let own: ollama::Embed = fields.take()?;
+    let own: ollama::OllamaEmbed = fields.take()?;
     ignore(&own.options, &mut fields);
     Ok(EmbeddingsRequest {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
@@ -78,7 +78,7 @@ impl<'a> Vectors<'a> {
     pub(in crate::http) fn new(
         request: &'a EmbeddingsRequest,
         embeddings: &'a Embeddings,
-        clock: &Clock,
+        clock: &AnswerClock,
     ) -> Self {
         let mut times = Value::Object(Map::new());
         clock.tell(&mut times);

@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 
 use super::tools::text_of;
 use crate::http::named_events::{Event, Form};
-use crate::http::parts::{Part, PartialAnswer};
+use crate::http::parts::{PartialAnswer, Segment};
 use crate::payload::{Finish, RequestInput, ToolOrigin};
 
 /// The form of OpenAI's responses.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct ResponseForm {
     /// Number of events so far.
     sequence_number: u64,
 }
 
-impl Form for Answer {
+impl Form for ResponseForm {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
         let response = response(answer, false);
         let of = |response: &Value| json!({ "response": response });
@@ -25,12 +25,13 @@ impl Form for Answer {
         ]
     }
 
-    fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize, part: &Part) -> Vec<Event> {
+    fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
+        let part = &answer.parts[index];
         let mut empty = item(answer, index, part, "in_progress");
         match part {
-            Part::Reasoning(_) | Part::Text(_) => empty["content"] = json!([]),
-            Part::Call { name, .. } if takes_text(answer, name) => empty["input"] = json!(""),
-            Part::Call { .. } => empty["arguments"] = json!(""),
+            Segment::Reasoning(_) | Segment::Text(_) => empty["content"] = json!([]),
+            Segment::Call { name, .. } if takes_text(answer, name) => empty["input"] = json!(""),
+            Segment::Call { .. } => empty["arguments"] = json!(""),
         }
         let added = json!({ "output_index": index, "item": empty });
         let mut events = vec![self.event("response.output_item.added", added)];
@@ -44,18 +45,18 @@ impl Form for Answer {
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event> {
         let delta = json!({ "delta": text });
         let event = match &answer.parts[index] {
-            Part::Reasoning(_) => {
+            Segment::Reasoning(_) => {
                 let fields = content_event(answer, index, delta);
                 self.event("response.reasoning_text.delta", fields)
             }
-            Part::Text(_) => {
+            Segment::Text(_) => {
                 let mut fields = content_event(answer, index, delta);
                 fields["logprobs"] = json!([]);
                 self.event("response.output_text.delta", fields)
             }
             // The text comes at once, when it can be separated from its surroundings.
-            Part::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
-            Part::Call { .. } => {
+            Segment::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
+            Segment::Call { .. } => {
                 let fields = item_event(answer, index, delta);
                 self.event("response.function_call_arguments.delta", fields)
             }
@@ -67,16 +68,16 @@ impl Form for Answer {
         let part = &answer.parts[index];
         let mut events = Vec::new();
         match part {
-            Part::Reasoning(text) => {
+            Segment::Reasoning(text) => {
                 let fields = content_event(answer, index, json!({ "text": text }));
                 events.push(self.event("response.reasoning_text.done", fields));
             }
-            Part::Text(text) => {
+            Segment::Text(text) => {
                 let done = json!({ "text": text, "logprobs": [] });
                 let fields = content_event(answer, index, done);
                 events.push(self.event("response.output_text.done", fields));
             }
-            Part::Call {
+            Segment::Call {
                 name, arguments, ..
             } if takes_text(answer, name) => {
                 let input = text_of(arguments);
@@ -85,7 +86,7 @@ impl Form for Answer {
                 let fields = item_event(answer, index, json!({ "input": input }));
                 events.push(self.event("response.custom_tool_call_input.done", fields));
             }
-            Part::Call {
+            Segment::Call {
                 name, arguments, ..
             } => {
                 let name = origin(answer, name).map_or(name, |origin| &origin.name);
@@ -118,7 +119,7 @@ impl Form for Answer {
     }
 }
 
-impl Answer {
+impl ResponseForm {
     /// Returns an event with the fields that every event has.
     fn event(&mut self, name: &'static str, mut fields: Value) -> Event {
         fields["type"] = json!(name);
@@ -142,38 +143,38 @@ fn item_event(answer: PartialAnswer<'_>, index: usize, mut fields: Value) -> Val
     fields
 }
 
-fn item_id(answer: PartialAnswer<'_>, index: usize, part: &Part) -> String {
+fn item_id(answer: PartialAnswer<'_>, index: usize, part: &Segment) -> String {
     let prefix = match part {
-        Part::Reasoning(_) => "rs",
-        Part::Text(_) => "msg",
-        Part::Call { name, .. } if takes_text(answer, name) => "ctc",
-        Part::Call { .. } => "fc",
+        Segment::Reasoning(_) => "rs",
+        Segment::Text(_) => "msg",
+        Segment::Call { name, .. } if takes_text(answer, name) => "ctc",
+        Segment::Call { .. } => "fc",
     };
     format!("{prefix}_{}_{index}", answer.number())
 }
 
 /// Returns the content part of an item with this text, if the item has one.
-fn content(part: &Part, text: &str) -> Option<Value> {
+fn content(part: &Segment, text: &str) -> Option<Value> {
     match part {
-        Part::Reasoning(_) => Some(json!({ "type": "reasoning_text", "text": text })),
-        Part::Text(_) => {
+        Segment::Reasoning(_) => Some(json!({ "type": "reasoning_text", "text": text })),
+        Segment::Text(_) => {
             Some(json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] }))
         }
-        Part::Call { .. } => None,
+        Segment::Call { .. } => None,
     }
 }
 
-fn item(answer: PartialAnswer<'_>, index: usize, part: &Part, status: &str) -> Value {
+fn item(answer: PartialAnswer<'_>, index: usize, part: &Segment, status: &str) -> Value {
     let id = item_id(answer, index, part);
     let content: Vec<Value> = content(part, part.text()).into_iter().collect();
     match part {
-        Part::Reasoning(_) => json!({
+        Segment::Reasoning(_) => json!({
             "id": id, "type": "reasoning", "summary": [], "content": content, "status": status,
         }),
-        Part::Text(_) => json!({
+        Segment::Text(_) => json!({
             "id": id, "type": "message", "role": "assistant", "content": content, "status": status,
         }),
-        Part::Call {
+        Segment::Call {
             id: call_id,
             name,
             arguments,

@@ -66,7 +66,7 @@ impl TextDialect for Compact {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(Writer(String::new()))
+        Box::new(CompactionWriter(String::new()))
     }
 }
 
@@ -85,9 +85,9 @@ pub(super) fn summary(content: &str) -> Option<&str> {
 }
 
 /// A writer of a compaction, which is always one body. It has the summary so far.
-struct Writer(String);
+struct CompactionWriter(String);
 
-impl AnswerWriter for Writer {
+impl AnswerWriter for CompactionWriter {
     fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
         let request = out.request;
         self.0.push_str(&chunk.text);

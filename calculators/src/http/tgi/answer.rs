@@ -5,7 +5,7 @@ use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use super::{
-    pieces::{self, Piece, Pieces},
+    pieces::{self, Pieces, TokenText},
     request::{has_details, seed, text_before},
 };
 use crate::http::{
@@ -79,7 +79,7 @@ impl Texts {
     /// Writes the event of a token. The last one of a text has the finish reason.
     fn event(
         &mut self,
-        piece: Piece,
+        piece: TokenText,
         finish: Option<Finish>,
         out: &mut AnswerPackets<'_>,
     ) -> Result<()> {
@@ -125,7 +125,7 @@ impl AnswerWriter for Texts {
                     let mut token = std::mem::take(&mut self.last);
                     token["text"] = "".into();
                     let top = json!([]);
-                    Piece { token, top }
+                    TokenText { token, top }
                 })
             });
             for piece in pieces {
