@@ -1,8 +1,7 @@
 //! vLLM's endpoints for vectors, scores and classes. Nodes of similar dialects read their requests
 //! and write their answers.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use chrono::Utc;
 use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, vectors};
 use graphmill_engine::{CancelToken, Result};
 use serde::{Serialize, Serializer};
@@ -130,11 +129,10 @@ pub(super) struct List<'a, T> {
 impl<'a, T> List<'a, T> {
     /// Creates a list of results for this many tokens.
     pub(super) fn new(id: &'a str, model: &'a str, data: Vec<T>, tokens: u32) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             id,
             object: "list",
-            created: since.map_or(0, |since| since.as_secs()),
+            created: Utc::now().timestamp() as u64,
             model,
             data,
             usage: json!({ "prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0 }),

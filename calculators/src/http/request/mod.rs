@@ -1,10 +1,8 @@
 //! `OpenAIRequestCalculator`: reads and checks requests for text, in all dialects.
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
-};
+use std::sync::Arc;
 
+use chrono::Utc;
 use graphmill_dialects::{
     Fields,
     bodies::{run::Run, told::TokenDetails},
@@ -190,11 +188,10 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     if !needs_no_model && !json.has("model") {
         return Err(missing("model"));
     }
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // Called once for a whole answer.
     let request = |model, input| TextRequest {
         id: format!("{}{}", dialect.id_prefix(), run.id.0).into(),
-        created: since.map_or(0, |since| since.as_secs()),
+        created: Utc::now().timestamp() as u64,
         model,
         dialect,
         input,
