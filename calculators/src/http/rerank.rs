@@ -194,7 +194,7 @@ impl Calculator for RerankResponse {
             if cancel.is_cancelled() {
                 return Err(Error::cancelled("the request was cancelled"));
             }
-            let packets = body::answer_text(json, &request.ignored);
+            let packets = body::answer(json, &request.ignored);
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);
             }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::limits::MAX_TEXTS;
 use super::{
-    body,
+    body::{self, to_json},
     dialect::{Family, PREFIXES, Place, Purpose, Route},
     dialect_table::{self, PathDialect},
     fields::{self, limited, missing},
@@ -154,34 +154,37 @@ impl Calculator for EmbeddingsResponse {
             return Err(body::second_request(cx.time()));
         }
         if let (Some(request), Some(embeddings)) = (cx.get(request), cx.get(embeddings)) {
-            let (vectors, ignored) = (&embeddings.vectors, &request.ignored);
-            let packets = match &request.form {
+            let vectors = &embeddings.vectors;
+            let json = match &request.form {
                 VectorForm::OpenAI { base64 } => {
-                    body::answer(&EmbeddingsBody::new(request, embeddings, *base64), ignored)
+                    to_json(&EmbeddingsBody::new(request, embeddings, *base64))
                 }
                 VectorForm::Pooling { id, base64 } => {
                     let data = pooled(vectors, *base64);
-                    let list = vllm::List::new(id, &request.model, data, embeddings.tokens);
-                    body::answer(&list, ignored)
+                    to_json(&vllm::List::new(
+                        id,
+                        &request.model,
+                        data,
+                        embeddings.tokens,
+                    ))
                 }
                 VectorForm::Cohere { id, float, base64 } => {
                     let form = (&**id, *float, *base64);
-                    let answer = cohere::CohereAnswer::new(form, request, embeddings);
-                    body::answer(&answer, ignored)
+                    to_json(&cohere::CohereAnswer::new(form, request, embeddings))
                 }
                 VectorForm::Ollama { is_one: true } => {
-                    body::answer(&ollama::Vector::new(embeddings), ignored)
+                    let embedding = vectors.first();
+                    to_json(&ollama::Vector { embedding })
                 }
                 VectorForm::Ollama { is_one: false } => {
                     let clock = ollama::AnswerClock::new(cx.run(), self.opened);
-                    body::answer(&ollama::Vectors::new(request, embeddings, &clock), ignored)
+                    to_json(&ollama::Vectors::new(request, embeddings, &clock))
                 }
-                VectorForm::LlamaServer { .. } => {
-                    body::answer(&llama_server::vectors(embeddings), ignored)
-                }
-                VectorForm::Tei => body::answer(vectors, ignored),
-                VectorForm::TeiSimilarity => body::answer(&tei::cosines(vectors), ignored),
+                VectorForm::LlamaServer { .. } => to_json(&llama_server::vectors(embeddings)),
+                VectorForm::Tei => to_json(vectors),
+                VectorForm::TeiSimilarity => to_json(&tei::cosines(vectors)),
             }?;
+            let packets = body::answer(json, &request.ignored);
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);
             }

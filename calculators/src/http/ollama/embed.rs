@@ -54,7 +54,7 @@ fn ignore(options: &Map<String, Value>, fields: &mut Fields) {
 /// The answer for one text.
 #[derive(Serialize)]
 pub(in crate::http) struct Vector<'a> {
-    embedding: Option<&'a [f32]>,
+    pub(in crate::http) embedding: Option<&'a Vec<f32>>,
 }
 
 /// The answer for several texts.
@@ -65,13 +65,6 @@ pub(in crate::http) struct Vectors<'a> {
     #[serde(flatten)]
     times: Value,
     prompt_eval_count: u32,
-}
-
-impl<'a> Vector<'a> {
-    pub(in crate::http) fn new(embeddings: &'a Embeddings) -> Self {
-        let embedding = embeddings.vectors.first().map(Vec::as_slice);
-        Self { embedding }
-    }
 }
 
 impl<'a> Vectors<'a> {

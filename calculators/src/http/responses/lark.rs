@@ -44,7 +44,7 @@ pub(super) enum Lacking {
 
 use Lacking::{Broken, Expression};
 
-type LarkResult<T> = std::result::Result<T, Lacking>;
+type LarkResult<T> = Result<T, Lacking>;
 
 /// Returns the regular expression of the texts that a grammar describes.
 pub(super) fn expression(grammar: &str) -> LarkResult<String> {
