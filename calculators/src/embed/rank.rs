@@ -45,7 +45,7 @@ pub struct Rank {
 }
 
 struct RerankRun {
-    /// Timestamp of the request.
+    /// Timestamp of the request, at which its scores come out.
     time: Timestamp,
     handle: EmbeddingHandle,
     /// Range of the submitted texts that each document was cut into.

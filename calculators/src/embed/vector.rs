@@ -42,7 +42,7 @@ pub struct Embed {
 }
 
 struct EmbedRun {
-    /// Timestamp of the request.
+    /// Timestamp of the request, at which its vectors come out.
     time: Timestamp,
     handle: EmbeddingHandle,
     /// Number of tokens of all texts.
@@ -171,7 +171,7 @@ impl Embed {
     }
 }
 
-/// Shortens and scales the vector as the request and the options say.
+/// Shortens a vector to its first dimensions, and scales it to length 1 if it is to be normalized.
 fn finish(vector: &mut Vec<f32>, dimensions: Option<u32>, normalizes: bool) -> Result<()> {
     if let Some(dimensions) = dimensions {
         vector.truncate(dimensions as usize);

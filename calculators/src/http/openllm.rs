@@ -136,7 +136,7 @@ struct Output {
 }
 
 impl Output {
-    /// Writes the text and tokens that were not sent yet.
+    /// Returns the object of the text and tokens that were not sent yet.
     fn tell(&mut self, request: &TextRequest, finish: Option<Finish>) -> Value {
         let prompt = match &request.input {
             RequestInput::Prompts(prompts) => prompts.first(),

@@ -6,18 +6,13 @@ use std::mem::discriminant;
 use crate::payload::{Finish, TextChunk, TextRequest};
 use graphmill_llm::Usage;
 
-/// A part of an answer.
+/// A part of an answer: reasoning, text, or a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// Reasoning of the model.
     Reasoning(String),
-    /// Text of the answer.
     Text(String),
-    /// A tool call.
     Call {
-        /// Id of the call.
         id: String,
-        /// Name of the tool.
         name: String,
         /// Arguments as JSON, as far as they have come.
         arguments: String,
@@ -48,7 +43,7 @@ pub(super) enum Step {
     Begin(usize),
     /// A part grows by a text.
     Grow(usize, String),
-    /// A part has ended.
+    /// A part has ended: text after it begins another one.
     End(usize),
 }
 

@@ -152,7 +152,7 @@ pub(super) fn scores(id: &str, request: &RerankRequest, relevance: &Relevance) -
 #[derive(Serialize)]
 pub(super) struct TextClasses<'a> {
     index: usize,
-    /// The most likely one.
+    /// Name of the most likely class, if it has one.
     label: Option<&'a String>,
     probs: ClassNumbers<'a>,
     num_classes: usize,

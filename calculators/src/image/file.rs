@@ -29,9 +29,9 @@ const DECODER_PIXEL: u64 = 10;
 /// Dimensions and decoding cost of a picture, as its file states them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// Number of columns.
+    /// Width in pixels, before the picture is turned upright.
     pub width: u32,
-    /// Number of rows.
+    /// Height in pixels, before the picture is turned upright.
     pub height: u32,
     /// Bytes of the decoded picture, as the file stores its pixels.
     pub bytes: u64,
@@ -50,7 +50,6 @@ pub(crate) enum Fault {
     /// The format of the file is not accepted.
     #[error("is not a PNG, JPEG, WebP, GIF or BMP file")]
     Unknown,
-    /// The decoder failed.
     #[error("cannot be decoded: {0}")]
     Damaged(#[from] ImageError),
     /// The compressed color profile is damaged or too large.

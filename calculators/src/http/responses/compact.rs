@@ -16,7 +16,7 @@ use crate::payload::{JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice}
 /// Prefix of this server's summaries in `encrypted_content`. Those of other servers cannot be read.
 const MARK: &str = "graphmill:";
 
-/// Instruction to the model.
+/// Instruction to the model, after the conversation.
 const QUESTION: &str = "Sum up this conversation for an assistant that goes on with the work and sees nothing else of it: \
 the goals and wishes of the user, what was decided and done, the files, commands and facts that matter, and what comes next. \
 Answer with the summary and nothing else.";

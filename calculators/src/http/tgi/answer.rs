@@ -55,7 +55,7 @@ impl Texts {
         format!("{}{}", text_before(request), self.text)
     }
 
-    /// Writes the whole answer.
+    /// Returns the whole answer: an object, or a list of this one.
     fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Value {
         let mut answer = json!({ "generated_text": self.generated_text(request) });
         if has_details(request) {
@@ -76,7 +76,7 @@ impl Texts {
         answer
     }
 
-    /// Writes the event of a token. The last one of a text has the finish reason.
+    /// Adds the event of a token. The last one of a text has the finish reason.
     fn event(
         &mut self,
         piece: TokenText,

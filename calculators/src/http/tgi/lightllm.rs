@@ -23,7 +23,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Writes the event of a token.
+    /// Returns the event of a token, which has the token counts so far.
     fn event(&mut self, mut token: Value, usage: &Usage, finish: Option<Finish>) -> Value {
         self.count += 1;
         token["count_output_tokens"] = self.count.into();

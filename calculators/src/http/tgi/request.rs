@@ -33,7 +33,7 @@ const BESIDE: &[&str] = &[
     "timeout",
 ];
 
-/// Fields that imply sampling.
+/// Fields that imply `do_sample`.
 const SAMPLING: &[&str] = &["temperature", "top_k", "top_p", "typical_p"];
 
 /// Fields of the request that its answer follows.
