@@ -3,6 +3,7 @@
 //! [`register_dialect!`](crate::register_dialect).
 
 use graphmill_engine::{Calculator as _, Error};
+use indexmap::IndexSet;
 
 #[doc(hidden)]
 pub use graphmill_engine::registry::inventory;
@@ -154,16 +155,9 @@ pub(super) fn not_read(calculator: &str, uri: &str) -> Error {
         let answered = routes.filter(|route| route.purpose == Purpose::Answer);
         answered.map(move |route| format!("`{begin}/{}`", route.path))
     });
-    let mut paths: Vec<String> = Vec::new();
-    for path in all {
-        if !paths.contains(&path) {
-            paths.push(path);
-        }
-    }
+    let paths: IndexSet<String> = all.collect();
+    let paths = Vec::from_iter(paths).join(", ");
     let path = fields::shown(uri.split('?').next().unwrap_or_default());
-    let message = format!(
-        "this graph answers at {}, not at `{path}`",
-        paths.join(", ")
-    );
+    let message = format!("this graph answers at {paths}, not at `{path}`");
     Error::not_found(message).with_code("unknown_endpoint")
 }
