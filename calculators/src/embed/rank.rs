@@ -268,12 +268,10 @@ impl Rank {
             }
             queries.push((query, around));
         }
-        let pieces = if request.truncates {
-            Some(1)
-        } else {
-            request.max_chunks_per_doc
+        let most = match request.max_chunks_per_doc {
+            _ if request.truncates => 1,
+            most => most.map_or(usize::MAX, |most| most as usize),
         };
-        let most = pieces.map_or(usize::MAX, |most| most as usize);
         // A pair to classify is never read in pieces. It is refused if it is too long.
         let is_whole = request.form.asks_for_logits().is_some() && !request.truncates;
         let whole = is_whole.then_some(usize::MAX);
