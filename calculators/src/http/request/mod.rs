@@ -8,8 +8,8 @@ use graphmill_dialects::{
     bodies::{run::Run, told::TokenDetails},
 };
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, InputSet, OpenCx, Out, Res, Result, Run as Place,
-    RunCx, register,
+    Calculator, Contract, Cx, Flow, In, InputSet, OpenCx, Out, Res, Result, Run as Place, RunCx,
+    register,
 };
 use graphmill_llm::Vocab;
 
@@ -18,7 +18,7 @@ use super::{
     defaults::{Defaults, OpenAIRequestOptions},
     dialect::{Family, Purpose, TextDialect},
     dialect_table,
-    fields::{code, invalid, missing, warn_of_unknown},
+    fields::{self, code, invalid, missing},
     inspect::{explain, question},
     params,
 };
@@ -213,11 +213,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
             question: Some(question),
         });
     }
-    let name = dialect.endpoint();
-    let endpoint = dialect.fields();
-    let endpoint = endpoint.ok_or_else(|| Error::internal(format!("`{name}` has no fields")))?;
-    let mut fields = Fields::read(endpoint, json)?;
-    warn_of_unknown(&fields.unknown, name);
+    let mut fields = fields::read_of(dialect.fields(), dialect.endpoint(), json)?;
     let (mut input, mut own) = dialect.input(json, &mut fields)?;
     let settings: Run = fields.take()?;
     let stream = settings.stream || own.stream;
