@@ -138,17 +138,9 @@ struct Output {
 impl Output {
     /// Returns the object of the text and tokens that were not sent yet.
     fn tell(&mut self, request: &TextRequest, finish: Option<Finish>) -> Value {
-        let prompt = match &request.input {
-            RequestInput::Prompts(prompts) => prompts.first(),
-            RequestInput::Chat(_) => None,
-        };
-        let prompt = match prompt {
-            Some(Prompt::Text(text)) => text.as_str(),
-            _ => "",
-        };
         let id = request.echo.get("request_id").cloned();
         json!({
-            "prompt": prompt,
+            "prompt": request.prompt_text(),
             "finished": finish.is_some(),
             "outputs": [{
                 "index": 0,

@@ -106,6 +106,17 @@ impl TextRequest {
         };
         prompts * self.n as usize
     }
+
+    /// Returns the text of the first prompt; empty if it is not plain text.
+    pub(crate) fn prompt_text(&self) -> &str {
+        match &self.input {
+            RequestInput::Prompts(prompts) => match prompts.first() {
+                Some(Prompt::Text(text)) => text,
+                _ => "",
+            },
+            RequestInput::Chat(_) => "",
+        }
+    }
 }
 
 /// The input of a request.
