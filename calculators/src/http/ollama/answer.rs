@@ -70,20 +70,18 @@ impl OllamaWriter {
     /// Returns the whole answer as one object.
     fn all(&mut self, request: &TextRequest) -> Value {
         let parts = self.parts.answer(request).parts;
-        let joined = |wanted: fn(&Segment) -> bool| -> String {
-            let wanted = parts.iter().filter(|part| wanted(part));
-            wanted.map(Segment::text).collect()
-        };
-        let (thinking, text) = (
-            joined(|part| matches!(part, Segment::Reasoning(_))),
-            joined(|part| matches!(part, Segment::Text(_))),
-        );
-        let calls = parts.iter().enumerate();
-        let calls = calls.filter_map(|(at, part)| call(part, place(parts, at)));
+        let (mut thinking, mut text, mut calls) = (String::new(), String::new(), Vec::new());
+        for part in parts {
+            match part {
+                Segment::Reasoning(more) => thinking += more,
+                Segment::Text(more) => text += more,
+                Segment::Call { .. } => calls.extend(call(part, calls.len())),
+            }
+        }
         let said = OllamaContent {
             thinking: &thinking,
             text: &text,
-            calls: calls.collect(),
+            calls,
         };
         let mut answer = line(self.api, &request.model, &said);
         if request.logprobs {
