@@ -7,7 +7,6 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
     Run, Timestamp, register,
 };
-use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
@@ -120,15 +119,11 @@ impl Calculator for Embed {
                 .truncate
                 .unwrap_or(self.options.truncate)
                 .then_some((limit, request.cuts_beginning));
-            let texts: Vec<Vec<Token>> = request
-                .input
-                .iter()
-                .enumerate()
-                .map(|(index, text)| {
-                    let cancel = &cx.run().cancel;
-                    engine::tokenize(&self.model, text, cut, cancel, || field(index))
-                })
-                .collect::<Result<_>>()?;
+            let texts = request.input.iter().enumerate().map(|(index, text)| {
+                let cancel = &cx.run().cancel;
+                engine::tokenize(&self.model, text, cut, cancel, || field(index))
+            });
+            let texts = texts.collect::<Result<Vec<_>>>()?;
             let (handle, tokens) = engine::submit(&self.model, texts, io.events, cx, field)?;
             self.running = Some(EmbedRun {
                 time: known,
