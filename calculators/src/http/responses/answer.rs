@@ -36,68 +36,62 @@ impl Form for ResponseForm {
         let added = json!({ "output_index": index, "item": empty });
         let mut events = vec![self.event("response.output_item.added", added)];
         if let Some(content) = content(part, "") {
-            let fields = content_event(answer, index, json!({ "part": content }));
+            let fields = part_event(answer, index, json!({ "part": content }));
             events.push(self.event("response.content_part.added", fields));
         }
         events
     }
 
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event> {
-        let delta = json!({ "delta": text });
-        let event = match &answer.parts[index] {
-            Segment::Reasoning(_) => {
-                let fields = content_event(answer, index, delta);
-                self.event("response.reasoning_text.delta", fields)
-            }
-            Segment::Text(_) => {
-                let mut fields = content_event(answer, index, delta);
-                fields["logprobs"] = json!([]);
-                self.event("response.output_text.delta", fields)
-            }
+        let part = &answer.parts[index];
+        let name = match part {
+            Segment::Reasoning(_) => "response.reasoning_text.delta",
+            Segment::Text(_) => "response.output_text.delta",
             // The text comes at once, when it can be separated from its surroundings.
             Segment::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
-            Segment::Call { .. } => {
-                let fields = item_event(answer, index, delta);
-                self.event("response.function_call_arguments.delta", fields)
-            }
+            Segment::Call { .. } => "response.function_call_arguments.delta",
         };
-        vec![event]
+        let mut fields = part_event(answer, index, json!({ "delta": text }));
+        if matches!(part, Segment::Text(_)) {
+            fields["logprobs"] = json!([]);
+        }
+        vec![self.event(name, fields)]
     }
 
     fn part_ends(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
         let part = &answer.parts[index];
         let mut events = Vec::new();
+        let mut add = |name, fields| {
+            let event = self.event(name, part_event(answer, index, fields));
+            events.push(event);
+        };
         match part {
             Segment::Reasoning(text) => {
-                let fields = content_event(answer, index, json!({ "text": text }));
-                events.push(self.event("response.reasoning_text.done", fields));
+                add("response.reasoning_text.done", json!({ "text": text }));
             }
             Segment::Text(text) => {
                 let done = json!({ "text": text, "logprobs": [] });
-                let fields = content_event(answer, index, done);
-                events.push(self.event("response.output_text.done", fields));
+                add("response.output_text.done", done);
             }
             Segment::Call {
                 name, arguments, ..
             } if takes_text(answer, name) => {
                 let input = text_of(arguments);
-                let fields = item_event(answer, index, json!({ "delta": input }));
-                events.push(self.event("response.custom_tool_call_input.delta", fields));
-                let fields = item_event(answer, index, json!({ "input": input }));
-                events.push(self.event("response.custom_tool_call_input.done", fields));
+                let delta = json!({ "delta": input });
+                add("response.custom_tool_call_input.delta", delta);
+                let done = json!({ "input": input });
+                add("response.custom_tool_call_input.done", done);
             }
             Segment::Call {
                 name, arguments, ..
             } => {
                 let name = origin(answer, name).map_or(name, |origin| &origin.name);
                 let done = json!({ "name": name, "arguments": arguments });
-                let fields = item_event(answer, index, done);
-                events.push(self.event("response.function_call_arguments.done", fields));
+                add("response.function_call_arguments.done", done);
             }
         }
         if let Some(content) = content(part, part.text()) {
-            let fields = content_event(answer, index, json!({ "part": content }));
-            events.push(self.event("response.content_part.done", fields));
+            add("response.content_part.done", json!({ "part": content }));
         }
         let item = item(answer, index, part, status_of(answer, index));
         let done = json!({ "output_index": index, "item": item });
@@ -129,17 +123,14 @@ impl ResponseForm {
     }
 }
 
-/// Returns an event about the content of an item, which has one part.
-fn content_event(answer: PartialAnswer<'_>, index: usize, fields: Value) -> Value {
-    let mut fields = item_event(answer, index, fields);
-    fields["content_index"] = json!(0);
-    fields
-}
-
-/// Returns an event about an item.
-fn item_event(answer: PartialAnswer<'_>, index: usize, mut fields: Value) -> Value {
-    fields["item_id"] = json!(item_id(answer, index, &answer.parts[index]));
+/// Returns the fields of an event about an item, or about its content, which has one part.
+fn part_event(answer: PartialAnswer<'_>, index: usize, mut fields: Value) -> Value {
+    let part = &answer.parts[index];
+    fields["item_id"] = json!(item_id(answer, index, part));
     fields["output_index"] = json!(index);
+    if !matches!(part, Segment::Call { .. }) {
+        fields["content_index"] = json!(0);
+    }
     fields
 }
 
