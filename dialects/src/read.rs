@@ -39,10 +39,8 @@ impl Fields {
             unknown: Vec::new(),
         };
         for name in json.names() {
-            let Some(text) = json.text(name) else {
-                continue;
-            };
-            if fields.needs_value(name, text)?
+            if let Some(text) = json.text(name)
+                && fields.needs_value(name, text)?
                 && let Some(value) = json.get(name)?
             {
                 fields.insert(name, value)?;

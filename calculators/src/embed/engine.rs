@@ -2,13 +2,13 @@
 //! refusals into errors for the client.
 
 use graphmill_dialects::error::invalid;
-use graphmill_engine::{CancelToken, Error, EventSender, Result, RunCx};
+use graphmill_engine::{CancelToken, Cx, Error, Events, Result};
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, EmbeddingRefusal, EmbeddingRequest};
 use graphmill_llm::{Token, TokenizeError};
 
 use super::EmbeddingModel;
 use crate::llm::not_tokenized;
-use crate::payload::{Account, Prompt, TemplatedPrompt};
+use crate::payload::{Account, Prompt, Tally, TemplatedPrompt};
 
 /// Refuses a request for which the engine has no room, before anything is computed for it.
 pub(super) fn check_room(model: &EmbeddingModel) -> Result<()> {
@@ -78,22 +78,28 @@ pub(super) fn tokenize(
     Ok(tokens)
 }
 
-/// Submits texts to the engine, whose outcome comes as an event. `field` returns the request's
-/// field for the text of an index.
+/// Submits texts to the engine, whose outcome comes as an event, and returns the number of their
+/// tokens, too. `field` returns the request's field for the text of an index.
 pub(super) fn submit(
     model: &EmbeddingModel,
     texts: Vec<Vec<Token>>,
-    events: EventSender<EmbeddingOutcome>,
-    run: &RunCx,
+    events: Events<EmbeddingOutcome>,
+    cx: &mut Cx<'_>,
     field: impl Fn(usize) -> String,
-) -> Result<EmbeddingHandle> {
+) -> Result<(EmbeddingHandle, u32)> {
+    let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
+    if let Some(tally) = Tally::find(cx.run()) {
+        tally.count(cx.node_name(), |counts| counts.prompt += tokens);
+    }
+    let events = cx.sender(events);
     let mut request = EmbeddingRequest::new(texts, move |outcome| {
         // Fails if the session has ended: nobody waits for the outcome then.
         events.send(outcome).ok();
     });
-    request.tenant = Account::find(run).and_then(|account| account.tenant);
+    request.tenant = Account::find(cx.run()).and_then(|account| account.tenant);
     let taken = model.engine().submit(request);
-    taken.map_err(|refusal| refused(refusal, field))
+    let handle = taken.map_err(|refusal| refused(refusal, field))?;
+    Ok((handle, tokens))
 }
 
 /// Describes the wait of a node whose texts an engine computes.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer};
 /// Options of an `EmbedCalculator` node, in groups whose fields are those of one message.
 #[derive(Clone, Debug, Default, JsonSchema)]
 pub struct EmbedOptions {
-    /// Options that concern vectors.
+    /// Options of the node itself: the form and the length of vectors.
     #[schemars(flatten)]
     pub node: VectorOptions,
     /// Options that concern the engine.
@@ -24,7 +24,7 @@ pub struct EmbedOptions {
 /// Options of a `RankCalculator` node, in groups whose fields are those of one message.
 #[derive(Clone, Debug, Default, JsonSchema)]
 pub struct RankOptions {
-    /// Options that concern documents.
+    /// Options of the node itself: the pieces of documents.
     #[schemars(flatten)]
     pub node: DocumentOptions,
     /// Options that concern the engine.
@@ -168,7 +168,7 @@ impl From<PoolingOption> for Pooling {
 }
 
 impl EmbedOptions {
-    /// Returns what the engine is loaded from. Errors go to the contract.
+    /// Returns the specification of the engine. Errors go to the contract.
     pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
         let task = EmbeddingTask::Embed(self.node.pooling.map(Pooling::from));
         let context = Some(self.node.max_context).filter(|tokens| *tokens > 0);
@@ -177,7 +177,7 @@ impl EmbedOptions {
 }
 
 impl RankOptions {
-    /// Returns what the engine is loaded from. Errors go to the contract.
+    /// Returns the specification of the engine. Errors go to the contract.
     pub(super) fn spec(&self, c: &mut Contract) -> EmbeddingSpec {
         let context = self.node.max_position_embeddings;
         self.engine.spec(c, EmbeddingTask::Rank, context)

@@ -15,7 +15,7 @@ use graphmill_llm::room::Claim;
 use super::engine;
 use super::{EmbeddingModel, RankOptions};
 use crate::llm::{self, claim_room, not_tokenized};
-use crate::payload::{Classes, Prompt, Relevance, RerankRequest, Tally};
+use crate::payload::{Classes, Prompt, Relevance, RerankRequest};
 
 /// Scores how well each document of a request answers its query, or classifies texts. Texts are
 /// batched with those of all other sessions of the same model.
@@ -41,11 +41,11 @@ pub struct Rank {
     model: Arc<EmbeddingModel>,
     max_allowed_chunks: usize,
     /// The computation in progress. Dropping it cancels it.
-    running: Option<Running>,
+    running: Option<RerankRun>,
 }
 
-struct Running {
-    /// Timestamp of the request.
+struct RerankRun {
+    /// Timestamp of the request, at which its scores come out.
     time: Timestamp,
     handle: EmbeddingHandle,
     /// Range of the submitted texts that each document was cut into.
@@ -128,17 +128,13 @@ impl Calculator for Rank {
                 None => claim_room(0)?,
             };
             let Pairs { pairs, pieces } = self.pairs(&request, &cx.run().cancel)?;
-            let tokens = pairs.iter().map(Vec::len).sum::<usize>() as u32;
             let count = request.documents.len();
             let field = |index| {
                 let document = pieces.partition_point(|pieces| pieces.end <= index);
                 request.form.field(document, count)
             };
-            if let Some(tally) = Tally::find(cx.run()) {
-                tally.count(cx.node_name(), |counts| counts.prompt += tokens);
-            }
-            let handle = engine::submit(&self.model, pairs, cx.sender(io.events), cx.run(), field)?;
-            self.running = Some(Running {
+            let (handle, tokens) = engine::submit(&self.model, pairs, io.events, cx, field)?;
+            self.running = Some(RerankRun {
                 time: known,
                 handle,
                 pieces,
@@ -147,11 +143,10 @@ impl Calculator for Rank {
                 _claim: claim,
             });
         }
-        if self.running.is_none() && known >= Timestamp::MAX {
-            return Ok(Flow::Stop);
-        }
-        if self.running.is_none() {
-            cx.out().bound_at_least(io.relevance, known.next());
+        match self.running {
+            None if known >= Timestamp::MAX => return Ok(Flow::Stop),
+            None => cx.out().bound_at_least(io.relevance, known.next()),
+            Some(_) => {}
         }
         Ok(Flow::Continue)
     }
@@ -175,7 +170,7 @@ pub(crate) fn claim_classes(texts: usize, labels: &[String]) -> Result<Claim> {
     claim_room(texts.saturating_mul(bytes))
 }
 
-impl Running {
+impl RerankRun {
     /// Turns the numbers of its texts into scores or classes.
     fn relevance(&self, numbers: &[Vec<f32>], head: &Head) -> Result<Relevance> {
         let tokens = self.tokens;
@@ -273,12 +268,10 @@ impl Rank {
             }
             queries.push((query, around));
         }
-        let pieces = if request.truncates {
-            Some(1)
-        } else {
-            request.max_chunks_per_doc
+        let most = match request.max_chunks_per_doc {
+            _ if request.truncates => 1,
+            most => most.map_or(usize::MAX, |most| most as usize),
         };
-        let most = pieces.map_or(usize::MAX, |most| most as usize);
         // A pair to classify is never read in pieces. It is refused if it is too long.
         let is_whole = request.form.asks_for_logits().is_some() && !request.truncates;
         let whole = is_whole.then_some(usize::MAX);

@@ -7,13 +7,12 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Error, Events, Flow, In, Offset, OpenCx, Out, Policy, Res, Result,
     Run, Timestamp, register,
 };
-use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome};
 
 use super::engine;
 use super::{EmbedOptions, EmbeddingModel, VectorOptions};
 use crate::llm::{self, claim_room};
-use crate::payload::{Embeddings, EmbeddingsRequest, Tally};
+use crate::payload::{Embeddings, EmbeddingsRequest};
 
 /// Computes a vector for each text of a request. Texts are batched with those of all other sessions
 /// of the same model.
@@ -38,11 +37,11 @@ pub struct Embed {
     model: Arc<EmbeddingModel>,
     options: VectorOptions,
     /// The computation in progress. Dropping it cancels it.
-    running: Option<Running>,
+    running: Option<EmbedRun>,
 }
 
-struct Running {
-    /// Timestamp of the request.
+struct EmbedRun {
+    /// Timestamp of the request, at which its vectors come out.
     time: Timestamp,
     handle: EmbeddingHandle,
     /// Number of tokens of all texts.
@@ -120,21 +119,13 @@ impl Calculator for Embed {
                 .truncate
                 .unwrap_or(self.options.truncate)
                 .then_some((limit, request.cuts_beginning));
-            let texts: Vec<Vec<Token>> = request
-                .input
-                .iter()
-                .enumerate()
-                .map(|(index, text)| {
-                    let cancel = &cx.run().cancel;
-                    engine::tokenize(&self.model, text, cut, cancel, || field(index))
-                })
-                .collect::<Result<_>>()?;
-            let tokens = texts.iter().map(Vec::len).sum::<usize>() as u32;
-            if let Some(tally) = Tally::find(cx.run()) {
-                tally.count(cx.node_name(), |counts| counts.prompt += tokens);
-            }
-            let handle = engine::submit(&self.model, texts, cx.sender(io.events), cx.run(), field)?;
-            self.running = Some(Running {
+            let texts = request.input.iter().enumerate().map(|(index, text)| {
+                let cancel = &cx.run().cancel;
+                engine::tokenize(&self.model, text, cut, cancel, || field(index))
+            });
+            let texts = texts.collect::<Result<Vec<_>>>()?;
+            let (handle, tokens) = engine::submit(&self.model, texts, io.events, cx, field)?;
+            self.running = Some(EmbedRun {
                 time: known,
                 handle,
                 tokens,
@@ -142,11 +133,10 @@ impl Calculator for Embed {
                 normalizes: (request.normalize).unwrap_or(self.options.normalize_embeddings),
             });
         }
-        if self.running.is_none() && known >= Timestamp::MAX {
-            return Ok(Flow::Stop);
-        }
-        if self.running.is_none() {
-            cx.out().bound_at_least(io.embeddings, known.next());
+        match self.running {
+            None if known >= Timestamp::MAX => return Ok(Flow::Stop),
+            None => cx.out().bound_at_least(io.embeddings, known.next()),
+            Some(_) => {}
         }
         Ok(Flow::Continue)
     }
@@ -176,7 +166,7 @@ impl Embed {
     }
 }
 
-/// Shortens and scales the vector as the request and the options say.
+/// Shortens a vector to its first dimensions, and scales it to length 1 if it is to be normalized.
 fn finish(vector: &mut Vec<f32>, dimensions: Option<u32>, normalizes: bool) -> Result<()> {
     if let Some(dimensions) = dimensions {
         vector.truncate(dimensions as usize);

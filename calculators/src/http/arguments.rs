@@ -87,10 +87,10 @@ fn pass<'a>(text: &'a str, in_string: &mut bool, has_ended: bool, passed: &mut S
 }
 
 /// The length of the text that was read, and its replacement if there is one.
-type Piece = (usize, Option<&'static str>);
+type ScannedText = (usize, Option<&'static str>);
 
 /// Reads an escape. The text may end inside of it.
-fn escape(text: &str, has_ended: bool) -> Option<Piece> {
+fn escape(text: &str, has_ended: bool) -> Option<ScannedText> {
     let unit = |at: usize| {
         let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
         u16::from_str_radix(digits, 16).ok()
@@ -111,7 +111,7 @@ fn escape(text: &str, has_ended: bool) -> Option<Piece> {
 }
 
 /// Reads a number. The text may end inside of it.
-fn number(text: &str, has_ended: bool) -> Option<Piece> {
+fn number(text: &str, has_ended: bool) -> Option<ScannedText> {
     let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.eE".contains(c));
     let length = end.or(has_ended.then_some(text.len()))?;
     let instead = match text[..length].parse() {

@@ -33,14 +33,9 @@ pub(super) fn is_light(payload: &HttpRequestPayload) -> bool {
     payload.body.len() <= LIGHT_BYTES
 }
 
-/// Writes an answer in one piece, after a header with the request's unknown fields, if there are
+/// Returns an answer in one piece, after a header with the request's unknown fields, if there are
 /// any.
-pub(super) fn answer(value: &impl Serialize, ignored: &[String]) -> Result<Vec<HttpResponse>> {
-    Ok(answer_text(to_json(value)?, ignored))
-}
-
-/// Returns the packets of [`answer`] for a value that is written already.
-pub(super) fn answer_text(json: String, ignored: &[String]) -> Vec<HttpResponse> {
+pub(super) fn answer(json: String, ignored: &[String]) -> Vec<HttpResponse> {
     let body = whole(json);
     ignored_fields(ignored).into_iter().chain([body]).collect()
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::dialect::{AnswerPackets, AnswerWriter};
-use super::prompt_logprobs::PromptLogprobs;
+use super::logprobs::PromptLogprobs;
 use super::wire;
 use crate::payload::{
     EchoedText, Finish, HttpResponse, TextChunk, TextLogprob, TextRequest, Token, ToolCallStart,
@@ -51,7 +51,7 @@ pub(super) struct Choice {
     pub(super) text: String,
     /// Reasoning and tool calls of the model, kept for the same.
     pub(super) reasoning: String,
-    pub(super) tool_calls: Vec<Call>,
+    pub(super) tool_calls: Vec<JoinedCall>,
     /// Tokens of the choice and the prompt before it, kept for the same.
     pub(super) logprobs: Vec<TextLogprob>,
     pub(super) ids: Vec<Token>,
@@ -63,7 +63,7 @@ pub(super) struct Choice {
 
 /// A tool call, joined from its pieces.
 #[derive(Clone)]
-pub(super) struct Call {
+pub(super) struct JoinedCall {
     pub(super) start: ToolCallStart,
     pub(super) arguments: String,
 }
@@ -151,7 +151,7 @@ impl Choice {
         self.reasoning.push_str(&chunk.reasoning);
         for delta in &chunk.tool_calls {
             if let Some(start) = &delta.start {
-                self.tool_calls.push(Call {
+                self.tool_calls.push(JoinedCall {
                     start: start.clone(),
                     arguments: String::new(),
                 });

@@ -1,13 +1,14 @@
-//! The table of dialects, the only place that names them. A dialect is a folder beside this file
+//! The table of dialects, the only place that names them. A dialect is a module beside this file
 //! and a line of `ALL`. Other crates add theirs with
 //! [`register_dialect!`](crate::register_dialect).
 
 use graphmill_engine::{Calculator as _, Error};
+use indexmap::IndexSet;
 
 #[doc(hidden)]
 pub use graphmill_engine::registry::inventory;
 
-use super::dialect::{Dialect, Family, Place, Purpose, Target};
+use super::dialect::{Dialect, Family, Place, Purpose, Route, Target};
 use super::inspect::tokenizer::Tokenizer;
 use super::{
     chat, completions, embeddings, fields, generate, llama_server::LlamaServer, lmdeploy, messages,
@@ -25,8 +26,8 @@ const ALL: &[&dyn Dialect] = &[
     &transcriptions::Transcriptions,
     &openllm::OpenLlm::WHOLE,
     &openllm::OpenLlm::STREAM,
-    &generate::Generate::WHOLE,
-    &generate::Generate::STREAM,
+    &generate::TritonDialect::WHOLE,
+    &generate::TritonDialect::STREAM,
     &tgi::Tgi::WHOLE,
     &tgi::Tgi::STREAM,
     &tgi::Tgi::EITHER,
@@ -34,16 +35,16 @@ const ALL: &[&dyn Dialect] = &[
     &Tokenizer::TOKENIZE,
     &Tokenizer::DETOKENIZE,
     &Tokenizer::ENCODE,
-    &embeddings::Embeddings,
-    &embeddings::CohereEmbeddings,
+    &embeddings::DIALECT,
+    &embeddings::COHERE,
     &tei::Tei::EMBED,
     &tei::Tei::SIMILARITY,
-    &rerank::Rerank,
+    &rerank::CohereRerank,
     &tei::Tei::RERANK,
     &tei::Tei::PREDICT,
-    &vllm::Pooling,
-    &vllm::Score,
-    &vllm::Classify,
+    &vllm::POOLING_DIALECT,
+    &vllm::SCORE_DIALECT,
+    &vllm::CLASSIFY_DIALECT,
     &Ollama::CHAT,
     &Ollama::GENERATE,
     &Ollama::EMBED,
@@ -52,6 +53,28 @@ const ALL: &[&dyn Dialect] = &[
     &LlamaServer::INFILL,
     &LlamaServer::EMBEDDING,
 ];
+
+/// A dialect with one path, the usual form of errors, and one function for its requests.
+#[derive(Debug)]
+pub(super) struct PathDialect {
+    pub(super) routes: &'static [Route],
+    pub(super) place: Place,
+    pub(super) family: Family,
+}
+
+impl Dialect for PathDialect {
+    fn routes(&self) -> &'static [Route] {
+        self.routes
+    }
+
+    fn place(&self) -> Place {
+        self.place
+    }
+
+    fn family(&'static self) -> Family {
+        self.family
+    }
+}
 
 /// A dialect of another crate.
 pub struct Registration(pub &'static dyn Dialect);
@@ -132,16 +155,9 @@ pub(super) fn not_read(calculator: &str, uri: &str) -> Error {
         let answered = routes.filter(|route| route.purpose == Purpose::Answer);
         answered.map(move |route| format!("`{begin}/{}`", route.path))
     });
-    let mut paths: Vec<String> = Vec::new();
-    for path in all {
-        if !paths.contains(&path) {
-            paths.push(path);
-        }
-    }
+    let paths: IndexSet<String> = all.collect();
+    let paths = Vec::from_iter(paths).join(", ");
     let path = fields::shown(uri.split('?').next().unwrap_or_default());
-    let message = format!(
-        "this graph answers at {}, not at `{path}`",
-        paths.join(", ")
-    );
+    let message = format!("this graph answers at {paths}, not at `{path}`");
     Error::not_found(message).with_code("unknown_endpoint")
 }

@@ -1,6 +1,6 @@
 //! Nodes that read and write HTTP dialects: the fields of requests and the form of answers.
 //!
-//! Each dialect is a folder: OpenAI's `chat/completions`, `completions` and `responses`,
+//! Each dialect is a module: OpenAI's `chat/completions`, `completions` and `responses`,
 //! Anthropic's `messages`, KServe's `generate`, OpenLLM's, OpenAI's `audio/transcriptions`. All of
 //! them implement [`dialect::Dialect`]. `responses`, `messages` and `audio/transcriptions` have the
 //! fields of chats in addition to their own, `generate` those of `completions`, and all answers are
@@ -32,7 +32,6 @@ mod ollama;
 mod openllm;
 mod params;
 mod parts;
-mod prompt_logprobs;
 mod prompts;
 mod remote_images;
 pub mod request;
@@ -47,8 +46,6 @@ pub mod texts;
 mod tgi;
 mod transcriptions;
 mod turns;
-mod unknown;
-mod usage;
 mod vectors;
 mod vllm;
 mod wire;

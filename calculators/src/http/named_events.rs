@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::body::to_json;
 use super::dialect::{AnswerPackets, AnswerWriter};
-use super::parts::{Part, PartialAnswer, Parts, Step};
+use super::parts::{PartialAnswer, Parts, Step};
 use crate::payload::{HttpResponse, TextChunk};
 
 /// A named event of a stream.
@@ -17,7 +17,7 @@ pub(super) trait Form: Send {
     /// Returns the events with which the stream begins.
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event>;
     /// Returns the events for a new part, which is the last one.
-    fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize, part: &Part) -> Vec<Event>;
+    fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event>;
     /// Returns the events for more text of a part.
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event>;
     /// Returns the events for the end of a part.
@@ -62,7 +62,7 @@ impl<F: Form> AnswerWriter for PartsWriter<F> {
         }
         for step in &steps {
             events.extend(match step {
-                Step::Begin(index) => self.form.part_begins(answer, *index, &answer.parts[*index]),
+                Step::Begin(index) => self.form.part_begins(answer, *index),
                 Step::Grow(index, text) => self.form.part_grows(answer, *index, text),
                 Step::End(index) => self.form.part_ends(answer, *index),
             });

@@ -6,25 +6,20 @@ use std::mem::discriminant;
 use crate::payload::{Finish, TextChunk, TextRequest};
 use graphmill_llm::Usage;
 
-/// A part of an answer.
+/// A part of an answer: reasoning, text, or a tool call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Reasoning of the model.
+pub(super) enum Segment {
     Reasoning(String),
-    /// Text of the answer.
     Text(String),
-    /// A tool call.
     Call {
-        /// Id of the call.
         id: String,
-        /// Name of the tool.
         name: String,
         /// Arguments as JSON, as far as they have come.
         arguments: String,
     },
 }
 
-impl Part {
+impl Segment {
     /// Returns the text of the part so far.
     pub(super) fn text(&self) -> &str {
         match self {
@@ -48,7 +43,7 @@ pub(super) enum Step {
     Begin(usize),
     /// A part grows by a text.
     Grow(usize, String),
-    /// A part has ended.
+    /// A part has ended: text after it begins another one.
     End(usize),
 }
 
@@ -63,7 +58,7 @@ impl Step {
 /// The parts of an answer, as far as it has come.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
-    list: Vec<Part>,
+    list: Vec<Segment>,
     /// True if the last part can still grow.
     open: bool,
     /// Number of the call in the last part; `None` for other parts.
@@ -89,8 +84,8 @@ impl Parts {
             self.reasoning_tokens += generated.saturating_sub(before);
         }
         self.usage = *usage;
-        let reasoning = (&chunk.reasoning, Part::Reasoning(String::new()));
-        for (text, part) in [reasoning, (&chunk.text, Part::Text(String::new()))] {
+        let reasoning = (&chunk.reasoning, Segment::Reasoning(String::new()));
+        for (text, part) in [reasoning, (&chunk.text, Segment::Text(String::new()))] {
             if text.is_empty() {
                 continue;
             }
@@ -102,7 +97,7 @@ impl Parts {
         }
         for delta in &chunk.tool_calls {
             if let Some(start) = &delta.start {
-                let call = Part::Call {
+                let call = Segment::Call {
                     id: start.id.to_string(),
                     name: start.name.clone(),
                     arguments: String::new(),
@@ -121,7 +116,7 @@ impl Parts {
         steps
     }
 
-    fn begin(&mut self, part: Part, steps: &mut Vec<Step>) {
+    fn begin(&mut self, part: Segment, steps: &mut Vec<Step>) {
         self.end(steps);
         steps.push(Step::Begin(self.list.len()));
         self.list.push(part);
@@ -158,7 +153,7 @@ impl Parts {
 #[derive(Copy, Clone, Debug)]
 pub(super) struct PartialAnswer<'a> {
     pub(super) request: &'a TextRequest,
-    pub(super) parts: &'a [Part],
+    pub(super) parts: &'a [Segment],
     pub(super) usage: Usage,
     pub(super) reasoning_tokens: u32,
     pub(super) finish: Option<Finish>,
@@ -238,7 +233,7 @@ mod tests {
                 Step::End(3),
             ]
         );
-        let texts: Vec<&str> = parts.list.iter().map(Part::text).collect();
+        let texts: Vec<&str> = parts.list.iter().map(Segment::text).collect();
         assert_eq!(texts, ["I think", "so", "{}", "{}"]);
         assert!(
             parts

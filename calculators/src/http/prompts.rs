@@ -23,7 +23,7 @@ pub(super) fn read(
     shortest: usize,
 ) -> Result<Vec<Prompt>> {
     let text = body.text(field).ok_or_else(|| missing(field))?;
-    let mut reader = Reader::new(body, field, shortest);
+    let mut reader = PromptReader::new(body, field, shortest);
     let first = match text {
         [b'[', ..] => items(text).next(),
         [b'"', ..] => return Ok(vec![reader.prompt(text, &field)?]),
@@ -49,7 +49,7 @@ pub(super) fn read(
 /// Reads a required field of tokens.
 pub(super) fn read_tokens(body: &JsonBody, field: &'static str) -> Result<Vec<Token>> {
     let text = body.text(field).ok_or_else(|| missing(field))?;
-    let mut reader = Reader::new(body, field, 0);
+    let mut reader = PromptReader::new(body, field, 0);
     match text {
         [b'[', ..] => reader.tokens(text, &field),
         _ => Err(reader.wrong(text, &field, "an array")),
@@ -68,7 +68,7 @@ pub(super) fn items(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-struct Reader<'a> {
+struct PromptReader<'a> {
     body: &'a JsonBody,
     field: &'static str,
     /// Minimum number of bytes of a text.
@@ -77,7 +77,7 @@ struct Reader<'a> {
     count: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PromptReader<'a> {
     fn new(body: &'a JsonBody, field: &'static str, shortest: usize) -> Self {
         Self {
             body,

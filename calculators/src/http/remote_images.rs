@@ -16,7 +16,7 @@ pub struct RemoteImage {
     place: (&'static str, String),
 }
 
-/// Fields that contain conversations.
+/// Fields of bodies that contain conversations, in any dialect.
 const CONVERSATIONS: [&str; 2] = ["messages", "input"];
 
 impl RemoteImage {

@@ -80,9 +80,9 @@ register!(RerankRequest);
 
 /// The dialect of Cohere's and Jina's `rerank`.
 #[derive(Debug)]
-pub(super) struct Rerank;
+pub(super) struct CohereRerank;
 
-impl Dialect for Rerank {
+impl Dialect for CohereRerank {
     fn routes(&self) -> &'static [Route] {
         &[Route {
             path: RERANK,
@@ -194,7 +194,7 @@ impl Calculator for RerankResponse {
             if cancel.is_cancelled() {
                 return Err(Error::cancelled("the request was cancelled"));
             }
-            let packets = body::answer_text(json, &request.ignored);
+            let packets = body::answer(json, &request.ignored);
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);
             }

@@ -109,17 +109,8 @@ fn triggered(
 
 /// Returns the constraint of a format at a place.
 fn format_constraint(format: Format, place: &str) -> Result<Constraint> {
-    let all = |elements: Vec<Format>, name: &str| {
-        let elements = elements.into_iter().enumerate();
-        let each =
-            elements.map(|(index, it)| format_constraint(it, &format!("{place}.{name}[{index}]")));
-        each.collect::<Result<Vec<_>>>()
-    };
-    let tags = |tags: Vec<Tag>| {
-        let tags = tags.into_iter().enumerate();
-        let each = tags.map(|(index, it)| divided(it, &format!("{place}.tags[{index}]")));
-        each.collect::<Result<Vec<_>>>()
-    };
+    let all = |elements| each_of(elements, &format!("{place}.elements"), format_constraint);
+    let divide = |tags| each_of(tags, &format!("{place}.tags"), divided);
     let whole = |(begin, then): (String, Constraint)| sequence([text(&begin), then]);
     Ok(match format {
         Format::ConstString { value } => text(&value),
@@ -127,34 +118,28 @@ fn format_constraint(format: Format, place: &str) -> Result<Constraint> {
         Format::Regex { pattern } => Constraint::Regex(pattern),
         Format::Grammar { grammar } => Constraint::Gbnf(grammar),
         Format::AnyText => Constraint::Regex("(?s:.*)".to_owned()),
-        Format::Sequence { elements } => sequence(all(elements, "elements")?),
-        Format::Or { elements } => Constraint::AnyOf(all(elements, "elements")?),
+        Format::Sequence { elements } => sequence(all(elements)?),
+        Format::Or { elements } => Constraint::AnyOf(all(elements)?),
         Format::Tag(tag) => whole(divided(tag, place)?),
         Format::TriggeredTags {
-            at_least_one: true, ..
-        }
-        | Format::TriggeredTags {
-            stop_after_first: true,
+            at_least_one,
+            stop_after_first,
             ..
-        } => {
+        } if at_least_one || stop_after_first => {
             let message = "cannot count the tags of free text: leave `at_least_one` and `stop_after_first` out, or use `tags_with_separator`";
             return Err(invalid(place, message).with_code(code::UNSUPPORTED));
         }
-        Format::TriggeredTags {
-            triggers,
-            tags: own,
-            ..
-        } => {
+        Format::TriggeredTags { triggers, tags, .. } => {
             let begin = |index| format!("{place}.tags[{index}].begin");
-            return triggered(triggers, tags(own)?, begin, &format!("{place}.triggers"));
+            return triggered(triggers, divide(tags)?, begin, &format!("{place}.triggers"));
         }
         Format::TagsWithSeparator {
-            tags: own,
+            tags,
             separator,
             at_least_one,
             stop_after_first,
         } => {
-            let each = Constraint::any_of(tags(own)?.into_iter().map(whole));
+            let each = Constraint::any_of(divide(tags)?.into_iter().map(whole));
             let some = if stop_after_first {
                 each
             } else {
@@ -170,6 +155,13 @@ fn format_constraint(format: Format, place: &str) -> Result<Constraint> {
             }
         }
     })
+}
+
+/// Reads each entry of a list at a place.
+fn each_of<T, C>(list: Vec<T>, place: &str, read: fn(T, &str) -> Result<C>) -> Result<Vec<C>> {
+    let entries = list.into_iter().enumerate();
+    let read = entries.map(|(index, entry)| read(entry, &format!("{place}[{index}]")));
+    read.collect()
 }
 
 /// Divides a tag into the text with which it begins and the constraint of the rest.

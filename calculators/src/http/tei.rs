@@ -45,7 +45,7 @@ impl Tei {
         is_meant: has_sentences,
     };
     /// The dialect of `rerank`: scores of texts by a query. Its path is that of
-    /// [`Rerank`](super::rerank::Rerank).
+    /// [`CohereRerank`](super::rerank::CohereRerank).
     pub(super) const RERANK: Self = Self {
         endpoint: TEI_RERANK,
         routes: &[],
@@ -163,18 +163,13 @@ fn read_prediction(body: &JsonBody, _: &str) -> Result<RerankRequest> {
     let mut fields = fields::read(PREDICT, body)?;
     let own: hugging_face::Predict = fields.take()?;
     // A list of texts is a single text or a pair.
-    let (inputs, is_one) = match own.inputs.ok_or_else(|| missing("inputs"))? {
-        Text::Whole(text) => (vec![vec![text]], true),
-        Text::Parts(parts) => {
-            let is_one = parts.iter().all(|part| matches!(part, Text::Whole(_)));
-            let lists = parts.into_iter().map(Text::into_parts);
-            let lists = if is_one {
-                vec![lists.flatten().collect()]
-            } else {
-                lists.collect()
-            };
-            (lists, is_one)
-        }
+    let parts = own.inputs.ok_or_else(|| missing("inputs"))?.into_parts();
+    let is_one = parts.iter().all(|part| matches!(part, Text::Whole(_)));
+    let lists = parts.into_iter().map(Text::into_parts);
+    let inputs: Vec<Vec<String>> = if is_one {
+        vec![lists.flatten().collect()]
+    } else {
+        lists.collect()
     };
     let length = inputs.first().map_or(0, Vec::len);
     let (mut queries, mut documents) = (Vec::new(), Vec::new());

@@ -8,17 +8,17 @@ use super::dialect::{AnswerPackets, AnswerWriter};
 use crate::payload::{Finish, TextChunk, TextRequest};
 
 /// Writes an object with a text, and with the finish reason if the answer ends with it.
-type Form = fn(&TextRequest, &str, &Usage, Option<Finish>) -> Value;
+type TextForm = fn(&TextRequest, &str, &Usage, Option<Finish>) -> Value;
 
 /// A writer of such answers in a form.
 pub(super) struct TextWriter {
-    form: Form,
+    form: TextForm,
     /// Text so far, for an answer in one object.
     text: String,
 }
 
 impl TextWriter {
-    pub(super) fn boxed(form: Form) -> Box<dyn AnswerWriter> {
+    pub(super) fn boxed(form: TextForm) -> Box<dyn AnswerWriter> {
         let text = String::new();
         Box::new(Self { form, text })
     }

@@ -1,15 +1,15 @@
 //! vLLM's endpoints for vectors, scores and classes. Nodes of similar dialects read their requests
 //! and write their answers.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
+use chrono::Utc;
 use graphmill_dialects::bodies::{CLASSIFY, POOLING, SCORE, vectors};
 use graphmill_engine::{CancelToken, Result};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{
-    dialect::{Dialect, Family, Place, Purpose, Route},
+    dialect::{Family, Place, Purpose, Route},
+    dialect_table::PathDialect,
     embeddings,
     fields::{self, invalid, limited, missing},
     wire::number,
@@ -18,77 +18,50 @@ use crate::payload::{
     EmbeddingsRequest, JsonBody, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 
+/// Part of a URL before these paths.
+const PLACE: Place = Place::Behind(&["/v3", "/v1", "/v3/v1", ""]);
+
+/// Fields of the answers, which are lists.
+const ANSWER: &[&str] = &["id", "object", "created", "model", "data", "usage"];
+
 /// The dialect of vLLM's `score`.
-#[derive(Debug)]
-pub(super) struct Score;
+pub(super) const SCORE_DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: SCORE,
+        purpose: Purpose::Answer,
+        summary: "Says how well texts answer others, in their order",
+        required: &["model", "text_1", "text_2"],
+        answer: ANSWER,
+    }],
+    place: PLACE,
+    family: Family::Scores(read_score),
+};
 
 /// The dialect of vLLM's `pooling`.
-#[derive(Debug)]
-pub(super) struct Pooling;
+pub(super) const POOLING_DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: POOLING,
+        purpose: Purpose::Answer,
+        summary: "Makes a vector of each text, as vLLM does",
+        required: &["model", "input"],
+        answer: ANSWER,
+    }],
+    place: PLACE,
+    family: Family::Vectors(read_pooling),
+};
 
 /// The dialect of vLLM's `classify`.
-#[derive(Debug)]
-pub(super) struct Classify;
-
-impl Dialect for Classify {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: CLASSIFY,
-            purpose: Purpose::Answer,
-            summary: "Classifies each text",
-            required: &["model", "input"],
-            answer: &["id", "object", "created", "model", "data", "usage"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Scores(read_classify)
-    }
-}
-
-impl Dialect for Score {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: SCORE,
-            purpose: Purpose::Answer,
-            summary: "Says how well texts answer others, in their order",
-            required: &["model", "text_1", "text_2"],
-            answer: &["id", "object", "created", "model", "data", "usage"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Scores(read_score)
-    }
-}
-
-impl Dialect for Pooling {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: POOLING,
-            purpose: Purpose::Answer,
-            summary: "Makes a vector of each text, as vLLM does",
-            required: &["model", "input"],
-            answer: &["id", "object", "created", "model", "data", "usage"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v3", "/v1", "/v3/v1", ""])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Vectors(read_pooling)
-    }
-}
+pub(super) const CLASSIFY_DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: CLASSIFY,
+        purpose: Purpose::Answer,
+        summary: "Classifies each text",
+        required: &["model", "input"],
+        answer: ANSWER,
+    }],
+    place: PLACE,
+    family: Family::Scores(read_classify),
+};
 
 fn read_pooling(body: &JsonBody, id: &str) -> Result<EmbeddingsRequest> {
     let request = embeddings::read_as(POOLING, body)?;
@@ -156,11 +129,10 @@ pub(super) struct List<'a, T> {
 impl<'a, T> List<'a, T> {
     /// Creates a list of results for this many tokens.
     pub(super) fn new(id: &'a str, model: &'a str, data: Vec<T>, tokens: u32) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             id,
             object: "list",
-            created: since.map_or(0, |since| since.as_secs()),
+            created: Utc::now().timestamp() as u64,
             model,
             data,
             usage: json!({ "prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0 }),
@@ -180,19 +152,19 @@ pub(super) fn scores(id: &str, request: &RerankRequest, relevance: &Relevance) -
 #[derive(Serialize)]
 pub(super) struct TextClasses<'a> {
     index: usize,
-    /// The most likely one.
+    /// Name of the most likely class, if it has one.
     label: Option<&'a String>,
-    probs: Numbers<'a>,
+    probs: ClassNumbers<'a>,
     num_classes: usize,
 }
 
 /// The numbers of all classes of a text. They are not written if the request is cancelled.
-struct Numbers<'a> {
+struct ClassNumbers<'a> {
     numbers: &'a [f32],
     cancel: &'a CancelToken,
 }
 
-impl Serialize for Numbers<'_> {
+impl Serialize for ClassNumbers<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let is_wanted = !self.cancel.is_cancelled();
         serializer.collect_seq(self.numbers.iter().filter(|_| is_wanted))
@@ -218,7 +190,7 @@ pub(super) fn classes<'a>(
             TextClasses {
                 index,
                 label: likeliest.and_then(|class| it.labels.get(class)),
-                probs: Numbers { numbers, cancel },
+                probs: ClassNumbers { numbers, cancel },
                 num_classes: numbers.len(),
             }
         })

@@ -131,22 +131,17 @@ impl ImageDecode {
     fn decode(&self, file: &[u8]) -> Result<Tensor> {
         let file = plain(file)?;
         let (side, most) = (self.0.max_side, self.0.max_decoded_bytes);
-        let check = |Size {
-                         width,
-                         height,
-                         bytes,
-                     }: Size| {
-            if width > side || height > side {
-                return Err(too_large(format!(
+        let check = |size: Size| {
+            let message = match (size.width, size.height, size.bytes) {
+                (width, height, _) if width.max(height) > side => format!(
                     "the image has {width} x {height} pixels, but a side can have at most {side} (max_side)"
-                )));
-            }
-            if bytes > most {
-                return Err(too_large(format!(
+                ),
+                (_, _, bytes) if bytes > most => format!(
                     "the image has {bytes} bytes when it is decoded, more than {most} (max_decoded_bytes)"
-                )));
-            }
-            Ok(())
+                ),
+                _ => return Ok(()),
+            };
+            Err(Error::invalid(message).with_code("image_too_large"))
         };
         let image = file::decode(&file, side.into(), check).map_err(|fault| {
             let refused =
@@ -171,10 +166,6 @@ impl ImageDecode {
         };
         made(Datatype::Uint8, &[height, width, channels], data)
     }
-}
-
-fn too_large(message: String) -> Error {
-    Error::invalid(message).with_code("image_too_large")
 }
 
 fn unknown() -> Error {

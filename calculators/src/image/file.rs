@@ -29,9 +29,9 @@ const DECODER_PIXEL: u64 = 10;
 /// Dimensions and decoding cost of a picture, as its file states them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// Number of columns.
+    /// Width in pixels, before the picture is turned upright.
     pub width: u32,
-    /// Number of rows.
+    /// Height in pixels, before the picture is turned upright.
     pub height: u32,
     /// Bytes of the decoded picture, as the file stores its pixels.
     pub bytes: u64,
@@ -44,42 +44,32 @@ impl Size {
     }
 }
 
-/// The reason that a file gives no picture.
-#[derive(Debug)]
+/// The reason that a file gives no picture, as the end of a sentence about the image.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// The format of the file is not accepted.
+    #[error("is not a PNG, JPEG, WebP, GIF or BMP file")]
     Unknown,
-    /// The decoder failed.
-    Damaged(ImageError),
+    #[error("cannot be decoded: {0}")]
+    Damaged(#[from] ImageError),
     /// The compressed color profile is damaged or too large.
+    #[error("has a color profile that is damaged or of more than {most} MiB", most = PROFILE >> 20)]
     Profile,
     /// The picture is too large, or there is not enough memory for it now.
+    #[error("{0}")]
     Refused(Error),
 }
 
 impl Fault {
-    /// Returns the reason as the end of a sentence about the image.
+    /// Returns the reason as text.
     ///
     /// # Errors
     /// The error of a refused image.
     pub(crate) fn reason(self) -> Result<String> {
         match self {
-            Self::Unknown => Ok("is not a PNG, JPEG, WebP, GIF or BMP file".to_owned()),
-            Self::Damaged(error) => Ok(format!("cannot be decoded: {error}")),
-            Self::Profile => {
-                let most = PROFILE >> 20;
-                Ok(format!(
-                    "has a color profile that is damaged or of more than {most} MiB"
-                ))
-            }
             Self::Refused(error) => Err(error),
+            fault => Ok(fault.to_string()),
         }
-    }
-}
-
-impl From<ImageError> for Fault {
-    fn from(error: ImageError) -> Self {
-        Self::Damaged(error)
     }
 }
 

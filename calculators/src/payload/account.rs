@@ -71,7 +71,7 @@ pub trait Quota: fmt::Debug + Send + Sync {
     /// The key's limits do not allow so much, or not now.
     fn reserve(&self, need: &GenerationBounds) -> Result<()>;
 
-    /// Tells that the request has begun to generate and no longer waits.
+    /// Records that the request has begun to generate, and no longer waits.
     fn admitted(&self);
 }
 

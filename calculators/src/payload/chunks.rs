@@ -36,6 +36,14 @@ impl Finish {
             Self::ToolCalls => "tool_calls",
         }
     }
+
+    /// Returns the reason for clients that know only `stop` and `length`.
+    pub(crate) fn without_calls(self) -> &'static str {
+        match self {
+            Self::ToolCalls => "stop",
+            other => other.as_str(),
+        }
+    }
 }
 
 /// Tokens of one choice from one step of the engine.

@@ -323,7 +323,7 @@ pub struct Failure<'a> {
     pub kind: &'a str,
     /// Machine-readable code, for programs.
     pub code: Option<&'a str>,
-    /// Human-readable text.
+    /// Human-readable description of the failure.
     pub message: &'a str,
     /// The wrong field of the request.
     pub param: Option<&'a str>,
@@ -331,7 +331,7 @@ pub struct Failure<'a> {
     pub node: Option<&'a str>,
     /// True if the same request may succeed later.
     pub passes: bool,
-    /// Id of the request.
+    /// Id of the request, for dialects whose errors have it.
     pub request: Option<&'a str>,
 }
 

@@ -14,14 +14,14 @@ pub enum VectorForm {
     },
     /// vLLM's form: a list of the outputs that a model has for texts.
     Pooling {
-        /// Id of the answer.
+        /// Id of the answer, which contains that of the request.
         id: Arc<str>,
         /// True for base64 of little-endian 32-bit floats.
         base64: bool,
     },
     /// Cohere's form: a list of vectors for each encoding.
     Cohere {
-        /// Id of the answer.
+        /// Id of the answer, which contains that of the request.
         id: Arc<str>,
         /// True if the answer has the vectors as numbers.
         float: bool,
@@ -119,7 +119,7 @@ pub enum RerankForm {
     },
     /// vLLM's form of classes: an object.
     Classes {
-        /// Id of the answer.
+        /// Id of the answer, which contains that of the request.
         id: Arc<str>,
         /// True for logits of classes, false for probabilities.
         logits: bool,
@@ -211,7 +211,7 @@ pub struct Relevance {
 /// The classes of the documents of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classes {
-    /// Names of the classes.
+    /// Names of the classes, in the order of the model's outputs.
     pub labels: Arc<[String]>,
     /// The logits or probabilities of the classes for each document, in the order of the names.
     pub numbers: Vec<Vec<f32>>,

@@ -84,7 +84,7 @@ struct LogprobForm {
     top: Vec<(Token, Option<f64>)>,
 }
 
-/// A repeated prompt.
+/// A prompt that an answer repeats, with its log probabilities.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EchoForm {

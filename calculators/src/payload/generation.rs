@@ -11,7 +11,7 @@ use super::{
 /// Treatment of special tokens, such as the marks around a tool call, in text.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub enum SpecialTokens {
-    /// Leaves special tokens out.
+    /// Leaves all special tokens out of the text.
     #[default]
     Skip,
     /// Keeps only the ones that the model's parsers need.

@@ -12,7 +12,7 @@ use super::{
 /// An HTTP request as it enters a graph, on the stream tagged `HTTP_REQUEST_PAYLOAD`.
 #[derive(Clone, Debug, Default)]
 pub struct HttpRequestPayload {
-    /// HTTP method, usually `POST`.
+    /// HTTP method as the client sent it, usually `POST`.
     pub method: String,
     /// Path and query, such as `/v3/chat/completions`.
     pub uri: String,
@@ -53,14 +53,14 @@ pub enum HttpResponse {
     Body {
         /// Media type, such as `application/json`.
         content_type: &'static str,
-        /// Content of the body.
+        /// Content of the body, in this media type.
         bytes: Bytes,
     },
     /// The data of one server-sent event: one line of JSON, without the framing.
     Event(String),
     /// A server-sent event of a dialect whose events have names.
     NamedEvent {
-        /// Name of the event.
+        /// Name of the event, such as `message_start`.
         name: &'static str,
         /// Data of the event: one line of JSON, without the framing.
         data: String,

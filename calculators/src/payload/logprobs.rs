@@ -31,7 +31,7 @@ pub struct EchoedText {
 /// A token of a text, with its log probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TextLogprob {
-    /// Id of the token.
+    /// Id of the token in the model's vocabulary.
     pub token: Token,
     /// True if it is a special token, whose spelling may not be part of the text.
     pub special: bool,
@@ -53,7 +53,7 @@ pub struct TextLogprob {
 /// A token that was likely at a place, with its log probability.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LikelyToken {
-    /// Id of the token.
+    /// Id of the token in the model's vocabulary.
     pub token: Token,
     /// True if it is a special token.
     pub special: bool,

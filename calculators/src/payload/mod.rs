@@ -106,6 +106,17 @@ impl TextRequest {
         };
         prompts * self.n as usize
     }
+
+    /// Returns the text of the first prompt; empty if it is not plain text.
+    pub(crate) fn prompt_text(&self) -> &str {
+        match &self.input {
+            RequestInput::Prompts(prompts) => match prompts.first() {
+                Some(Prompt::Text(text)) => text,
+                _ => "",
+            },
+            RequestInput::Chat(_) => "",
+        }
+    }
 }
 
 /// The input of a request.
@@ -171,7 +182,7 @@ pub enum MediaKind {
 pub struct MediaSource {
     /// Path in the request, for errors: `messages[0].content[1]`.
     pub field: Arc<str>,
-    /// Image or sound.
+    /// Kind of the medium: an image or a sound.
     pub kind: MediaKind,
     /// True if it is in the result of a tool call. A model that does not take this kind gets a note
     /// instead.
@@ -204,10 +215,10 @@ pub struct Partner {
 /// The tools that a model has to call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// Any tools, or none.
+    /// Any tools, or none: the model decides.
     #[default]
     Auto,
-    /// At least one tool.
+    /// At least one tool, of the model's choice.
     Required,
     /// The tool of this name.
     Named(Arc<str>),
@@ -227,7 +238,7 @@ pub enum Prompt {
     Gap {
         /// The text before the gap.
         before: String,
-        /// Text after the gap.
+        /// The text after the gap, which may be empty.
         after: String,
         /// The field of the request that has this text.
         #[serde(skip, default = "suffix")]
@@ -238,7 +249,7 @@ pub enum Prompt {
     },
     /// Text with explicit treatment of special tokens.
     Spelled {
-        /// Text of the prompt.
+        /// Text of the prompt, as the request has it.
         text: String,
         /// True if the tokens that the model wants around a text are added.
         add_special: bool,

@@ -22,7 +22,7 @@ pub struct PromptQuestion {
 /// A kind of question about prompts.
 #[derive(Clone, Debug)]
 pub enum QuestionKind {
-    /// The tokens of texts.
+    /// The tokens of texts, in the form that the request asks for.
     Tokenize {
         /// The form of the answer.
         form: Arc<Tokenize>,
@@ -50,7 +50,7 @@ pub enum QuestionKind {
 /// The values that a request would run with.
 #[derive(Clone, Debug, Default)]
 pub struct EffectiveValues {
-    /// Effective parameters of generation.
+    /// Effective parameters of generation, including defaults.
     pub params: GenerationParams,
     /// Each value and its source, under the name of its request field.
     pub values: Map<String, Value>,

@@ -76,8 +76,8 @@ impl TallyCounts {
         let mut read = self.clone();
         if let Some(wait) = read.wait.take() {
             let now = Instant::now();
-            let told_later = wait.slot.until(now).saturating_sub(wait.counted);
-            *read.queued.get_or_insert_default() += told_later.min(now - wait.since);
+            let uncounted = wait.slot.until(now).saturating_sub(wait.counted);
+            *read.queued.get_or_insert_default() += uncounted.min(now - wait.since);
         }
         read
     }

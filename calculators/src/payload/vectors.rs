@@ -60,17 +60,17 @@ impl PromptVectors {
         }
     }
 
-    /// Field of the request that has them.
+    /// Returns the field of the request that has the vectors.
     pub fn field(&self) -> &'static str {
         self.field
     }
 
-    /// All numbers, vector by vector; they are finite.
+    /// Returns all numbers, vector by vector. They are finite.
     pub fn numbers(&self) -> &Arc<[f32]> {
         &self.numbers
     }
 
-    /// Numbers of one vector; `None` if the request does not say how many there are.
+    /// Returns the length of each vector; `None` if the request does not set it.
     pub fn width(&self) -> Option<usize> {
         self.width
     }

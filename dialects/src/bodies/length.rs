@@ -1,6 +1,7 @@
 //! Fields that decide the number of texts and where they end.
 
 use graphmill_llm::Token;
+use indexmap::IndexSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -43,12 +44,7 @@ pub struct Length {
 impl From<Text<String>> for Vec<String> {
     /// Makes a list without duplicates.
     fn from(texts: Text<String>) -> Self {
-        let mut each = Self::new();
-        for text in texts.into_parts() {
-            if !each.contains(&text) {
-                each.push(text);
-            }
-        }
-        each
+        let each: IndexSet<String> = texts.into_parts().into_iter().collect();
+        each.into_iter().collect()
     }
 }

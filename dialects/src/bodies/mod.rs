@@ -146,15 +146,20 @@ fn stream(only: &'static [&'static str]) -> [Plain; 1] {
     }
 }
 
+/// Makes an endpoint with the fields of a struct, and others that need no reading.
+fn endpoint<T: JsonSchema>(name: &'static str, plain: &[Plain]) -> Endpoint {
+    Endpoint::new(name).with::<T>().and(plain)
+}
+
 pub(crate) fn all() -> Vec<Endpoint> {
-    let chat = Endpoint::new(CHAT).with::<chat::Chat>().and(chat::PLAIN);
+    let chat = endpoint::<chat::Chat>(CHAT, chat::PLAIN);
     let chat = generating(chat.and(completions::NO_VECTORS))
         .with::<tools::Tools>()
         .and(tools::PLAIN)
         .akin(COMPLETIONS);
     let continuing = |vectors: &[Plain]| {
-        let own = Endpoint::new(COMPLETIONS).with::<completions::Completions>();
-        generating(own.and(vectors)).akin(CHAT)
+        let own = endpoint::<completions::Completions>(COMPLETIONS, vectors);
+        generating(own).akin(CHAT)
     };
     let texts = continuing(completions::NO_VECTORS);
     let generate = |name, only| {
@@ -178,7 +183,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
     let openllm = |name, only| {
         Endpoint::new(name)
             .with::<openllm::OpenLlm>()
-            .beside(&Endpoint::new("").with::<openllm::Parameters>(), &[], &[])
+            .beside(&Endpoint::new("").with::<openllm::LlmConfig>(), &[], &[])
             .beside(&texts, &[], &[])
             .akin(CHAT)
             .and(openllm::PLAIN)
@@ -199,9 +204,7 @@ pub(crate) fn all() -> Vec<Endpoint> {
             .beside(&texts, llama_server::LISTED, llama_server::WITHOUT)
             .and(llama_server::GENERATION)
     };
-    let embeddings = Endpoint::new(EMBEDDINGS)
-        .with::<vectors::Embeddings>()
-        .and(vectors::EMBEDDINGS);
+    let embeddings = endpoint::<vectors::Embeddings>(EMBEDDINGS, vectors::EMBEDDINGS);
     vec![
         chat.clone().with::<llama_server::Adapters>(),
         continuing(completions::PLAIN).with::<llama_server::Adapters>(),
@@ -240,47 +243,31 @@ pub(crate) fn all() -> Vec<Endpoint> {
         Endpoint::new(DETOKENIZE).with::<prompts::Detokenize>(),
         Endpoint::new(ENCODE).with::<lmdeploy::Encode>(),
         embeddings.clone(),
-        Endpoint::new(EMBED)
-            .with::<vectors::Embed>()
-            .and(vectors::EMBED),
-        Endpoint::new(TEI_EMBED)
-            .with::<hugging_face::Embed>()
-            .and(hugging_face::EMBED),
+        endpoint::<vectors::CohereEmbed>(EMBED, vectors::EMBED),
+        endpoint::<hugging_face::Embed>(TEI_EMBED, hugging_face::EMBED),
         Endpoint::new(SIMILARITY).with::<hugging_face::Similarity>(),
-        Endpoint::new(RERANK)
-            .with::<vectors::Rerank>()
-            .and(vectors::RERANK),
-        Endpoint::new(TEI_RERANK)
-            .with::<hugging_face::Rerank>()
-            .and(hugging_face::RERANK),
-        Endpoint::new(PREDICT)
-            .with::<hugging_face::Predict>()
-            .and(hugging_face::PREDICT),
+        endpoint::<vectors::Rerank>(RERANK, vectors::RERANK),
+        endpoint::<hugging_face::Rerank>(TEI_RERANK, hugging_face::RERANK),
+        endpoint::<hugging_face::Predict>(PREDICT, hugging_face::PREDICT),
         Endpoint::new(POOLING)
             .beside(&embeddings, vectors::LISTED, &[])
             .and(vectors::POOLING),
-        Endpoint::new(SCORE)
-            .with::<vectors::Score>()
-            .and(vectors::SCORE),
-        Endpoint::new(CLASSIFY)
-            .with::<vectors::Classify>()
-            .and(vectors::CLASSIFY),
+        endpoint::<vectors::Score>(SCORE, vectors::SCORE),
+        endpoint::<vectors::Classify>(CLASSIFY, vectors::CLASSIFY),
         ollama(
-            Endpoint::new(OLLAMA_CHAT).with::<ollama::Chat>(),
+            Endpoint::new(OLLAMA_CHAT).with::<ollama::OllamaChat>(),
             ollama::WITHOUT,
         ),
         ollama(
-            Endpoint::new(OLLAMA_GENERATE).with::<ollama::Generate>(),
+            Endpoint::new(OLLAMA_GENERATE).with::<ollama::OllamaGenerate>(),
             &[ollama::WITHOUT, ollama::WITHOUT_TOOLS].concat(),
         )
         .and(ollama::GENERATE),
-        Endpoint::new(OLLAMA_EMBED).with::<ollama::Embed>(),
+        Endpoint::new(OLLAMA_EMBED).with::<ollama::OllamaEmbed>(),
         Endpoint::new(OLLAMA_EMBEDDINGS).with::<ollama::Embeddings>(),
         llama(Endpoint::new(LLAMA_COMPLETION).with::<llama_server::Completion>()),
         llama(Endpoint::new(LLAMA_INFILL).with::<llama_server::Infill>()),
-        Endpoint::new(LLAMA_EMBEDDING)
-            .with::<llama_server::Embedding>()
-            .and(llama_server::EMBEDDING),
+        endpoint::<llama_server::Embedding>(LLAMA_EMBEDDING, llama_server::EMBEDDING),
     ]
 }
 
@@ -296,6 +283,12 @@ pub enum Text<T> {
     Whole(String),
     /// Text given in several parts.
     Parts(Vec<T>),
+}
+
+impl<T> From<String> for Text<T> {
+    fn from(text: String) -> Self {
+        Self::Whole(text)
+    }
 }
 
 impl<T: From<String>> Text<T> {

@@ -89,16 +89,16 @@ pub enum Think {
 /// Fields of `api/chat`, for conversations.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Chat {
+pub struct OllamaChat {
     /// Conversation. Each message has a `role`, and `content`, `images` (Base64), `thinking`, `tool_calls`, `tool_name` or `tool_call_id`. If the last message
     /// is the assistant's, it is continued. Without messages, the graph is only loaded.
     #[schemars(length(max = MAX_MESSAGES), extend("x-entries" = "messages"))]
-    pub messages: Vec<Message>,
+    pub messages: Vec<OllamaMessage>,
 }
 
 /// A message of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Message {
+pub struct OllamaMessage {
     /// Role of the author, such as `user`.
     #[schemars(length(min = 1))]
     pub role: String,
@@ -137,7 +137,7 @@ pub struct Function {
 /// Fields of `api/generate`, for single prompts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Generate {
+pub struct OllamaGenerate {
     /// User message; with `raw` or `suffix`, a text to continue. Without it, the graph is only loaded.
     pub prompt: String,
     /// Text after the answer, for models with fill-in-the-middle. Other models refuse it.
@@ -162,7 +162,7 @@ pub const GENERATE: &[Plain] = &plain! {
 /// Fields of `api/embed`, for vectors of several texts.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Embed {
+pub struct OllamaEmbed {
     /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,

@@ -23,7 +23,7 @@ pub struct OpenLlm {
 /// Fields of completions with other limits.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Parameters {
+pub struct LlmConfig {
     /// Maximum number of tokens of the text.
     #[schemars(schema_with = "shapes::limit::<1>")]
     pub max_tokens: Option<i64>,

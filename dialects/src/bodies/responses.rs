@@ -255,7 +255,7 @@ pub struct Sound {
 #[serde(default)]
 pub struct TextConfig {
     /// Format that the answer must match.
-    pub format: Option<Format>,
+    pub format: Option<ResponsesFormat>,
     /// Has no effect: verbosity cannot be controlled.
     #[schemars(extend("enum" = ["low", "medium", "high"]))]
     pub verbosity: Option<String>,
@@ -264,7 +264,7 @@ pub struct TextConfig {
 /// OpenAI's form of an answer, with the schema's fields directly inside.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Format {
+pub enum ResponsesFormat {
     /// Text without any constraint; the default.
     Text,
     /// A JSON object of any kind.

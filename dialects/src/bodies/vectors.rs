@@ -119,7 +119,7 @@ pub const CLASSIFY: &[Plain] = &plain! {
 /// Fields of Cohere's `embed` requests.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Embed {
+pub struct CohereEmbed {
     /// Name of the graph that answers.
     #[schemars(length(min = 1))]
     pub model: Option<String>,

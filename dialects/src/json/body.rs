@@ -58,35 +58,29 @@ impl JsonBody {
     /// # Errors
     /// If it is not a JSON object, or has more than [`MAX_FIELDS`] fields.
     pub fn scan(mut text: Bytes) -> Result<Self> {
-        let refused = |why: String| Error::invalid(why).with_code(INVALID_JSON);
+        let refused = |why: &str| Error::invalid(why).with_code(INVALID_JSON);
         text.advance(text.len() - without_mark(&text).len());
         let json = std::str::from_utf8(&text)
-            .map_err(|error| refused(format!("the body is not JSON: {error}")))?;
+            .map_err(|error| refused(&format!("the body is not JSON: {error}")))?;
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let (is_object, fields) = match json.trim_ascii_start().bytes().next() {
-            Some(b'{') => (true, deserializer.deserialize_map(Fields(&text))),
-            Some(_) => {
-                let ignored = IgnoredAny::deserialize(&mut deserializer);
-                (false, ignored.map(|_| IndexMap::new()))
-            }
-            None => {
-                let why = "the body is empty; it must be a JSON object";
-                return Err(refused(why.to_owned()));
-            }
+        let fields = match json.trim_ascii_start().bytes().next() {
+            Some(b'{') => deserializer.deserialize_map(FieldsVisitor(&text)).map(Some),
+            Some(_) => IgnoredAny::deserialize(&mut deserializer).map(|_| None),
+            None => return Err(refused("the body is empty; it must be a JSON object")),
         };
         match fields.and_then(|fields| deserializer.end().map(|()| fields)) {
-            Ok(fields) if is_object => Ok(Self {
+            Ok(Some(fields)) => Ok(Self {
                 text,
                 fields,
                 allowance: Arc::default(),
             }),
-            Ok(_) => Err(refused("the body is not a JSON object".to_owned())),
+            Ok(None) => Err(refused("the body is not a JSON object")),
             // The only error that does not concern the JSON.
             Err(error) if error.is_data() => {
                 let why = format!("the body has more than {MAX_FIELDS} fields");
                 Err(Error::invalid(why).with_code("too_many_fields"))
             }
-            Err(error) => Err(refused(format!("the body is not JSON: {error}"))),
+            Err(error) => Err(refused(&format!("the body is not JSON: {error}"))),
         }
     }
 
@@ -191,9 +185,9 @@ impl From<Bytes> for Field {
 }
 
 /// Finds the fields of an object in its text.
-struct Fields<'a>(&'a Bytes);
+struct FieldsVisitor<'a>(&'a Bytes);
 
-impl<'de> Visitor<'de> for Fields<'_> {
+impl<'de> Visitor<'de> for FieldsVisitor<'_> {
     type Value = IndexMap<Box<str>, Field>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

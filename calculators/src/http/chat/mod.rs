@@ -1,7 +1,5 @@
 //! OpenAI's `chat/completions`, whose fields most other dialects have in addition to their own.
 
-mod functions;
-mod reasoning;
 mod request;
 mod response;
 mod tools;
@@ -76,6 +74,6 @@ impl TextDialect for Chat {
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(ChoicesWriter::<response::Messages>::new(request))
+        Box::new(ChoicesWriter::<response::ChatForm>::new(request))
     }
 }

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use graphmill_dialects::{
     Fields,
-    bodies::{chat::Chat, tools::Tools},
+    bodies::{
+        chat::Chat,
+        tools::{ThinkingKind, Tools},
+    },
     error::wrong_type,
     json::Allowance,
 };
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use super::{functions, reasoning, tools};
+use super::tools;
 use crate::http::{
     OwnParams,
     fields::{conflicting, invalid, missing},
@@ -82,11 +85,11 @@ pub(in crate::http) fn conversation(
     if let Some(documents) = chat.documents {
         variables.insert("documents".into(), documents.into());
     }
-    reasoning::read(&said, &mut variables);
+    read_reasoning(&said, &mut variables);
     let own = OwnParams {
         max_tokens: chat.max_tokens,
         logprobs,
-        reasoning_budget: reasoning::budget(&said),
+        reasoning_budget: reasoning_budget(&said),
         function_call: tools.function_call,
         ..OwnParams::default()
     };
@@ -120,7 +123,7 @@ fn message(
     if message.get("role").is_some_and(|role| role == "developer") {
         message.insert("role".into(), "system".into());
     }
-    functions::rewrite_message(&mut message, index, call)?;
+    tools::rewrite_message(&mut message, index, call)?;
     for field in ["name", "tool_call_id"] {
         if message.get(field).is_some_and(Value::is_null) {
             message.remove(field);
@@ -142,7 +145,7 @@ fn message(
     if let Some(content) = content {
         message.insert("content".into(), content);
     }
-    reasoning::rename_in(&mut message);
+    rename_reasoning(&mut message);
     match message.get_mut("tool_calls") {
         Some(Value::Array(calls)) if !calls.is_empty() => {
             for (index, call) in calls.iter_mut().enumerate() {
@@ -175,4 +178,44 @@ fn joined(parts: &[Value], path: &str) -> Content {
         }
     }
     content
+}
+
+/// Sets the template variables `reasoning_effort` and `enable_thinking` from the fields. Values in
+/// `chat_template_kwargs` have precedence.
+fn read_reasoning(said: &Tools, kwargs: &mut Map<String, Value>) {
+    let mut enabled = said.enable_thinking;
+    if let Some(effort) = said.reasoning_effort.as_deref() {
+        kwargs.entry("reasoning_effort").or_insert(effort.into());
+        enabled = enabled.or(Some(effort != "none"));
+    }
+    match said.thinking.as_ref().map(|thinking| &thinking.kind) {
+        Some(ThinkingKind::Enabled) => enabled = Some(true),
+        Some(ThinkingKind::Disabled) => enabled = Some(false),
+        Some(ThinkingKind::Adaptive) | None => {}
+    }
+    if let Some(enabled) = enabled {
+        kwargs.entry("enable_thinking").or_insert(enabled.into());
+    }
+}
+
+/// Returns the maximum number of tokens of reasoning; `None` if the request sets none. -1 is no
+/// limit, and 0 is no reasoning.
+fn reasoning_budget(said: &Tools) -> Option<u32> {
+    let thinking = said.thinking.as_ref();
+    let thinking = thinking.and_then(|thinking| thinking.budget_tokens);
+    match said.thinking_token_budget {
+        Some(tokens) => u32::try_from(tokens).ok(),
+        None => thinking,
+    }
+}
+
+/// Renames an assistant's reasoning to the names that templates know: `reasoning_content`, and
+/// `thinking` for harmony.
+fn rename_reasoning(message: &mut Map<String, Value>) {
+    let given = ["reasoning_content", "reasoning"].map(|name| message.remove(name));
+    let mut texts = given.into_iter().flatten();
+    if let Some(reasoning) = texts.find(Value::is_string) {
+        message.insert("reasoning_content".to_owned(), reasoning.clone());
+        message.insert("thinking".to_owned(), reasoning);
+    }
 }

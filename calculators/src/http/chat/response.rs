@@ -3,9 +3,10 @@
 
 use graphmill_engine::Result;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::http::{
-    choices::{Choice, Events, Form},
+    choices::{Choice, Events, Form, JoinedCall},
     logprobs::ChatLogprobs,
 };
 use crate::payload::{
@@ -13,9 +14,9 @@ use crate::payload::{
 };
 
 /// The form of the choices of a chat.
-pub(super) struct Messages;
+pub(super) struct ChatForm;
 
-impl Form for Messages {
+impl Form for ChatForm {
     const WHOLE: &'static str = "chat.completion";
     const CHUNK: &'static str = "chat.completion.chunk";
     const PROMPT_BESIDE: bool = true;
@@ -52,11 +53,12 @@ impl Form for Messages {
         let finish = choice.finish;
         ChatChoice {
             index,
-            message: message(choice, request.function_call),
+            message: Some(message(choice, request.function_call)),
+            delta: None,
             logprobs: request
                 .logprobs
                 .then(|| ChatLogprobs::new(&choice.logprobs, request.told.by_id)),
-            finish_reason: finish.map_or("stop", |finish| finish_reason(request, finish)),
+            finish_reason: Some(finish.map_or("stop", |finish| finish_reason(request, finish))),
             token_ids: request.told.ids.then_some(&choice.ids),
         }
     }
@@ -70,9 +72,10 @@ fn event(
     finish: Option<Finish>,
 ) -> Result<()> {
     let request = events.request();
-    events.event(ChatDelta {
+    events.event(ChatChoice {
         index,
-        delta,
+        message: None,
+        delta: Some(delta),
         logprobs,
         finish_reason: finish.map(|finish| finish_reason(request, finish)),
         token_ids,
@@ -110,90 +113,48 @@ fn deltas(chunk: &TextChunk, function_call: bool) -> impl Iterator<Item = Delta<
     let calls = chunk.tool_calls.iter().map(move |call| {
         let mut delta = Delta::default();
         if function_call {
-            delta.function_call = Some(call.into());
+            delta.function_call = Some(function(call));
         } else {
-            delta.tool_calls = vec![call.into()];
+            delta.tool_calls = vec![piece(call)];
         }
         delta
     });
     reasoning.into_iter().chain(content).chain(calls)
 }
 
-/// Returns the message of a whole answer.
-fn message(choice: &Choice, function_call: bool) -> Message<'_> {
-    let first = choice.tool_calls.first().filter(|_| function_call);
-    let function_call = first.map(|call| Function {
-        name: Some(&call.start.name),
-        arguments: &call.arguments,
-    });
-    let tool_calls = choice.tool_calls.iter().map(|call| ToolCall {
-        id: &call.start.id,
-        r#type: "function",
-        function: Function {
-            name: Some(&call.start.name),
-            arguments: &call.arguments,
-        },
-    });
+/// Returns the message of a whole answer. Its content is null if it has only tool calls.
+fn message(choice: &Choice, function_call: bool) -> Value {
     let only_calls = choice.text.is_empty() && !choice.tool_calls.is_empty();
-    Message {
-        role: "assistant",
-        content: (!only_calls).then_some(choice.text.as_str()),
-        reasoning_content: Some(choice.reasoning.as_str()).filter(|text| !text.is_empty()),
-        refusal: (),
-        tool_calls: match function_call {
-            Some(_) => Vec::new(),
-            None => tool_calls.collect(),
-        },
-        function_call,
+    let content = (!only_calls).then_some(&choice.text);
+    let mut message = json!({ "role": "assistant", "content": content });
+    if !choice.reasoning.is_empty() {
+        message["reasoning_content"] = choice.reasoning.as_str().into();
     }
+    message["refusal"] = Value::Null;
+    let called =
+        |call: &JoinedCall| json!({ "name": call.start.name, "arguments": call.arguments });
+    match choice.tool_calls.as_slice() {
+        [] => {}
+        [first, ..] if function_call => message["function_call"] = called(first),
+        calls => {
+            let calls = calls.iter().map(|call| {
+                let id = &*call.start.id;
+                json!({ "id": id, "type": "function", "function": called(call) })
+            });
+            message["tool_calls"] = calls.collect();
+        }
+    }
+    message
 }
 
-/// A choice of a whole chat answer.
+/// A choice of a chat: a whole message, or a delta of one.
 #[derive(Serialize)]
 struct ChatChoice<'a> {
     index: u32,
-    message: Message<'a>,
-    logprobs: Option<ChatLogprobs<'a>>,
-    finish_reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    token_ids: Option<&'a [Token]>,
-}
-
-#[derive(Serialize)]
-struct Message<'a> {
-    role: &'static str,
-    /// Null if the message has only tool calls.
-    content: Option<&'a str>,
+    message: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<&'a str>,
-    refusal: (),
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ToolCall<'a>>,
-    /// The call, if the request has functions instead of tools.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    function_call: Option<Function<'a>>,
-}
-
-/// A tool call in a whole answer.
-#[derive(Serialize)]
-struct ToolCall<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    arguments: &'a str,
-}
-
-/// A choice of a chat chunk.
-#[derive(Serialize)]
-struct ChatDelta<'a> {
-    index: u32,
-    delta: Delta<'a>,
+    delta: Option<Delta<'a>>,
     logprobs: Option<ChatLogprobs<'a>>,
     finish_reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -227,23 +188,27 @@ struct ToolCallPiece<'a> {
     function: Function<'a>,
 }
 
-impl<'a> From<&'a ToolCallDelta> for Function<'a> {
-    fn from(delta: &'a ToolCallDelta) -> Self {
-        Self {
-            name: delta.start.as_ref().map(|start| start.name.as_str()),
-            arguments: &delta.arguments,
-        }
+/// The function of a piece of a call.
+#[derive(Serialize)]
+struct Function<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    arguments: &'a str,
+}
+
+fn function(delta: &ToolCallDelta) -> Function<'_> {
+    Function {
+        name: delta.start.as_ref().map(|start| start.name.as_str()),
+        arguments: &delta.arguments,
     }
 }
 
-impl<'a> From<&'a ToolCallDelta> for ToolCallPiece<'a> {
-    fn from(delta: &'a ToolCallDelta) -> Self {
-        let start = delta.start.as_ref();
-        Self {
-            index: delta.index,
-            id: start.map(|start| &*start.id),
-            r#type: start.map(|_| "function"),
-            function: delta.into(),
-        }
+fn piece(delta: &ToolCallDelta) -> ToolCallPiece<'_> {
+    let start = delta.start.as_ref();
+    ToolCallPiece {
+        index: delta.index,
+        id: start.map(|start| &*start.id),
+        r#type: start.map(|_| "function"),
+        function: function(delta),
     }
 }

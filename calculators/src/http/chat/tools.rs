@@ -6,7 +6,6 @@ use graphmill_dialects::{bodies::tools::Tools, json::Allowance};
 use graphmill_engine::Result;
 use serde_json::{Map, Value, json};
 
-use super::functions;
 use crate::http::{
     arguments,
     fields::{conflicting, invalid, missing, shown},
@@ -50,16 +49,17 @@ pub(super) fn read(said: &mut Tools) -> Result<ToolUse> {
         keep_allowed(tools.get_or_insert_default(), &list)?;
         choice = Some(list.mode);
     }
-    let functions = said.functions.take().map(functions::as_tools);
+    let functions = said.functions.take().map(|functions| {
+        let tool = |function: Value| json!({ "type": "function", "function": function });
+        functions.into_iter().map(tool).collect()
+    });
     let is_some = |tools: &Vec<Value>| !tools.is_empty();
     let tools = tools.filter(is_some).or(functions).filter(is_some);
     let list = tools.as_deref().unwrap_or_default();
-    let choice = match said.function_call.take() {
-        Some(choice) => choice_of("function_call", "functions", &choice, list)?,
-        None => match choice {
-            Some(choice) => choice_of("tool_choice", "tools", &choice, list)?,
-            None => Some(ToolChoice::Auto),
-        },
+    let choice = match (said.function_call.take(), choice) {
+        (Some(choice), _) => choice_of("function_call", "functions", &choice, list)?,
+        (None, Some(choice)) => choice_of("tool_choice", "tools", &choice, list)?,
+        (None, None) => Some(ToolChoice::Auto),
     };
     // An answer in the form of functions has only one call.
     let parallel = said.parallel_tool_calls.unwrap_or(true);
@@ -87,13 +87,9 @@ fn choice_of(
             _ => return Ok(Some(ToolChoice::Auto)),
         },
         _ if is_function_call => Some((format!("{field}.name"), &choice["name"])),
-        _ => Some(match &choice["function"] {
-            Value::Null => (format!("{field}.name"), &choice["name"]),
-            function => (format!("{field}.function.name"), &function["name"]),
-        }),
+        _ => Some(name_of(choice, field)),
     };
-    let needs_tools = tools.is_empty() && (named.is_none() || is_function_call);
-    if needs_tools {
+    if tools.is_empty() && (named.is_none() || is_function_call) {
         let message = format!("needs `{list}` of the client; those of a provider are left out");
         return Err(invalid(field, message));
     }
@@ -103,12 +99,19 @@ fn choice_of(
     let Value::String(name) = name else {
         return Err(missing(field));
     };
-    let known = tools.iter().any(|tool| tool["function"]["name"] == **name);
-    if !known {
+    if !tools.iter().any(|tool| tool["function"]["name"] == **name) {
         let message = format!("is `{}`, which is not in `{list}`", shown(name));
         return Err(invalid(field, message));
     }
     Ok(Some(ToolChoice::Named(Arc::from(name.as_str()))))
+}
+
+/// Returns the name of a tool at `path` and its own path. In chats, it is in an object of its own.
+fn name_of<'a>(tool: &'a Value, path: &str) -> (String, &'a Value) {
+    match &tool["function"] {
+        Value::Null => (format!("{path}.name"), &tool["name"]),
+        function => (format!("{path}.function.name"), &function["name"]),
+    }
 }
 
 /// The tools that a choice allows.
@@ -141,11 +144,7 @@ fn keep_allowed(tools: &mut Vec<Value>, list: &AllowList) -> Result<()> {
         if tool["type"] != "function" && tool["type"] != "custom" {
             continue;
         }
-        let path = format!("{}[{index}]", list.path);
-        let (path, name) = match &tool["function"] {
-            Value::Null => (format!("{path}.name"), &tool["name"]),
-            function => (format!("{path}.function.name"), &function["name"]),
-        };
+        let (path, name) = name_of(tool, &format!("{}[{index}]", list.path));
         let name = name.as_str().ok_or_else(|| missing(path.clone()))?;
         if !tools.iter().any(|tool| tool["function"]["name"] == *name) {
             let message = format!("is `{}`, which is not in `tools`", shown(name));
@@ -203,4 +202,30 @@ pub(super) fn past_call(call: &mut Value, path: &str, allowance: &Allowance) {
         object @ Value::Object(_) => object,
         _ => Map::new().into(),
     };
+}
+
+/// Converts past calls to the form that templates know: an assistant's `function_call`, and the
+/// message of the role `function` after it. `call` is the id of the last one.
+pub(super) fn rewrite_message(
+    message: &mut Map<String, Value>,
+    index: usize,
+    call: &mut Option<String>,
+) -> Result<()> {
+    if let Some(function @ Value::Object(_)) = message.remove("function_call") {
+        if message.get("tool_calls").is_some_and(|it| !it.is_null()) {
+            let field = format!("messages[{index}].function_call");
+            return Err(conflicting(field, "tool_calls"));
+        }
+        let id = format!("call_{index}");
+        let tool_call = json!({ "id": id, "type": "function", "function": function });
+        message.insert("tool_calls".to_owned(), json!([tool_call]));
+        *call = Some(id);
+    }
+    if message.get("role").is_some_and(|role| role == "function")
+        && let Some(id) = call.as_deref()
+    {
+        message.insert("role".to_owned(), "tool".into());
+        message.insert("tool_call_id".to_owned(), id.into());
+    }
+    Ok(())
 }

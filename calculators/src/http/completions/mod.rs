@@ -80,7 +80,7 @@ impl TextDialect for Completions {
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(ChoicesWriter::<response::Texts>::new(request))
+        Box::new(ChoicesWriter::<response::CompletionForm>::new(request))
     }
 }
 

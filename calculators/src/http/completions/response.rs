@@ -10,9 +10,9 @@ use crate::http::{
 use crate::payload::{Finish, TextChunk, TextRequest, Token};
 
 /// The form of the choices of a completion.
-pub(super) struct Texts;
+pub(super) struct CompletionForm;
 
-impl Form for Texts {
+impl Form for CompletionForm {
     const WHOLE: &'static str = "text_completion";
     const CHUNK: &'static str = "text_completion";
     const PROMPT_BESIDE: bool = false;

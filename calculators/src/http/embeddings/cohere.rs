@@ -6,39 +6,29 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::{
-    dialect::{Dialect, Family, Place, Purpose, Route},
+    dialect::{Family, Place, Purpose, Route},
+    dialect_table::PathDialect,
     fields::{self, missing},
 };
 use super::Request;
 use crate::payload::{Embeddings, JsonBody, Prompt, VectorForm};
 
 /// The dialect of Cohere's `embed`.
-#[derive(Debug)]
-pub(in crate::http) struct CohereEmbeddings;
-
-impl Dialect for CohereEmbeddings {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: EMBED,
-            purpose: Purpose::Answer,
-            summary: "Makes a vector of each text, as Cohere's does",
-            required: &["model", "texts"],
-            answer: &["id", "embeddings", "texts", "meta"],
-        }]
-    }
-
-    fn place(&self) -> Place {
-        Place::Behind(&["/v2", "/v3", "/v1", "/v3/v1"])
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Vectors(read)
-    }
-}
+pub(in crate::http) const COHERE: PathDialect = PathDialect {
+    routes: &[Route {
+        path: EMBED,
+        purpose: Purpose::Answer,
+        summary: "Makes a vector of each text, as Cohere's does",
+        required: &["model", "texts"],
+        answer: &["id", "embeddings", "texts", "meta"],
+    }],
+    place: Place::Behind(&["/v2", "/v3", "/v1", "/v3/v1"]),
+    family: Family::Vectors(read),
+};
 
 fn read(body: &JsonBody, id: &str) -> Result<Request> {
     let mut fields = fields::read(EMBED, body)?;
-    let own: vectors::Embed = fields.take()?;
+    let own: vectors::CohereEmbed = fields.take()?;
     let has = |kind: &str| own.embedding_types.iter().any(|it| it == kind);
     Ok(Request {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
@@ -58,7 +48,7 @@ fn read(body: &JsonBody, id: &str) -> Result<Request> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Answer<'a> {
+pub(super) struct CohereAnswer<'a> {
     id: &'a str,
     response_type: &'static str,
     embeddings: ByType<'a>,
@@ -74,7 +64,7 @@ struct ByType<'a> {
     base64: Option<Vec<String>>,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> CohereAnswer<'a> {
     /// Creates the answer with this id, with numbers, base64 or both as requested.
     pub(super) fn new(
         (id, float, base64): (&'a str, bool, bool),

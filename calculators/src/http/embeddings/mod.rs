@@ -3,7 +3,7 @@
 
 mod cohere;
 
-pub(super) use cohere::CohereEmbeddings;
+pub(super) use cohere::COHERE;
 
 use std::time::Instant;
 
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::limits::MAX_TEXTS;
 use super::{
-    body,
-    dialect::{Dialect, Family, Purpose, Route},
-    dialect_table,
+    body::{self, to_json},
+    dialect::{Family, PREFIXES, Place, Purpose, Route},
+    dialect_table::{self, PathDialect},
     fields::{self, limited, missing},
     llama_server, ollama, prompts, tei, vllm,
 };
@@ -77,28 +77,17 @@ impl Calculator for EmbeddingsRequest {
 register!(EmbeddingsRequest);
 
 /// The dialect of OpenAI's `embeddings`.
-#[derive(Debug)]
-pub(super) struct Embeddings;
-
-impl Dialect for Embeddings {
-    fn routes(&self) -> &'static [Route] {
-        &[Route {
-            path: EMBEDDINGS,
-            purpose: Purpose::Answer,
-            summary: "Makes a vector of each text",
-            required: &["model", "input"],
-            answer: &["object", "data", "model", "usage"],
-        }]
-    }
-
-    fn family(&'static self) -> Family {
-        Family::Vectors(read)
-    }
-}
-
-fn read(body: &JsonBody, _: &str) -> Result<Request> {
-    read_as(EMBEDDINGS, body)
-}
+pub(super) const DIALECT: PathDialect = PathDialect {
+    routes: &[Route {
+        path: EMBEDDINGS,
+        purpose: Purpose::Answer,
+        summary: "Makes a vector of each text",
+        required: &["model", "input"],
+        answer: &["object", "data", "model", "usage"],
+    }],
+    place: Place::Behind(PREFIXES),
+    family: Family::Vectors(|body, _| read_as(EMBEDDINGS, body)),
+};
 
 /// Reads the fields of OpenAI's form, for an endpoint that has them.
 pub(super) fn read_as(endpoint: &str, body: &JsonBody) -> Result<Request> {
@@ -165,33 +154,37 @@ impl Calculator for EmbeddingsResponse {
             return Err(body::second_request(cx.time()));
         }
         if let (Some(request), Some(embeddings)) = (cx.get(request), cx.get(embeddings)) {
-            let (vectors, ignored) = (&embeddings.vectors, &request.ignored);
-            let packets = match &request.form {
+            let vectors = &embeddings.vectors;
+            let json = match &request.form {
                 VectorForm::OpenAI { base64 } => {
-                    body::answer(&EmbeddingsBody::new(request, embeddings, *base64), ignored)
+                    to_json(&EmbeddingsBody::new(request, embeddings, *base64))
                 }
                 VectorForm::Pooling { id, base64 } => {
                     let data = pooled(vectors, *base64);
-                    let list = vllm::List::new(id, &request.model, data, embeddings.tokens);
-                    body::answer(&list, ignored)
+                    to_json(&vllm::List::new(
+                        id,
+                        &request.model,
+                        data,
+                        embeddings.tokens,
+                    ))
                 }
                 VectorForm::Cohere { id, float, base64 } => {
                     let form = (&**id, *float, *base64);
-                    body::answer(&cohere::Answer::new(form, request, embeddings), ignored)
+                    to_json(&cohere::CohereAnswer::new(form, request, embeddings))
                 }
                 VectorForm::Ollama { is_one: true } => {
-                    body::answer(&ollama::Vector::new(embeddings), ignored)
+                    let embedding = vectors.first();
+                    to_json(&ollama::Vector { embedding })
                 }
                 VectorForm::Ollama { is_one: false } => {
-                    let clock = ollama::Clock::new(cx.run(), self.opened);
-                    body::answer(&ollama::Vectors::new(request, embeddings, &clock), ignored)
+                    let clock = ollama::AnswerClock::new(cx.run(), self.opened);
+                    to_json(&ollama::Vectors::new(request, embeddings, &clock))
                 }
-                VectorForm::LlamaServer { .. } => {
-                    body::answer(&llama_server::vectors(embeddings), ignored)
-                }
-                VectorForm::Tei => body::answer(vectors, ignored),
-                VectorForm::TeiSimilarity => body::answer(&tei::cosines(vectors), ignored),
+                VectorForm::LlamaServer { .. } => to_json(&llama_server::vectors(embeddings)),
+                VectorForm::Tei => to_json(vectors),
+                VectorForm::TeiSimilarity => to_json(&tei::cosines(vectors)),
             }?;
+            let packets = body::answer(json, &request.ignored);
             for (timestamp, packet) in (0..).zip(packets) {
                 cx.emit_at(response, timestamp, packet);
             }

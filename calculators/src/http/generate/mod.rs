@@ -1,6 +1,5 @@
 //! Triton's `generate` and `generate_stream`, which continue a text. The path names the graph.
 
-mod answer;
 mod request;
 
 use graphmill_dialects::{
@@ -8,6 +7,7 @@ use graphmill_dialects::{
     bodies::{GENERATE, GENERATE_STREAM},
 };
 use graphmill_engine::Result;
+use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use super::{
@@ -15,19 +15,21 @@ use super::{
     dialect::{AnswerWriter, Dialect, Failure, Family, Place, Purpose, Route, TextDialect},
     text_writer::TextWriter,
 };
-use crate::payload::{JsonBody, RequestInput, TextRequest};
+use crate::payload::{Finish, JsonBody, RequestInput, TextRequest};
 
-pub(super) use answer::reason;
 pub(super) use request::insert;
+
+/// Version in the answers of a graph without versions.
+const VERSION: &str = "1";
 
 /// A dialect of Triton's, for one path.
 #[derive(Debug)]
-pub(super) struct Generate {
+pub(super) struct TritonDialect {
     streams: bool,
     routes: &'static [Route],
 }
 
-impl Generate {
+impl TritonDialect {
     /// The dialect of `generate`, whose answers are one object.
     pub(super) const WHOLE: Self = Self {
         streams: false,
@@ -56,7 +58,7 @@ const fn route(path: &'static str, summary: &'static str) -> Route {
     }
 }
 
-impl Dialect for Generate {
+impl Dialect for TritonDialect {
     fn routes(&self) -> &'static [Route] {
         self.routes
     }
@@ -85,7 +87,7 @@ pub(super) fn error(failure: &Failure<'_>) -> Value {
     error
 }
 
-impl TextDialect for Generate {
+impl TextDialect for TritonDialect {
     fn id_prefix(&self) -> &'static str {
         "gen-"
     }
@@ -99,6 +101,32 @@ impl TextDialect for Generate {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        TextWriter::boxed(answer::written)
+        TextWriter::boxed(written)
+    }
+}
+
+/// Writes the object of a text, or of a piece of it.
+fn written(request: &TextRequest, text: &str, _: &Usage, finish: Option<Finish>) -> Value {
+    let echoed = |name: &str| request.echo.get(name).filter(|value| !value.is_null());
+    let mut answer = json!({});
+    if let Some(id) = echoed("id") {
+        answer["id"] = id.clone();
+    }
+    for (name, usual) in [("model_name", &*request.model), ("model_version", VERSION)] {
+        answer[name] = echoed(name).map_or_else(|| usual.into(), Value::clone);
+    }
+    answer["text_output"] = text.into();
+    if let Some(finish) = finish.filter(|_| echoed("details") == Some(&json!(true))) {
+        answer["details"] = json!({ "finish_reason": reason(finish) });
+    }
+    answer
+}
+
+/// Returns the name of a finish reason.
+pub(super) fn reason(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop | Finish::ToolCalls => "eos_token",
+        Finish::StopString(_) => "stop_sequence",
+        Finish::Length => "length",
     }
 }

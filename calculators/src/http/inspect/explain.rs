@@ -36,7 +36,7 @@ impl Explanation {
         self.awaited == 0
     }
 
-    /// Returns the answer.
+    /// Returns the answer, once all prompts have a preview.
     pub(super) fn report(self, engine: &LlmEngine) -> Value {
         let context = engine.context_length();
         let mut parameters = self.effective.values.clone();

@@ -16,7 +16,7 @@ use crate::http::{
 use crate::payload::{Account, Finish, HttpResponse, Tally, TextChunk, TextLogprob, TextRequest};
 
 /// A writer of answers in llama-server's form.
-pub(super) struct Answer {
+pub(super) struct LlamaServerWriter {
     choices: Vec<ChoiceText>,
     tally: Option<Arc<Tally>>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Answer {
 #[derive(Clone, Default)]
 struct ChoiceText {
     /// Text, tokens and probabilities, kept for an answer in one object.
-    piece: Piece,
+    piece: TextPiece,
     has_new_line: bool,
     /// Whole object of the text, once it has ended.
     told: Option<Value>,
@@ -33,13 +33,13 @@ struct ChoiceText {
 
 /// A piece of a text.
 #[derive(Clone, Default)]
-struct Piece {
+struct TextPiece {
     text: String,
     tokens: Vec<Value>,
     probabilities: Vec<Value>,
 }
 
-impl Piece {
+impl TextPiece {
     /// Creates the piece of a chunk. The token that ended the text is not part of it.
     fn new(request: &TextRequest, chunk: &TextChunk) -> Self {
         let tokens = chunk.logprobs.iter().filter(|token| !token.ends);
@@ -81,7 +81,7 @@ impl Piece {
     }
 }
 
-impl Answer {
+impl LlamaServerWriter {
     pub(super) fn new(request: &TextRequest) -> Self {
         Self {
             choices: vec![ChoiceText::default(); request.choices()],
@@ -95,7 +95,7 @@ impl Answer {
         request: &TextRequest,
         chunk: &TextChunk,
         finish: Finish,
-        piece: Piece,
+        piece: TextPiece,
     ) -> Value {
         let settings = request.echo.get(SETTINGS).cloned().unwrap_or_default();
         let (stop_type, word) = match finish {
@@ -184,7 +184,7 @@ fn probability(of: &TextLogprob) -> Value {
     told
 }
 
-impl AnswerWriter for Answer {
+impl AnswerWriter for LlamaServerWriter {
     fn begin(&mut self, run: &RunCx) {
         self.tally = Account::find(run).map(|account| Arc::clone(&account.tally));
     }
@@ -200,7 +200,7 @@ impl AnswerWriter for Answer {
             return Ok(false);
         }
         choice.has_new_line |= chunk.text.contains('\n');
-        let piece = Piece::new(request, chunk);
+        let piece = TextPiece::new(request, chunk);
         if !request.stream {
             choice.piece.extend(piece);
         } else if !piece.is_empty() {

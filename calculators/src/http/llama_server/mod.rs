@@ -3,24 +3,28 @@
 
 pub(super) mod adapters;
 mod answer;
-mod embed;
 mod request;
-
-pub(super) use embed::vectors;
 
 use graphmill_dialects::{
     Fields,
-    bodies::{LLAMA_COMPLETION, LLAMA_EMBEDDING, LLAMA_INFILL},
+    bodies::{LLAMA_COMPLETION, LLAMA_EMBEDDING, LLAMA_INFILL, llama_server as bodies},
 };
 use graphmill_engine::Result;
 use graphmill_llm::{AdapterSpec, NamedAdapter};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
     OwnParams,
     dialect::{AnswerWriter, Dialect, Family, Place, Purpose, Route, TextDialect},
+    fields::{self, conflicting},
+    limits::MAX_TEXTS,
+    prompts,
 };
-use crate::payload::{GenerationParams, JsonBody, RequestInput, TextRequest};
+use crate::payload::{
+    Embeddings, EmbeddingsRequest, GenerationParams, JsonBody, RequestInput, TextRequest,
+    VectorForm,
+};
 
 /// A dialect of llama-server's, for one kind of request.
 #[derive(Debug)]
@@ -81,7 +85,7 @@ impl Dialect for LlamaServer {
 
     fn family(&'static self) -> Family {
         if self.endpoint == LLAMA_EMBEDDING {
-            Family::Vectors(embed::read)
+            Family::Vectors(read_embedding)
         } else {
             Family::Text(self)
         }
@@ -122,6 +126,43 @@ impl TextDialect for LlamaServer {
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Answer::new(request))
+        Box::new(answer::LlamaServerWriter::new(request))
     }
+}
+
+/// Reads a request for vectors.
+fn read_embedding(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
+    let mut fields = fields::read(LLAMA_EMBEDDING, body)?;
+    let own: bodies::Embedding = fields.take()?;
+    let is_input = body.has("input");
+    if is_input && body.has("content") {
+        return Err(conflicting("input", "content"));
+    }
+    let field = if is_input { "input" } else { "content" };
+    Ok(EmbeddingsRequest {
+        model: own.model.unwrap_or_default().into(),
+        input: prompts::read(body, field, MAX_TEXTS, 0)?.into(),
+        dimensions: own.dimensions,
+        normalize: own.embd_normalize.map(|norm| norm == 2),
+        form: VectorForm::LlamaServer { field },
+        ignored: fields.unknown.into(),
+        ..EmbeddingsRequest::default()
+    })
+}
+
+/// An answer's entry for a text.
+#[derive(Serialize)]
+pub(super) struct LlamaServerVector<'a> {
+    index: usize,
+    embedding: [&'a [f32]; 1],
+}
+
+/// Returns the answer: for each text a list that contains one vector.
+pub(super) fn vectors(embeddings: &Embeddings) -> Vec<LlamaServerVector<'_>> {
+    let vectors = embeddings.vectors.iter().enumerate();
+    let vectors = vectors.map(|(index, vector)| LlamaServerVector {
+        index,
+        embedding: [vector],
+    });
+    vectors.collect()
 }

@@ -4,17 +4,17 @@ use serde_json::{Value, json};
 
 use crate::http::arguments::{self, Readable};
 use crate::http::named_events::{Event, Form};
-use crate::http::parts::{Part, PartialAnswer};
+use crate::http::parts::{PartialAnswer, Segment};
 use crate::payload::Finish;
 
 /// The form of Anthropic's messages.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct MessageForm {
     /// Arguments of the current call.
     arguments: Readable,
 }
 
-impl Form for Answer {
+impl Form for MessageForm {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
         let mut message = head(answer);
         message["content"] = json!([]);
@@ -26,11 +26,13 @@ impl Form for Answer {
         ]
     }
 
-    fn part_begins(&mut self, _: PartialAnswer<'_>, index: usize, part: &Part) -> Vec<Event> {
-        let block = match part {
-            Part::Reasoning(_) => json!({ "type": "thinking", "thinking": "", "signature": "" }),
-            Part::Text(_) => json!({ "type": "text", "text": "" }),
-            Part::Call { id, name, .. } => {
+    fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
+        let block = match &answer.parts[index] {
+            Segment::Reasoning(_) => {
+                json!({ "type": "thinking", "thinking": "", "signature": "" })
+            }
+            Segment::Text(_) => json!({ "type": "text", "text": "" }),
+            Segment::Call { id, name, .. } => {
                 json!({ "type": "tool_use", "id": id, "name": name, "input": {} })
             }
         };
@@ -41,9 +43,9 @@ impl Form for Answer {
 
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event> {
         let delta = match &answer.parts[index] {
-            Part::Reasoning(_) => json!({ "type": "thinking_delta", "thinking": text }),
-            Part::Text(_) => json!({ "type": "text_delta", "text": text }),
-            Part::Call { .. } => match &*self.arguments.push(text) {
+            Segment::Reasoning(_) => json!({ "type": "thinking_delta", "thinking": text }),
+            Segment::Text(_) => json!({ "type": "text_delta", "text": text }),
+            Segment::Call { .. } => match &*self.arguments.push(text) {
                 "" => return Vec::new(),
                 whole => input_delta(whole),
             },
@@ -57,7 +59,7 @@ impl Form for Answer {
         if !left.is_empty() {
             events.push(block_delta(index, input_delta(&left)));
         }
-        if matches!(answer.parts[index], Part::Reasoning(_)) {
+        if matches!(answer.parts[index], Segment::Reasoning(_)) {
             // Clients expect a signature. Reasoning here is not signed.
             let signature = json!({ "type": "signature_delta", "signature": "" });
             events.push(block_delta(index, signature));
@@ -140,11 +142,13 @@ fn stop_reason(answer: PartialAnswer<'_>) -> (&'static str, Option<&str>) {
 
 /// Returns a part of a whole answer. Arguments that were cut off are not JSON, and are left out;
 /// the stop reason shows that.
-fn block(part: &Part) -> Value {
+fn block(part: &Segment) -> Value {
     match part {
-        Part::Reasoning(text) => json!({ "type": "thinking", "thinking": text, "signature": "" }),
-        Part::Text(text) => json!({ "type": "text", "text": text }),
-        Part::Call {
+        Segment::Reasoning(text) => {
+            json!({ "type": "thinking", "thinking": text, "signature": "" })
+        }
+        Segment::Text(text) => json!({ "type": "text", "text": text }),
+        Segment::Call {
             id,
             name,
             arguments,

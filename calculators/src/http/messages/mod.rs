@@ -49,11 +49,10 @@ impl Dialect for Messages {
     /// Writes `{"type": "error", "error": {"type", "message"}}`.
     fn error(&self, failure: &Failure<'_>) -> Value {
         let mut error = json!({ "type": kind(failure), "message": failure.message });
-        if let Some(param) = failure.param {
-            error["param"] = json!(param);
-        }
-        if let Some(code) = failure.code {
-            error["code"] = json!(code);
+        for (name, value) in [("param", failure.param), ("code", failure.code)] {
+            if let Some(value) = value {
+                error[name] = value.into();
+            }
         }
         let mut object = json!({ "type": "error", "error": error });
         if let Some(id) = failure.request {
@@ -89,7 +88,7 @@ impl TextDialect for Messages {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(PartsWriter::new(answer::Answer::default()))
+        Box::new(PartsWriter::new(answer::MessageForm::default()))
     }
 }
 

@@ -8,33 +8,33 @@ use graphmill_engine::{Result, RunCx};
 use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
-use super::{Api, Clock};
+use super::{AnswerClock, Api};
 use crate::http::{
     arguments,
     dialect::{AnswerPackets, AnswerWriter},
     logprobs::ChatLogprobs,
-    parts::{Part, Parts, Step},
+    parts::{Parts, Segment, Step},
 };
 use crate::payload::{Finish, TextChunk, TextRequest};
 
 /// A writer of answers in Ollama's form.
-pub(super) struct Answer {
+pub(super) struct OllamaWriter {
     api: Api,
     parts: Parts,
     /// Log probabilities so far, for an answer in one object.
     logprobs: Vec<Value>,
-    clock: Option<Clock>,
+    clock: Option<AnswerClock>,
 }
 
 /// The content of an object: a piece of the answer, or all of it.
 #[derive(Default)]
-pub(super) struct Said<'a> {
+pub(super) struct OllamaContent<'a> {
     thinking: &'a str,
     text: &'a str,
     calls: Vec<Value>,
 }
 
-impl Answer {
+impl OllamaWriter {
     pub(super) fn new(api: Api) -> Self {
         Self {
             api,
@@ -48,10 +48,10 @@ impl Answer {
     fn lines(&self, request: &TextRequest, steps: &[Step], logprobs: Vec<Value>) -> Vec<Value> {
         let parts = self.parts.answer(request).parts;
         let said = steps.iter().filter_map(|step| {
-            let mut said = Said::default();
+            let mut said = OllamaContent::default();
             match (step, parts.get(step.part())?) {
-                (Step::Grow(_, text), Part::Reasoning(_)) => said.thinking = text,
-                (Step::Grow(_, text), Part::Text(_)) => said.text = text,
+                (Step::Grow(_, text), Segment::Reasoning(_)) => said.thinking = text,
+                (Step::Grow(_, text), Segment::Text(_)) => said.text = text,
                 (Step::End(at), part) => said.calls.push(call(part, place(parts, *at))?),
                 _ => return None,
             }
@@ -60,7 +60,7 @@ impl Answer {
         let mut lines: Vec<Value> = said.collect();
         if !logprobs.is_empty() {
             if lines.is_empty() {
-                lines.push(line(self.api, &request.model, &Said::default()));
+                lines.push(line(self.api, &request.model, &OllamaContent::default()));
             }
             lines[0]["logprobs"] = logprobs.into();
         }
@@ -70,20 +70,18 @@ impl Answer {
     /// Returns the whole answer as one object.
     fn all(&mut self, request: &TextRequest) -> Value {
         let parts = self.parts.answer(request).parts;
-        let joined = |wanted: fn(&Part) -> bool| -> String {
-            let wanted = parts.iter().filter(|part| wanted(part));
-            wanted.map(Part::text).collect()
-        };
-        let (thinking, text) = (
-            joined(|part| matches!(part, Part::Reasoning(_))),
-            joined(|part| matches!(part, Part::Text(_))),
-        );
-        let calls = parts.iter().enumerate();
-        let calls = calls.filter_map(|(at, part)| call(part, place(parts, at)));
-        let said = Said {
+        let (mut thinking, mut text, mut calls) = (String::new(), String::new(), Vec::new());
+        for part in parts {
+            match part {
+                Segment::Reasoning(more) => thinking += more,
+                Segment::Text(more) => text += more,
+                Segment::Call { .. } => calls.extend(call(part, calls.len())),
+            }
+        }
+        let said = OllamaContent {
             thinking: &thinking,
             text: &text,
-            calls: calls.collect(),
+            calls,
         };
         let mut answer = line(self.api, &request.model, &said);
         if request.logprobs {
@@ -95,11 +93,7 @@ impl Answer {
     /// Adds the finish reason, counts and times to the last object.
     fn end(&self, answer: &mut Value, finish: Finish, usage: &Usage) {
         answer["done"] = true.into();
-        answer["done_reason"] = match finish {
-            Finish::Length => "length",
-            Finish::Stop | Finish::StopString(_) | Finish::ToolCalls => "stop",
-        }
-        .into();
+        answer["done_reason"] = finish.without_calls().into();
         if let Some(clock) = &self.clock {
             clock.tell(answer);
         }
@@ -111,9 +105,9 @@ impl Answer {
     }
 }
 
-impl AnswerWriter for Answer {
+impl AnswerWriter for OllamaWriter {
     fn begin(&mut self, run: &RunCx) {
-        self.clock = Some(Clock::new(run, Instant::now()));
+        self.clock = Some(AnswerClock::new(run, Instant::now()));
     }
 
     fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
@@ -133,7 +127,7 @@ impl AnswerWriter for Answer {
             return Ok(false);
         };
         let mut last = if request.stream {
-            line(self.api, &request.model, &Said::default())
+            line(self.api, &request.model, &OllamaContent::default())
         } else {
             self.all(request)
         };
@@ -144,7 +138,7 @@ impl AnswerWriter for Answer {
 }
 
 /// Returns an object of an unfinished answer.
-pub(super) fn line(api: Api, model: &str, said: &Said<'_>) -> Value {
+pub(super) fn line(api: Api, model: &str, said: &OllamaContent<'_>) -> Value {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Nanos, true);
     let mut line = json!({ "model": model, "created_at": now });
     let content = if api == Api::Chat {
@@ -165,15 +159,15 @@ pub(super) fn line(api: Api, model: &str, said: &Said<'_>) -> Value {
 }
 
 /// Returns the number of a call among the calls of an answer.
-fn place(parts: &[Part], at: usize) -> usize {
-    let is_call = |part: &&Part| matches!(part, Part::Call { .. });
+fn place(parts: &[Segment], at: usize) -> usize {
+    let is_call = |part: &&Segment| matches!(part, Segment::Call { .. });
     parts[..at].iter().filter(is_call).count()
 }
 
 /// Returns a part that is a call. Arguments that were cut off are not JSON, and are left out; the
 /// finish reason shows that.
-fn call(part: &Part, index: usize) -> Option<Value> {
-    let Part::Call {
+fn call(part: &Segment, index: usize) -> Option<Value> {
+    let Segment::Call {
         id,
         name,
         arguments,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::payload::{Account, Tally};
 
 /// A clock for the times of an answer.
-pub(in crate::http) struct Clock {
+pub(in crate::http) struct AnswerClock {
     /// Time at which the request arrived.
     received: Instant,
     /// Time at which its graph was loaded.
@@ -19,7 +19,7 @@ pub(in crate::http) struct Clock {
     tally: Option<Arc<Tally>>,
 }
 
-impl Clock {
+impl AnswerClock {
     /// Creates the clock for a run whose graph is loaded since `begun`.
     pub(in crate::http) fn new(run: &RunCx, begun: Instant) -> Self {
         let account = Account::find(run);

@@ -8,14 +8,14 @@ use graphmill_engine::Result;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::Clock;
+use super::AnswerClock;
 use crate::http::{fields, fields::missing, limits::MAX_TEXTS, prompts};
 use crate::payload::{Embeddings, EmbeddingsRequest, JsonBody, Prompt, VectorForm};
 
 /// Reads a request for vectors.
 pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     let mut fields = fields::read(OLLAMA_EMBED, body)?;
-    let own: ollama::Embed = fields.take()?;
+    let own: ollama::OllamaEmbed = fields.take()?;
     ignore(&own.options, &mut fields);
     Ok(EmbeddingsRequest {
         model: own.model.ok_or_else(|| missing("model"))?.into(),
@@ -54,7 +54,7 @@ fn ignore(options: &Map<String, Value>, fields: &mut Fields) {
 /// The answer for one text.
 #[derive(Serialize)]
 pub(in crate::http) struct Vector<'a> {
-    embedding: Option<&'a [f32]>,
+    pub(in crate::http) embedding: Option<&'a Vec<f32>>,
 }
 
 /// The answer for several texts.
@@ -67,18 +67,11 @@ pub(in crate::http) struct Vectors<'a> {
     prompt_eval_count: u32,
 }
 
-impl<'a> Vector<'a> {
-    pub(in crate::http) fn new(embeddings: &'a Embeddings) -> Self {
-        let embedding = embeddings.vectors.first().map(Vec::as_slice);
-        Self { embedding }
-    }
-}
-
 impl<'a> Vectors<'a> {
     pub(in crate::http) fn new(
         request: &'a EmbeddingsRequest,
         embeddings: &'a Embeddings,
-        clock: &Clock,
+        clock: &AnswerClock,
     ) -> Self {
         let mut times = Value::Object(Map::new());
         clock.tell(&mut times);

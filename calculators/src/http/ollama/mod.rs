@@ -6,7 +6,7 @@ mod clock;
 mod embed;
 mod request;
 
-pub(super) use clock::Clock;
+pub(super) use clock::AnswerClock;
 pub(super) use embed::{Vector, Vectors};
 
 use graphmill_dialects::{
@@ -149,7 +149,7 @@ impl Dialect for Ollama {
             Api::Embed => json!({ "model": model, "embeddings": [] }),
             Api::Embeddings => json!({ "embedding": [] }),
             Api::Chat | Api::Generate => {
-                let mut answer = answer::line(self.api, model, &answer::Said::default());
+                let mut answer = answer::line(self.api, model, &answer::OllamaContent::default());
                 answer["done"] = true.into();
                 answer["done_reason"] = if unloads { "unload" } else { "load" }.into();
                 answer
@@ -175,6 +175,6 @@ impl TextDialect for Ollama {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Answer::new(self.api))
+        Box::new(answer::OllamaWriter::new(self.api))
     }
 }

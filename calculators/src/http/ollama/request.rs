@@ -4,7 +4,9 @@ use graphmill_dialects::{
     Fields,
     bodies::{
         chat, completions as of_completions,
-        ollama::{Chat, Common, Generate, KEEP_ALIVE, Limit, Message, OPTIONS, Think},
+        ollama::{
+            Common, KEEP_ALIVE, Limit, OPTIONS, OllamaChat, OllamaGenerate, OllamaMessage, Think,
+        },
         tools::Tools,
     },
     json::Allowance,
@@ -33,7 +35,7 @@ pub(super) fn chat(
     fields: &mut Fields,
     allowance: &Allowance,
 ) -> Result<(RequestInput, OwnParams)> {
-    let own: Chat = fields.take()?;
+    let own: OllamaChat = fields.take()?;
     if own.messages.is_empty() {
         return Err(missing("messages"));
     }
@@ -51,7 +53,7 @@ pub(super) fn generate(
     fields: &mut Fields,
     allowance: &Allowance,
 ) -> Result<(RequestInput, OwnParams)> {
-    let own: Generate = fields.take()?;
+    let own: OllamaGenerate = fields.take()?;
     if own.prompt.is_empty() {
         return Err(missing("prompt"));
     }
@@ -177,7 +179,7 @@ fn complete(
 }
 
 /// Adds a message to the turns. Calls without a result are noted in `open`.
-fn add(message: Message, index: usize, turns: &mut Turns, open: &mut Vec<OpenCall>) {
+fn add(message: OllamaMessage, index: usize, turns: &mut Turns, open: &mut Vec<OpenCall>) {
     let path = format!("messages[{index}].images");
     let images = message.images.unwrap_or_default();
     let text = message.content.unwrap_or_default();

@@ -1,27 +1,26 @@
 //! `OpenAIRequestCalculator`: reads and checks requests for text, in all dialects.
 
-mod told;
+use std::sync::Arc;
 
-use std::{
-    sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+use chrono::Utc;
+use graphmill_dialects::{
+    Fields,
+    bodies::{run::Run, told::TokenDetails},
 };
-
-use graphmill_dialects::{Fields, bodies::run::Run};
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, InputSet, OpenCx, Out, Res, Result, Run as Place,
-    RunCx, register,
+    Calculator, Contract, Cx, Flow, In, InputSet, OpenCx, Out, Res, Result, Run as Place, RunCx,
+    register,
 };
 use graphmill_llm::Vocab;
 
 use super::{
     body,
     defaults::{Defaults, OpenAIRequestOptions},
-    dialect::{Family, Purpose},
+    dialect::{Family, Purpose, TextDialect},
     dialect_table,
-    fields::{code, invalid, missing},
+    fields::{self, code, invalid, missing},
     inspect::{explain, question},
-    params, unknown,
+    params,
 };
 use crate::llm::{GenerationConfig, LanguageModel, claim_room, refused};
 use crate::payload::{
@@ -189,11 +188,10 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     if !needs_no_model && !json.has("model") {
         return Err(missing("model"));
     }
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // Called once for a whole answer.
     let request = |model, input| TextRequest {
         id: format!("{}{}", dialect.id_prefix(), run.id.0).into(),
-        created: since.map_or(0, |since| since.as_secs()),
+        created: Utc::now().timestamp() as u64,
         model,
         dialect,
         input,
@@ -215,22 +213,18 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
             question: Some(question),
         });
     }
-    let name = dialect.endpoint();
-    let endpoint = dialect.fields();
-    let endpoint = endpoint.ok_or_else(|| Error::internal(format!("`{name}` has no fields")))?;
-    let mut fields = Fields::read(endpoint, json)?;
-    unknown::warn(&fields.unknown, name);
+    let mut fields = fields::read_of(dialect.fields(), dialect.endpoint(), json)?;
     let (mut input, mut own) = dialect.input(json, &mut fields)?;
     let settings: Run = fields.take()?;
     let stream = settings.stream || own.stream;
     let function_call = own.function_call;
-    let tells = told::read(dialect, &mut fields, stream)?;
+    let tells = read_details(dialect, &mut fields, stream)?;
     let mut repeated = std::mem::take(&mut own.repeated);
     let mut params = params::read(&mut fields, own, &settings, defaults, &json.allowance())?;
     params.adapters.clone_from(&payload.adapters);
     params.token_ids = tells.return_token_ids;
     params.prompt_logprobs = tells.prompt_logprobs;
-    told::check(&params)?;
+    check_details(&params)?;
     if let Some(account) = Account::find(run) {
         params::hold_to(account, &mut params);
     }
@@ -285,6 +279,50 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
         params,
         question,
     })
+}
+
+/// Reads the fields about details of tokens, for an answer in a dialect.
+///
+/// # Errors
+/// The dialect's answers do not have such details, or not in streams.
+fn read_details(
+    dialect: &dyn TextDialect,
+    fields: &mut Fields,
+    stream: bool,
+) -> Result<TokenDetails> {
+    let told: TokenDetails = fields.take()?;
+    let asked = [
+        ("return_token_ids", told.return_token_ids),
+        (
+            "return_tokens_as_token_ids",
+            told.return_tokens_as_token_ids,
+        ),
+        ("prompt_logprobs", told.prompt_logprobs.is_some()),
+    ];
+    let asked = asked.into_iter().find(|(_, asked)| *asked);
+    match asked {
+        Some((field, _)) if !dialect.tells_tokens() => {
+            let message = "is a field of `chat/completions` and `completions`";
+            Err(invalid(field, message).with_code(code::UNSUPPORTED))
+        }
+        _ if stream && told.prompt_logprobs.is_some() => {
+            let message = "is not supported in a stream";
+            Err(invalid("prompt_logprobs", message).with_code(code::UNSUPPORTED))
+        }
+        _ => Ok(told),
+    }
+}
+
+/// Refuses two different numbers of likeliest tokens for the same places.
+fn check_details(params: &GenerationParams) -> Result<()> {
+    let echoed = params.sampling.logprobs.filter(|_| params.echo);
+    match (params.prompt_logprobs, echoed) {
+        (Some(asked), Some(echoed)) if asked != echoed => {
+            let message = format!("must be equal to `logprobs` ({echoed}) with `echo`");
+            Err(invalid("prompt_logprobs", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

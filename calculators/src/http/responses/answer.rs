@@ -5,17 +5,17 @@ use serde_json::{Value, json};
 
 use super::tools::text_of;
 use crate::http::named_events::{Event, Form};
-use crate::http::parts::{Part, PartialAnswer};
+use crate::http::parts::{PartialAnswer, Segment};
 use crate::payload::{Finish, RequestInput, ToolOrigin};
 
 /// The form of OpenAI's responses.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct ResponseForm {
     /// Number of events so far.
     sequence_number: u64,
 }
 
-impl Form for Answer {
+impl Form for ResponseForm {
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event> {
         let response = response(answer, false);
         let of = |response: &Value| json!({ "response": response });
@@ -25,78 +25,73 @@ impl Form for Answer {
         ]
     }
 
-    fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize, part: &Part) -> Vec<Event> {
+    fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
+        let part = &answer.parts[index];
         let mut empty = item(answer, index, part, "in_progress");
         match part {
-            Part::Reasoning(_) | Part::Text(_) => empty["content"] = json!([]),
-            Part::Call { name, .. } if takes_text(answer, name) => empty["input"] = json!(""),
-            Part::Call { .. } => empty["arguments"] = json!(""),
+            Segment::Reasoning(_) | Segment::Text(_) => empty["content"] = json!([]),
+            Segment::Call { name, .. } if takes_text(answer, name) => empty["input"] = json!(""),
+            Segment::Call { .. } => empty["arguments"] = json!(""),
         }
         let added = json!({ "output_index": index, "item": empty });
         let mut events = vec![self.event("response.output_item.added", added)];
         if let Some(content) = content(part, "") {
-            let fields = content_event(answer, index, json!({ "part": content }));
+            let fields = part_event(answer, index, json!({ "part": content }));
             events.push(self.event("response.content_part.added", fields));
         }
         events
     }
 
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event> {
-        let delta = json!({ "delta": text });
-        let event = match &answer.parts[index] {
-            Part::Reasoning(_) => {
-                let fields = content_event(answer, index, delta);
-                self.event("response.reasoning_text.delta", fields)
-            }
-            Part::Text(_) => {
-                let mut fields = content_event(answer, index, delta);
-                fields["logprobs"] = json!([]);
-                self.event("response.output_text.delta", fields)
-            }
+        let part = &answer.parts[index];
+        let name = match part {
+            Segment::Reasoning(_) => "response.reasoning_text.delta",
+            Segment::Text(_) => "response.output_text.delta",
             // The text comes at once, when it can be separated from its surroundings.
-            Part::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
-            Part::Call { .. } => {
-                let fields = item_event(answer, index, delta);
-                self.event("response.function_call_arguments.delta", fields)
-            }
+            Segment::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
+            Segment::Call { .. } => "response.function_call_arguments.delta",
         };
-        vec![event]
+        let mut fields = part_event(answer, index, json!({ "delta": text }));
+        if matches!(part, Segment::Text(_)) {
+            fields["logprobs"] = json!([]);
+        }
+        vec![self.event(name, fields)]
     }
 
     fn part_ends(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
         let part = &answer.parts[index];
         let mut events = Vec::new();
+        let mut add = |name, fields| {
+            let event = self.event(name, part_event(answer, index, fields));
+            events.push(event);
+        };
         match part {
-            Part::Reasoning(text) => {
-                let fields = content_event(answer, index, json!({ "text": text }));
-                events.push(self.event("response.reasoning_text.done", fields));
+            Segment::Reasoning(text) => {
+                add("response.reasoning_text.done", json!({ "text": text }));
             }
-            Part::Text(text) => {
+            Segment::Text(text) => {
                 let done = json!({ "text": text, "logprobs": [] });
-                let fields = content_event(answer, index, done);
-                events.push(self.event("response.output_text.done", fields));
+                add("response.output_text.done", done);
             }
-            Part::Call {
+            Segment::Call {
                 name, arguments, ..
             } if takes_text(answer, name) => {
                 let input = text_of(arguments);
-                let fields = item_event(answer, index, json!({ "delta": input }));
-                events.push(self.event("response.custom_tool_call_input.delta", fields));
-                let fields = item_event(answer, index, json!({ "input": input }));
-                events.push(self.event("response.custom_tool_call_input.done", fields));
+                let delta = json!({ "delta": input });
+                add("response.custom_tool_call_input.delta", delta);
+                let done = json!({ "input": input });
+                add("response.custom_tool_call_input.done", done);
             }
-            Part::Call {
+            Segment::Call {
                 name, arguments, ..
             } => {
                 let name = origin(answer, name).map_or(name, |origin| &origin.name);
                 let done = json!({ "name": name, "arguments": arguments });
-                let fields = item_event(answer, index, done);
-                events.push(self.event("response.function_call_arguments.done", fields));
+                add("response.function_call_arguments.done", done);
             }
         }
         if let Some(content) = content(part, part.text()) {
-            let fields = content_event(answer, index, json!({ "part": content }));
-            events.push(self.event("response.content_part.done", fields));
+            add("response.content_part.done", json!({ "part": content }));
         }
         let item = item(answer, index, part, status_of(answer, index));
         let done = json!({ "output_index": index, "item": item });
@@ -118,7 +113,7 @@ impl Form for Answer {
     }
 }
 
-impl Answer {
+impl ResponseForm {
     /// Returns an event with the fields that every event has.
     fn event(&mut self, name: &'static str, mut fields: Value) -> Event {
         fields["type"] = json!(name);
@@ -128,52 +123,49 @@ impl Answer {
     }
 }
 
-/// Returns an event about the content of an item, which has one part.
-fn content_event(answer: PartialAnswer<'_>, index: usize, fields: Value) -> Value {
-    let mut fields = item_event(answer, index, fields);
-    fields["content_index"] = json!(0);
-    fields
-}
-
-/// Returns an event about an item.
-fn item_event(answer: PartialAnswer<'_>, index: usize, mut fields: Value) -> Value {
-    fields["item_id"] = json!(item_id(answer, index, &answer.parts[index]));
+/// Returns the fields of an event about an item, or about its content, which has one part.
+fn part_event(answer: PartialAnswer<'_>, index: usize, mut fields: Value) -> Value {
+    let part = &answer.parts[index];
+    fields["item_id"] = json!(item_id(answer, index, part));
     fields["output_index"] = json!(index);
+    if !matches!(part, Segment::Call { .. }) {
+        fields["content_index"] = json!(0);
+    }
     fields
 }
 
-fn item_id(answer: PartialAnswer<'_>, index: usize, part: &Part) -> String {
+fn item_id(answer: PartialAnswer<'_>, index: usize, part: &Segment) -> String {
     let prefix = match part {
-        Part::Reasoning(_) => "rs",
-        Part::Text(_) => "msg",
-        Part::Call { name, .. } if takes_text(answer, name) => "ctc",
-        Part::Call { .. } => "fc",
+        Segment::Reasoning(_) => "rs",
+        Segment::Text(_) => "msg",
+        Segment::Call { name, .. } if takes_text(answer, name) => "ctc",
+        Segment::Call { .. } => "fc",
     };
     format!("{prefix}_{}_{index}", answer.number())
 }
 
 /// Returns the content part of an item with this text, if the item has one.
-fn content(part: &Part, text: &str) -> Option<Value> {
+fn content(part: &Segment, text: &str) -> Option<Value> {
     match part {
-        Part::Reasoning(_) => Some(json!({ "type": "reasoning_text", "text": text })),
-        Part::Text(_) => {
+        Segment::Reasoning(_) => Some(json!({ "type": "reasoning_text", "text": text })),
+        Segment::Text(_) => {
             Some(json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] }))
         }
-        Part::Call { .. } => None,
+        Segment::Call { .. } => None,
     }
 }
 
-fn item(answer: PartialAnswer<'_>, index: usize, part: &Part, status: &str) -> Value {
+fn item(answer: PartialAnswer<'_>, index: usize, part: &Segment, status: &str) -> Value {
     let id = item_id(answer, index, part);
     let content: Vec<Value> = content(part, part.text()).into_iter().collect();
     match part {
-        Part::Reasoning(_) => json!({
+        Segment::Reasoning(_) => json!({
             "id": id, "type": "reasoning", "summary": [], "content": content, "status": status,
         }),
-        Part::Text(_) => json!({
+        Segment::Text(_) => json!({
             "id": id, "type": "message", "role": "assistant", "content": content, "status": status,
         }),
-        Part::Call {
+        Segment::Call {
             id: call_id,
             name,
             arguments,

@@ -16,7 +16,7 @@ use crate::payload::{JsonBody, RequestInput, TextChunk, TextRequest, ToolChoice}
 /// Prefix of this server's summaries in `encrypted_content`. Those of other servers cannot be read.
 const MARK: &str = "graphmill:";
 
-/// Instruction to the model.
+/// Instruction to the model, after the conversation.
 const QUESTION: &str = "Sum up this conversation for an assistant that goes on with the work and sees nothing else of it: \
 the goals and wishes of the user, what was decided and done, the files, commands and facts that matter, and what comes next. \
 Answer with the summary and nothing else.";
@@ -66,7 +66,7 @@ impl TextDialect for Compact {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(Writer(String::new()))
+        Box::new(CompactionWriter(String::new()))
     }
 }
 
@@ -85,9 +85,9 @@ pub(super) fn summary(content: &str) -> Option<&str> {
 }
 
 /// A writer of a compaction, which is always one body. It has the summary so far.
-struct Writer(String);
+struct CompactionWriter(String);
 
-impl AnswerWriter for Writer {
+impl AnswerWriter for CompactionWriter {
     fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
         let request = out.request;
         self.0.push_str(&chunk.text);

@@ -44,10 +44,10 @@ pub(super) enum Lacking {
 
 use Lacking::{Broken, Expression};
 
-type Result<T> = std::result::Result<T, Lacking>;
+type LarkResult<T> = Result<T, Lacking>;
 
 /// Returns the regular expression of the texts that a grammar describes.
-pub(super) fn expression(grammar: &str) -> Result<String> {
+pub(super) fn expression(grammar: &str) -> LarkResult<String> {
     let mut grammar = Grammar::read(grammar)?;
     grammar.rule("start")
 }
@@ -73,7 +73,7 @@ struct Grammar {
 type Words<'a> = Peekable<Iter<'a, Word>>;
 
 impl Grammar {
-    fn read(grammar: &str) -> Result<Self> {
+    fn read(grammar: &str) -> LarkResult<Self> {
         let mut read = Self::default();
         let mut last = None;
         for line in grammar.lines() {
@@ -128,7 +128,7 @@ impl Grammar {
         Ok(read)
     }
 
-    fn rule(&mut self, name: &str) -> Result<String> {
+    fn rule(&mut self, name: &str) -> LarkResult<String> {
         if let Some(written) = self.written.get(name) {
             return written.clone().ok_or(Expression);
         }
@@ -149,7 +149,7 @@ impl Grammar {
     }
 
     /// Converts a group. Fails if it is nested too deep or too long.
-    fn alternatives(&mut self, words: &mut Words<'_>) -> Result<String> {
+    fn alternatives(&mut self, words: &mut Words<'_>) -> LarkResult<String> {
         if self.level == MOST_LEVELS {
             return Err(Expression);
         }
@@ -166,25 +166,18 @@ impl Grammar {
         Ok(format!("(?:{all})"))
     }
 
-    fn sequence(&mut self, words: &mut Words<'_>) -> Result<String> {
-        let closed = |words: &mut Words<'_>, sign| {
-            let end = words.next_if_eq(&&Word::Sign(sign)).map(drop);
-            end.ok_or_else(|| Broken(format!("a bracket is not closed: expected `{sign}`")))
-        };
+    fn sequence(&mut self, words: &mut Words<'_>) -> LarkResult<String> {
         let mut sequence = String::new();
         while let Some(word) = words.next_if(|word| !matches!(word, Word::Sign('|' | ')' | ']'))) {
             let one = match word {
                 Word::Name(name) => self.rule(name)?,
                 Word::Expression(text) => format!("(?:{text})"),
-                Word::Sign('(') => {
+                Word::Sign(open @ ('(' | '[')) => {
+                    let (close, count) = if *open == '(' { (')', "") } else { (']', "?") };
                     let all = self.alternatives(words)?;
-                    closed(words, ')')?;
-                    all
-                }
-                Word::Sign('[') => {
-                    let all = self.alternatives(words)?;
-                    closed(words, ']')?;
-                    format!("{all}?")
+                    let why = || Broken(format!("a bracket is not closed: expected `{close}`"));
+                    words.next_if_eq(&&Word::Sign(close)).ok_or_else(why)?;
+                    all + count
                 }
                 // This is the name of an alternative.
                 Word::Sign('>') => {
@@ -208,7 +201,7 @@ impl Grammar {
 }
 
 /// Divides a line, without its comment, into words. Fails if it has unsupported signs.
-fn words(line: &str) -> Result<Vec<Word>> {
+fn words(line: &str) -> LarkResult<Vec<Word>> {
     let (mut words, mut rest) = (Vec::new(), line.trim_start());
     while let Some(c) = rest.chars().next() {
         let length = match c {

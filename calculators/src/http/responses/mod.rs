@@ -84,6 +84,6 @@ impl TextDialect for Responses {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(PartsWriter::new(answer::Answer::default()))
+        Box::new(PartsWriter::new(answer::ResponseForm::default()))
     }
 }

@@ -6,7 +6,7 @@ use graphmill_dialects::{
     Fields,
     bodies::{
         Said, Text,
-        responses::{Format, Item, Part, Responses},
+        responses::{Item, Part, Responses, ResponsesFormat},
         tools::Tools,
     },
     json::{Allowance, JsonBody},
@@ -74,11 +74,11 @@ pub(super) fn read(body: &JsonBody, fields: &mut Fields) -> Result<(ChatInput, O
     let (mut chat, mut params) = conversation(chat, said, turns)?;
     chat.tool_origins = Arc::new(toolbox.origins);
     params.constraint = match own.text.format {
-        None | Some(Format::Text) => None,
-        Some(Format::JsonObject) => {
+        None | Some(ResponsesFormat::Text) => None,
+        Some(ResponsesFormat::JsonObject) => {
             Some(structured::asked_by("text.format", Constraint::JsonObject))
         }
-        Some(Format::JsonSchema { schema, .. }) => {
+        Some(ResponsesFormat::JsonSchema { schema, .. }) => {
             Some(structured::schema("text.format.schema", schema, allowance)?)
         }
     };

@@ -34,7 +34,7 @@ use crate::payload::TextChunk;
 pub struct TextAnswer {
     streams: bool,
     text: String,
-    /// The first free timestamp.
+    /// First timestamp after all texts so far.
     next: Timestamp,
     /// Timestamps of prompts that have no complete answer yet.
     awaited: VecDeque<Timestamp>,

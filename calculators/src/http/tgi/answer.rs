@@ -5,7 +5,7 @@ use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use super::{
-    pieces::{self, Piece, Pieces},
+    pieces::{self, Pieces, TokenText},
     request::{has_details, seed, text_before},
 };
 use crate::http::{
@@ -55,7 +55,7 @@ impl Texts {
         format!("{}{}", text_before(request), self.text)
     }
 
-    /// Writes the whole answer.
+    /// Returns the whole answer: an object, or a list of this one.
     fn answer(&mut self, request: &TextRequest, finish: Finish, usage: &Usage) -> Value {
         let mut answer = json!({ "generated_text": self.generated_text(request) });
         if has_details(request) {
@@ -76,10 +76,10 @@ impl Texts {
         answer
     }
 
-    /// Writes the event of a token. The last one of a text has the finish reason.
+    /// Adds the event of a token. The last one of a text has the finish reason.
     fn event(
         &mut self,
-        piece: Piece,
+        piece: TokenText,
         finish: Option<Finish>,
         out: &mut AnswerPackets<'_>,
     ) -> Result<()> {
@@ -125,7 +125,7 @@ impl AnswerWriter for Texts {
                     let mut token = std::mem::take(&mut self.last);
                     token["text"] = "".into();
                     let top = json!([]);
-                    Piece { token, top }
+                    TokenText { token, top }
                 })
             });
             for piece in pieces {

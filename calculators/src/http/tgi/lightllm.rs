@@ -5,7 +5,7 @@ use graphmill_llm::Usage;
 use serde_json::{Value, json};
 
 use super::{
-    pieces::{Piece, Pieces},
+    pieces::{Pieces, TokenText},
     request::{has_details, text_before},
 };
 use crate::http::dialect::{AnswerPackets, AnswerWriter};
@@ -23,7 +23,7 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Writes the event of a token.
+    /// Returns the event of a token, which has the token counts so far.
     fn event(&mut self, mut token: Value, usage: &Usage, finish: Option<Finish>) -> Value {
         self.count += 1;
         token["count_output_tokens"] = self.count.into();
@@ -51,7 +51,7 @@ impl Texts {
 impl AnswerWriter for Texts {
     fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
         let pieces = self.pieces.divide(chunk).into_iter();
-        let tokens: Vec<Value> = pieces.map(|Piece { token, .. }| token).collect();
+        let tokens: Vec<Value> = pieces.map(|TokenText { token, .. }| token).collect();
         if out.request.stream {
             let last = tokens.len().saturating_sub(1);
             let has_none = tokens.is_empty() && chunk.finish.is_some();

@@ -7,7 +7,7 @@ use crate::payload::{LikelyToken, TextChunk, TextLogprob};
 
 /// A token with its part of the text.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct TokenText {
     /// Token, in the form of answers.
     pub(super) token: Value,
     /// Likeliest tokens at its place, if the request asks for them.
@@ -26,7 +26,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// Divides the text of a chunk.
-    pub(super) fn divide(&mut self, chunk: &TextChunk) -> Vec<Piece> {
+    pub(super) fn divide(&mut self, chunk: &TextChunk) -> Vec<TokenText> {
         let mut at = self.characters;
         self.characters += chunk.text.chars().count();
         let mut rest = chunk.text.chars();
@@ -41,7 +41,7 @@ impl Pieces {
             if token.ends || (token.special && text.is_empty()) {
                 text.push_str(&spelled(&token.bytes));
             }
-            Piece {
+            TokenText {
                 token: self::token(token, &text),
                 top: token.top.iter().map(likely).collect(),
             }

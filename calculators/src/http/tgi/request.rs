@@ -2,10 +2,7 @@
 
 use graphmill_dialects::{
     Fields,
-    bodies::{
-        completions as bodies,
-        hugging_face::{Generate, Grammar, NamedSchema, Parameters},
-    },
+    bodies::hugging_face::{Generate, Grammar, NamedSchema, Parameters},
     json::JsonBody,
 };
 use graphmill_engine::Result;
@@ -33,7 +30,7 @@ const BESIDE: &[&str] = &[
     "timeout",
 ];
 
-/// Fields that imply sampling.
+/// Fields that imply `do_sample`.
 const SAMPLING: &[&str] = &["temperature", "top_k", "top_p", "typical_p"];
 
 /// Fields of the request that its answer follows.
@@ -114,10 +111,7 @@ pub(super) fn read(
         repeated: repeated.into_iter().collect(),
         ..OwnParams::default()
     };
-    let input = completions::input(
-        vec![Prompt::Text(text)],
-        &fields.take::<bodies::Completions>()?,
-    )?;
+    let input = completions::input(vec![Prompt::Text(text)], &fields.take()?)?;
     Ok((input, params))
 }
 
@@ -133,10 +127,7 @@ fn constraint(grammar: Grammar, body: &JsonBody) -> Result<TextConstraint> {
 
 /// Returns true if the answer has LightLLM's form.
 pub(super) fn is_of_lightllm(request: &TextRequest) -> bool {
-    request
-        .echo
-        .get(FORM)
-        .is_some_and(|form| form == "lightllm")
+    request.echo.get(FORM) == Some(&Value::from("lightllm"))
 }
 
 /// Returns true if the answer has details about its tokens.
@@ -151,12 +142,9 @@ pub(super) fn seed(request: &TextRequest) -> Value {
 
 /// Returns the text before the generated one: the prompt, if the answer repeats it.
 pub(super) fn text_before(request: &TextRequest) -> &str {
-    let is_repeated = request.echo.get(FULL_TEXT) == Some(&Value::from(true));
-    match &request.input {
-        RequestInput::Prompts(prompts) if is_repeated => match &**prompts {
-            [Prompt::Text(text)] => text,
-            _ => "",
-        },
-        _ => "",
+    if request.echo.get(FULL_TEXT) == Some(&Value::from(true)) {
+        request.prompt_text()
+    } else {
+        ""
     }
 }

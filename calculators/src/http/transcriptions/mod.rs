@@ -2,16 +2,24 @@
 //! answer is the transcript.
 
 mod answer;
-mod request;
 
-use graphmill_dialects::{Fields, bodies::TRANSCRIPTIONS};
+use graphmill_dialects::{
+    Fields,
+    bodies::{TRANSCRIPTIONS, transcriptions::Transcriptions as Own},
+};
 use graphmill_engine::Result;
 
 use super::{
     OwnParams,
+    chat::conversation,
     dialect::{AnswerWriter, Dialect, Family, Purpose, Route, TextDialect},
+    fields::missing,
+    turns::{Content, Turns},
 };
-use crate::payload::{JsonBody, RequestInput, TextRequest};
+use crate::payload::{JsonBody, MediaKind, RequestInput, TextRequest};
+
+/// Instruction to the model, before the sound.
+const INSTRUCTION: &str = "Transcribe the speech in the audio word for word. Answer with the transcript and nothing else.";
 
 /// The dialect of OpenAI's `audio/transcriptions`.
 #[derive(Debug)]
@@ -43,10 +51,30 @@ impl TextDialect for Transcriptions {
     }
 
     fn input(&self, body: &JsonBody, fields: &mut Fields) -> Result<(RequestInput, OwnParams)> {
-        request::read(body, fields)
+        let own: Own = fields.take()?;
+        let mut content = Content::default();
+        let file = own.file.ok_or_else(|| missing("file"))?;
+        content.medium(MediaKind::Sound, &file, "file");
+        content.text(&instruction(&own.language, &own.prompt));
+        let mut turns = Turns::default();
+        turns.say("user", content);
+        let (chat, mut params) = conversation(fields.take()?, fields.take()?, turns)?;
+        let format = body.get("response_format")?;
+        let format = format.map(|format| ("response_format".to_owned(), format.clone()));
+        params.repeated.extend(format);
+        Ok((RequestInput::Chat(chat), params))
     }
 
     fn writer(&self, request: &TextRequest) -> Box<dyn AnswerWriter> {
         Box::new(answer::Transcript::new(request))
     }
+}
+
+/// Returns the instruction, with the request's details about the sound.
+fn instruction(language: &str, prompt: &str) -> String {
+    let told = [("Language", language), ("Context", prompt)].map(|(what, text)| {
+        let text = Some(text.trim()).filter(|text| !text.is_empty());
+        text.map_or_else(String::new, |text| format!("\n{what}: {text}"))
+    });
+    format!("{INSTRUCTION}{}", told.concat())
 }

@@ -1,19 +1,21 @@
 //! OpenLLM's `generate` and `generate_stream`, with which the only model continues a prompt.
 
-mod answer;
-
 use graphmill_dialects::{
     Fields,
     bodies::{OPENLLM, OPENLLM_STREAM, openllm as bodies},
 };
 use graphmill_engine::Result;
+use graphmill_llm::Token;
+use serde_json::{Value, json};
 
 use super::{
     OwnParams, completions,
-    dialect::{AnswerWriter, Dialect, Family, Place, Purpose, Route, TextDialect},
+    dialect::{AnswerPackets, AnswerWriter, Dialect, Family, Place, Purpose, Route, TextDialect},
     fields::{invalid, missing},
 };
-use crate::payload::{JsonBody, Prompt, RequestInput, TextRequest};
+use crate::payload::{
+    Finish, HttpResponse, JsonBody, Prompt, RequestInput, TextChunk, TextRequest,
+};
 
 /// Fields of the body that are not parameters.
 const BESIDE: &[&str] = &["prompt", "llm_config", "request_id", "model", "timeout"];
@@ -119,6 +121,63 @@ impl TextDialect for OpenLlm {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        Box::new(answer::Output::default())
+        Box::new(Output::default())
+    }
+}
+
+/// A writer of answers in OpenLLM's form.
+#[derive(Default)]
+struct Output {
+    /// Text and tokens that were not sent yet.
+    text: String,
+    tokens: Vec<Token>,
+    /// Log probability of all tokens together.
+    logprob: f64,
+}
+
+impl Output {
+    /// Returns the object of the text and tokens that were not sent yet.
+    fn tell(&mut self, request: &TextRequest, finish: Option<Finish>) -> Value {
+        let id = request.echo.get("request_id").cloned();
+        json!({
+            "prompt": request.prompt_text(),
+            "finished": finish.is_some(),
+            "outputs": [{
+                "index": 0,
+                "text": std::mem::take(&mut self.text),
+                "token_ids": std::mem::take(&mut self.tokens),
+                "cumulative_logprob": self.logprob,
+                "logprobs": null,
+                "finish_reason": finish.map(Finish::without_calls),
+            }],
+            "prompt_token_ids": null,
+            "prompt_logprobs": null,
+            "request_id": id.unwrap_or_else(|| Value::from(&*request.id)),
+        })
+    }
+}
+
+impl AnswerWriter for Output {
+    fn take(&mut self, chunk: &TextChunk, out: &mut AnswerPackets<'_>) -> Result<bool> {
+        let request = out.request;
+        // Clients take only the first token of an event, so each event has one. Text without a
+        // token goes with the token before it.
+        if request.stream && !chunk.logprobs.is_empty() && !self.tokens.is_empty() {
+            out.event(&self.tell(request, None))?;
+        }
+        self.text.push_str(&chunk.text);
+        self.tokens.extend(chunk.logprobs.iter().map(|it| it.token));
+        let logprobs = chunk.logprobs.iter().filter_map(|it| it.logprob);
+        self.logprob += logprobs.map(f64::from).sum::<f64>();
+        if chunk.finish.is_some() {
+            let last = self.tell(request, chunk.finish);
+            if request.stream {
+                out.event(&last)?;
+                out.packets.push(HttpResponse::Done);
+            } else {
+                out.whole(&last)?;
+            }
+        }
+        Ok(chunk.finish.is_some())
     }
 }

@@ -1,8 +1,6 @@
 //! LMDeploy's `chat/interactive`: conversations that the server stores. It gives the graph the
 //! earlier messages as fields of the body.
 
-mod answer;
-
 use graphmill_dialects::{
     Fields,
     bodies::{
@@ -13,6 +11,8 @@ use graphmill_dialects::{
     },
 };
 use graphmill_engine::Result;
+use graphmill_llm::Usage;
+use serde_json::{Value, json};
 
 use super::{
     OwnParams, chat,
@@ -20,7 +20,7 @@ use super::{
     fields::missing,
     text_writer::TextWriter,
 };
-use crate::payload::{JsonBody, RequestInput, TextRequest};
+use crate::payload::{Finish, JsonBody, RequestInput, TextRequest};
 
 /// Field of the body with the number of tokens of earlier messages.
 const HISTORY_TOKENS: &str = "history_tokens";
@@ -81,6 +81,19 @@ impl TextDialect for Interactive {
     }
 
     fn writer(&self, _: &TextRequest) -> Box<dyn AnswerWriter> {
-        TextWriter::boxed(answer::written)
+        TextWriter::boxed(written)
     }
+}
+
+/// Writes the object of a text, or of a piece of it.
+fn written(request: &TextRequest, text: &str, usage: &Usage, finish: Option<Finish>) -> Value {
+    let before = request.echo.get(HISTORY_TOKENS).and_then(Value::as_u64);
+    let before = before.unwrap_or_default();
+    json!({
+        "text": text,
+        "tokens": usage.generated_tokens,
+        "input_tokens": u64::from(usage.prompt_tokens).saturating_sub(before),
+        "history_tokens": before,
+        "finish_reason": finish.map(Finish::as_str),
+    })
 }
