@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, Timestamp, register,
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
-
 use graphmill_llm::{CompiledConstraint, ConstrainedText};
 
-use super::by_prompt::by_prompt;
+use super::by_prompt::{ChoiceStates, by_prompt};
 use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
@@ -36,10 +35,7 @@ pub struct StopString {
     patterns: Arc<[Pattern]>,
     include: bool,
     constraint: Option<CompiledConstraint>,
-    /// Timestamp of the prompts whose text comes now.
-    prompt: Timestamp,
-    /// State of each choice.
-    choices: Vec<HeldChoice>,
+    choices: ChoiceStates<HeldChoice>,
 }
 
 /// The held-back text of one choice, with its log probabilities.
@@ -50,36 +46,24 @@ struct HeldChoice {
     constrained: Option<ConstrainedText>,
 }
 
-/// The port handles of [`StopString`].
-#[derive(Copy, Clone, Debug)]
-pub struct StopStringPorts {
-    text: In<TextChunk>,
-    params: In<GenerationParams>,
-    out: Out<TextChunk>,
-}
-
 impl Calculator for StopString {
     const NAME: &'static str = "StopStringCalculator";
     const DOC: &'static str =
         "Ends a text, and its generation, at the first stop string of the request.";
     type Options = NoOptions;
-    type Ports = StopStringPorts;
+    type Ports = (In<TextChunk>, In<GenerationParams>, Out<TextChunk>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> StopStringPorts {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.policy(by_prompt());
-        StopStringPorts {
-            text: c.input("TEXT"),
-            params: c.input("PARAMS"),
-            out: c.output("TEXT"),
-        }
+        (c.input("TEXT"), c.input("PARAMS"), c.output("TEXT"))
     }
 
-    fn open(_: &NoOptions, _: StopStringPorts, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self::default())
     }
 
-    fn process(&mut self, io: StopStringPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(params) = cx.get(io.params) {
+    fn process(&mut self, (text, params, out): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(params) = cx.get(params) {
             self.patterns = params
                 .stop
                 .iter()
@@ -91,29 +75,23 @@ impl Calculator for StopString {
             self.constraint = constraint.and_then(|constraint| constraint.compiled.clone());
         }
         if self.patterns.is_empty() {
-            cx.forward(io.text, io.out);
+            cx.forward(text, out);
             return Ok(Flow::Continue);
         }
-        let Some(mut chunk) = cx.take(io.text) else {
+        let Some(mut chunk) = cx.take(text) else {
             return Ok(Flow::Continue);
         };
-        if chunk.prompt != self.prompt {
-            self.prompt = chunk.prompt;
-            self.choices.clear();
-        }
-        let index = chunk.index as usize;
-        while self.choices.len() <= index {
-            self.choices.push(HeldChoice {
-                matcher: Matcher::new(Arc::clone(&self.patterns)),
-                logprobs: HeldLogprobs::default(),
-                constrained: self.constraint.as_ref().map(CompiledConstraint::text),
-            });
-        }
         let HeldChoice {
             matcher,
             logprobs,
             constrained,
-        } = &mut self.choices[index];
+        } = self
+            .choices
+            .state(chunk.prompt, chunk.index, || HeldChoice {
+                matcher: Matcher::new(Arc::clone(&self.patterns)),
+                logprobs: HeldLogprobs::default(),
+                constrained: self.constraint.as_ref().map(CompiledConstraint::text),
+            });
         if matcher.matched {
             // The chunk was on its way when the text ended.
             return Ok(Flow::Continue);
@@ -140,7 +118,7 @@ impl Calculator for StopString {
         }
         let tells = chunk.echo.is_some() || !chunk.ids.is_empty();
         if !chunk.text.is_empty() || chunk.finish.is_some() || tells {
-            cx.emit(io.out, chunk);
+            cx.emit(out, chunk);
         }
         Ok(Flow::Continue)
     }
