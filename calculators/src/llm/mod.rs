@@ -27,7 +27,7 @@ pub(crate) use generations::refused;
 pub(crate) use history::turn;
 
 pub use calculator::{Credit, Llm, LlmPorts};
-pub use constraint::{ConstraintCompiler, ConstraintPorts};
+pub use constraint::ConstraintCompiler;
 pub use generation_config::GenerationConfig;
 pub use media::{ImageLimits, MediaLimits, SoundLimits};
 pub(crate) use media::{is_told_of, place_vectors, unreadable, vision};

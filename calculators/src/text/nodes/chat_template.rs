@@ -43,45 +43,35 @@ pub struct ApplyChatTemplate {
     model: Arc<LanguageModel>,
 }
 
-/// The port handles of [`ApplyChatTemplate`].
-#[derive(Copy, Clone, Debug)]
-pub struct ApplyChatTemplatePorts {
-    request: In<TextRequest>,
-    prompt: Out<Prompts>,
-    model: Res<LanguageModel>,
-}
-
 impl Calculator for ApplyChatTemplate {
     const NAME: &'static str = "ChatTemplateCalculator";
     const DOC: &'static str = "Renders a conversation's prompt with the model's chat template.";
     type Options = NoOptions;
-    type Ports = ApplyChatTemplatePorts;
+    type Ports = (In<TextRequest>, Out<Prompts>, Res<LanguageModel>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> ApplyChatTemplatePorts {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.run(Run::Offload("cpu"));
-        ApplyChatTemplatePorts {
-            request: c.input("REQUEST"),
-            prompt: c.output("PROMPT"),
-            model: c.resource("LLM_NODE_RESOURCES", None),
-        }
+        let request = c.input("REQUEST");
+        let prompt = c.output("PROMPT");
+        (request, prompt, c.resource("LLM_NODE_RESOURCES", None))
     }
 
-    fn open(_: &NoOptions, io: ApplyChatTemplatePorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, (.., model): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
-            model: cx.resource(io.model),
+            model: cx.resource(model),
         })
     }
 
-    fn process(&mut self, io: ApplyChatTemplatePorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        let prompts = match cx.get(io.request).map(|request| &request.input) {
+    fn process(&mut self, (request, prompt, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let prompts = match cx.get(request).map(|request| &request.input) {
             None => return Ok(Flow::Continue),
             Some(RequestInput::Prompts(prompts)) => Arc::clone(prompts),
             Some(RequestInput::Chat(chat)) => {
-                let prompt = self.prompt(chat, &cx.run().cancel)?;
-                Arc::new([Prompt::Templated(prompt)])
+                let templated = self.prompt(chat, &cx.run().cancel)?;
+                Arc::new([Prompt::Templated(templated)])
             }
         };
-        cx.emit(io.prompt, Prompts(prompts));
+        cx.emit(prompt, Prompts(prompts));
         Ok(Flow::Continue)
     }
 }
