@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
-    Policy, Res, Result, Timestamp, register,
+    Calculator, Contract, Cx, Error, Events, Flow, In, Kind, Offset, OpenCx, Out, Policy, Res,
+    Result, Timestamp, register,
 };
 use graphmill_llm::{ErrorKind, GenerationError};
 
@@ -14,9 +14,7 @@ use super::recorded::{RecordedTokens, Replay};
 use super::truncation;
 use super::work::Work;
 use super::{LanguageModel, LlmOptions};
-use crate::payload::{
-    GenerationParams, Quota, Tally, Terms, TokenChunk, TokenPrompt, TokenPrompts,
-};
+use crate::payload::{GenerationParams, Tally, Terms, TokenChunk, TokenPrompts};
 
 /// A turn of the loop: permission for the output of one more step of this choice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -245,14 +243,31 @@ impl Llm {
                 counts.lowered = lowered;
             });
         }
+        // The request is checked completely before anything is submitted.
+        let engine = self.model.engine();
+        let max_tokens = self.limits.max_tokens(params)?;
+        let speculation = self.limits.speculation(params, &engine)?;
+        let constraint = compiled(params)?;
+        refuse_what_is_not_formatted(params)?;
         let quota = Terms::find(cx.run()).map(|terms| Arc::clone(&terms.quota));
-        let told = (cx.sender(io.events), quota);
-        let n = params.n;
-        let generations = prepare(&self.model, self.limits, (time, prompts), params, told)?;
+        let generations = Generations::new(
+            engine,
+            (time, prompts),
+            params,
+            (max_tokens, speculation),
+            constraint,
+            (cx.sender(io.events), quota),
+        )?;
         let follows = std::mem::replace(&mut self.has_worked, true);
         let model = Arc::clone(&self.model);
         let site = (&**cx.run(), cx.node_name());
-        self.work = Some(Work::new(site, model, (time, n), generations, follows)?);
+        self.work = Some(Work::new(
+            site,
+            model,
+            (time, params.n),
+            generations,
+            follows,
+        )?);
         Ok(())
     }
 
@@ -266,11 +281,12 @@ impl Llm {
         let chunk = match event.kind {
             EventKind::Step { index, output } => work.step(site, index, output)?,
             EventKind::Stop { index } => {
-                work.stop(site.0, site.1, index);
+                work.stop(site, index);
                 None
             }
             EventKind::Encoded(encoded) => {
-                work.encoded(site, encoded)?;
+                encoded.map_err(failed)?;
+                work.begin(site)?;
                 None
             }
         };
@@ -288,23 +304,6 @@ impl Llm {
         }
         Ok(())
     }
-}
-
-/// Checks a request completely and returns its generations. Nothing is submitted yet.
-fn prepare(
-    model: &Arc<LanguageModel>,
-    limits: Limits,
-    prompts: (Timestamp, Vec<TokenPrompt>),
-    params: &GenerationParams,
-    told: (EventSender<Event>, Option<Arc<dyn Quota>>),
-) -> Result<Generations> {
-    let max_tokens = limits.max_tokens(params)?;
-    let engine = model.engine();
-    let speculation = limits.speculation(params, &engine)?;
-    let constraint = compiled(params)?;
-    refuse_what_is_not_formatted(params)?;
-    let bounds = (max_tokens, speculation);
-    Generations::new(engine, prompts, params, bounds, constraint, told)
 }
 
 /// Converts an engine's failure to an error for the client.

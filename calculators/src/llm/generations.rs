@@ -266,19 +266,17 @@ fn is_full(error: &SubmitError) -> bool {
 /// Converts an engine's refusal of a prompt to an error for the client.
 pub(crate) fn refused(error: SubmitError) -> Error {
     let message = error.to_string();
+    let invalid = |field: &'static str| {
+        let refusal = Error::invalid(error.to_string()).with_field(field);
+        refusal.with_code("invalid_value")
+    };
     let refusal = match &error {
         SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
             Error::invalid(message).with_code("context_length_exceeded")
         }
-        SubmitError::InvalidParameter { field, .. } => Error::invalid(message)
-            .with_field(*field)
-            .with_code("invalid_value"),
-        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
-            .with_field("prompt")
-            .with_code("invalid_value"),
-        SubmitError::EndsWithMedium => Error::invalid(message)
-            .with_field("messages")
-            .with_code("invalid_value"),
+        SubmitError::InvalidParameter { field, .. } => invalid(*field),
+        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => invalid("prompt"),
+        SubmitError::EndsWithMedium => invalid("messages"),
         SubmitError::UnknownAdapter { .. } => Error::not_found(message)
             .with_field("model")
             .with_code("model_not_found"),

@@ -41,6 +41,13 @@ use graphmill_engine::{Error, Result};
 use graphmill_llm::room::{self, Claim};
 use graphmill_llm::{OutOfMemory, TokenizeError};
 
+/// Returns the error for a field of a request, with a message that follows the field's name.
+pub(crate) fn wrong(field: &str, message: &str, code: &'static str) -> Error {
+    Error::invalid(format!("`{field}` {message}"))
+        .with_field(field.to_owned())
+        .with_code(code)
+}
+
 /// Claims memory for a task. The claim ends when it is dropped.
 ///
 /// # Errors

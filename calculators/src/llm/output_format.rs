@@ -9,7 +9,7 @@ use graphmill_engine::{
 use graphmill_llm::{Constraint, ReasoningLimit};
 use serde_json::Value;
 
-use super::LanguageModel;
+use super::{LanguageModel, wrong};
 use crate::payload::{
     ChatInput, GenerationParams, Prompt, Prompts, RequestInput, TextConstraint, TextRequest,
     ToolChoice,
@@ -131,10 +131,9 @@ impl OutputFormat {
             _ => calls,
         };
         if demanded && calls.is_none() {
-            let message = "`tool_choice` cannot demand a call: the model's tool calls stay in its text (tool_parser)";
-            return Err(Error::invalid(message)
-                .with_field("tool_choice")
-                .with_code("unsupported_parameter"));
+            let message =
+                "cannot demand a call: the model's tool calls stay in its text (tool_parser)";
+            return Err(wrong("tool_choice", message, "unsupported_parameter"));
         }
         params.constrains_calls = calls.is_some();
         if answer.is_none() && calls.is_none() {

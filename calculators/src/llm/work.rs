@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 use graphmill_engine::{Result, RunCx, Timestamp};
-use graphmill_llm::{DraftCounts, Encoding, FinishReason, GenerationError, StepOutput, Usage};
+use graphmill_llm::{DraftCounts, Encoding, FinishReason, StepOutput, Usage};
 
 use super::calculator::failed;
 use super::generations::{Choice, Generations, Reply};
@@ -87,18 +87,8 @@ impl Work {
         waits::tokens(&engine, self.choices.iter().flatten(), self.running)
     }
 
-    /// Continues after the images are encoded, or fails.
-    pub(super) fn encoded(
-        &mut self,
-        site: Site<'_>,
-        encoded: Result<(), GenerationError>,
-    ) -> Result<()> {
-        encoded.map_err(failed)?;
-        self.begin(site)
-    }
-
     /// Submits the first choices, whose images are encoded.
-    fn begin(&mut self, (run, node): Site<'_>) -> Result<()> {
+    pub(super) fn begin(&mut self, (run, node): Site<'_>) -> Result<()> {
         self.encoding = None;
         if let Some(generations) = &mut self.generations {
             self.choices = generations.begin(self.follows)?;
@@ -128,7 +118,7 @@ impl Work {
             return Ok(None);
         };
         if choice.stopped.load(Ordering::Relaxed) {
-            self.stop(run, node, index);
+            self.stop((run, node), index);
             return Ok(None);
         }
         choice.credits = choice.credits.saturating_sub(1);
@@ -223,7 +213,7 @@ impl Work {
     }
 
     /// Ends a choice for a later node, unless it has ended already.
-    pub(super) fn stop(&mut self, run: &RunCx, node: &Arc<str>, index: u32) {
+    pub(super) fn stop(&mut self, (run, node): Site<'_>, index: u32) {
         if self.end(index)
             && let Some(tally) = Tally::find(run)
         {
