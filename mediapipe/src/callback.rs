@@ -27,9 +27,9 @@ use serde::Deserialize;
 /// # drop((callback, receiver));
 /// ```
 #[derive(Clone)]
-pub struct Callback(Arc<Function>);
+pub struct Callback(Arc<CallbackFunction>);
 
-type Function = dyn Fn(&mut Call<'_, '_>) -> Result<()> + Send + Sync;
+type CallbackFunction = dyn Fn(&mut Call<'_, '_>) -> Result<()> + Send + Sync;
 
 impl Callback {
     /// Creates a callback that calls `function`.

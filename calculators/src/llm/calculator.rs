@@ -8,11 +8,11 @@ use graphmill_engine::{
 };
 use graphmill_llm::{ErrorKind, GenerationError};
 
-use super::generations::{Event, EventKind, Generations};
+use super::generations::{EventKind, GenerationEvent, Generations};
 use super::limits::{Limits, compiled, need, refuse_what_is_not_formatted};
 use super::recorded::{RecordedTokens, Replay};
 use super::truncation;
-use super::work::Work;
+use super::work::PromptWork;
 use super::{LanguageModel, LlmOptions};
 use crate::payload::{GenerationParams, Tally, Terms, TokenChunk, TokenPrompts};
 
@@ -76,7 +76,7 @@ pub struct Llm {
     prompts: Option<(Timestamp, TokenPrompts)>,
     params: Option<(Timestamp, GenerationParams)>,
     /// Generations of the current packet.
-    work: Option<Work>,
+    work: Option<PromptWork>,
     /// True once a packet was accepted.
     has_worked: bool,
     /// Recorded tokens to emit instead, if an earlier run is replayed.
@@ -93,7 +93,7 @@ pub struct LlmPorts {
     credit: In<Credit>,
     tokens: Out<TokenChunk>,
     again: Out<Credit>,
-    events: Events<Event>,
+    events: Events<GenerationEvent>,
     model: Res<LanguageModel>,
 }
 
@@ -141,7 +141,7 @@ impl Calculator for Llm {
             Some(event) => self.take_event(io, cx, event)?,
             None => self.take_inputs(io, cx),
         }
-        if self.work.as_ref().is_some_and(Work::is_done) {
+        if self.work.as_ref().is_some_and(PromptWork::is_done) {
             self.work = None;
         }
         while self.work.is_none()
@@ -162,7 +162,7 @@ impl Calculator for Llm {
     }
 
     fn waits_for(&self) -> Option<String> {
-        self.work.as_ref().and_then(Work::waits_for)
+        self.work.as_ref().and_then(PromptWork::waits_for)
     }
 }
 register!(Llm);
@@ -261,7 +261,7 @@ impl Llm {
         let follows = std::mem::replace(&mut self.has_worked, true);
         let model = Arc::clone(&self.model);
         let site = (&**cx.run(), cx.node_name());
-        self.work = Some(Work::new(
+        self.work = Some(PromptWork::new(
             site,
             model,
             (time, params.n),
@@ -271,7 +271,7 @@ impl Llm {
         Ok(())
     }
 
-    fn take_event(&mut self, io: LlmPorts, cx: &mut Cx<'_>, event: Event) -> Result<()> {
+    fn take_event(&mut self, io: LlmPorts, cx: &mut Cx<'_>, event: GenerationEvent) -> Result<()> {
         let work = self.work.as_mut();
         let Some(work) = work.filter(|work| work.prompt == event.prompt) else {
             // It was on its way when the last choice ended.

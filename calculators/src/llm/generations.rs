@@ -22,7 +22,7 @@ const CREDITS: u32 = 128;
 
 /// An event from outside of the graph, or from a node that ends a choice.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct GenerationEvent {
     /// Timestamp of the prompts that it concerns.
     pub(super) prompt: Timestamp,
     pub(super) kind: EventKind,
@@ -42,7 +42,7 @@ pub(super) enum EventKind {
 }
 
 /// A choice that has not ended. Dropping it cancels its generation.
-pub(super) struct Choice {
+pub(super) struct RunningChoice {
     pub(super) sequence: SequenceHandle,
     pub(super) stop: StopSignal,
     /// True once its stop signal was given. The event for it may wait behind earlier outputs.
@@ -54,7 +54,7 @@ pub(super) struct Choice {
     /// Usage already added to the tally.
     pub(super) tallied: Usage,
     /// The prompt and tokens of the reply, if it is to be remembered.
-    pub(super) reply: Option<Reply>,
+    pub(super) reply: Option<UnfinishedReply>,
     /// The prompt, if it is to be reported and was not yet.
     pub(super) echo: Option<Vec<Token>>,
     /// True if the ids of its tokens are reported.
@@ -62,7 +62,7 @@ pub(super) struct Choice {
 }
 
 /// A reply that is remembered once it is complete.
-pub(super) struct Reply {
+pub(super) struct UnfinishedReply {
     pub(super) asked: Arc<RememberedPrompt>,
     pub(super) prompt: Vec<Token>,
     pub(super) tokens: Vec<Token>,
@@ -81,7 +81,7 @@ pub(super) struct Generations {
     speculation: Option<SpeculationParams>,
     constraint: Option<CompiledConstraint>,
     bad_words: BadWords,
-    events: EventSender<Event>,
+    events: EventSender<GenerationEvent>,
     /// Limits of the key, notified when the first generation is admitted.
     quota: Option<Arc<dyn Quota>>,
     next: usize,
@@ -95,7 +95,7 @@ impl Generations {
         params: &GenerationParams,
         (max_tokens, speculation): (Option<u32>, Option<SpeculationParams>),
         constraint: Option<CompiledConstraint>,
-        (events, quota): (EventSender<Event>, Option<Arc<dyn Quota>>),
+        (events, quota): (EventSender<GenerationEvent>, Option<Arc<dyn Quota>>),
     ) -> Result<Self> {
         // The last ones may be submitted after the answer has begun. Then it is too late to refuse
         // them.
@@ -135,7 +135,7 @@ impl Generations {
         let answer = move |encoded| {
             let kind = EventKind::Encoded(encoded);
             // Fails if the session has ended: it waits for nothing.
-            events.send(Event { prompt, kind }).ok();
+            events.send(GenerationEvent { prompt, kind }).ok();
         };
         vision.encode(tiles, answer).map(Some).map_err(refused)
     }
@@ -147,7 +147,7 @@ impl Generations {
 
     /// Submits as many as a request may have in the queue, and at least one. `follows` is true if
     /// generations for other prompts of the session were admitted before.
-    pub(super) fn begin(&mut self, follows: bool) -> Result<Vec<Option<Choice>>> {
+    pub(super) fn begin(&mut self, follows: bool) -> Result<Vec<Option<RunningChoice>>> {
         let most = self.engine.places_of_a_request();
         let mut choices = Vec::with_capacity(self.count().min(most));
         let mut entry = match self.params.place.take() {
@@ -169,11 +169,11 @@ impl Generations {
     }
 
     /// Submits one more, for one that has left the queue. Returns `None` if all are submitted.
-    pub(super) fn follow(&mut self) -> Result<Option<Choice>> {
+    pub(super) fn follow(&mut self) -> Result<Option<RunningChoice>> {
         self.submit(Entry::Follows).map_err(refused)
     }
 
-    fn submit(&mut self, entry: Entry) -> Result<Option<Choice>, SubmitError> {
+    fn submit(&mut self, entry: Entry) -> Result<Option<RunningChoice>, SubmitError> {
         let params = &self.params;
         let n = params.n as usize;
         if self.next >= self.count() {
@@ -189,7 +189,7 @@ impl Generations {
         let generation = self.next % n;
         let index = self.next as u32;
         let at = self.prompt;
-        let event = move |kind| Event { prompt: at, kind };
+        let event = move |kind| GenerationEvent { prompt: at, kind };
         let sink = self.events.clone();
         let mut request = GenerationRequest::new(prompt.clone(), move |output| {
             // Fails if the session has ended: its sequences were dropped, and nobody waits.
@@ -231,7 +231,7 @@ impl Generations {
             // Fails if the session has ended, as above.
             signals.send(event(EventKind::Stop { index })).ok();
         });
-        let reply = asked.as_ref().map(|asked| Reply {
+        let reply = asked.as_ref().map(|asked| UnfinishedReply {
             asked: Arc::clone(asked),
             prompt: prompt.clone(),
             tokens: Vec::new(),
@@ -239,7 +239,7 @@ impl Generations {
         let tells_prompt = params.echo || params.token_ids || params.prompt_logprobs.is_some();
         let echo = tells_prompt.then(|| self.prompts[self.next / n].shown_tokens());
         self.next += 1;
-        Ok(Some(Choice {
+        Ok(Some(RunningChoice {
             sequence,
             stop,
             stopped,

@@ -7,15 +7,15 @@ use graphmill_engine::{Result, RunCx, Timestamp};
 use graphmill_llm::{DraftCounts, Encoding, FinishReason, StepOutput, Usage};
 
 use super::calculator::failed;
-use super::generations::{Choice, Generations, Reply};
+use super::generations::{Generations, RunningChoice, UnfinishedReply};
 use super::{LanguageModel, waits};
 use crate::payload::{EchoedTokens, Finish, OpenWait, Tally, TallyCounts, TokenChunk};
 
 /// The run and the name of a node.
-type Site<'a> = (&'a RunCx, &'a Arc<str>);
+type NodeSite<'a> = (&'a RunCx, &'a Arc<str>);
 
 /// Generations for the prompts of one packet.
-pub(super) struct Work {
+pub(super) struct PromptWork {
     model: Arc<LanguageModel>,
     /// Timestamp of the prompts.
     pub(super) prompt: Timestamp,
@@ -24,18 +24,18 @@ pub(super) struct Work {
     /// True if other prompts of the session came before.
     follows: bool,
     /// The submitted choices; `None` once they have ended.
-    choices: Vec<Option<Choice>>,
+    choices: Vec<Option<RunningChoice>>,
     /// Generations, some of which are not submitted yet.
     generations: Option<Generations>,
     /// Encoding of the prompts' images, until it is done.
     encoding: Option<Encoding>,
     /// Number of choices that have not ended.
     running: usize,
-    clock: Clock,
+    clock: TokenClock,
 }
 
 /// Times of the tokens of this work.
-struct Clock {
+struct TokenClock {
     submitted: Instant,
     /// Time of the last token.
     last: Option<Instant>,
@@ -43,10 +43,10 @@ struct Clock {
     began: bool,
 }
 
-impl Work {
+impl PromptWork {
     /// Starts to encode the images of the prompts, or submits the first choices if there are none.
     pub(super) fn new(
-        site: Site<'_>,
+        site: NodeSite<'_>,
         model: Arc<LanguageModel>,
         (prompt, n): (Timestamp, u32),
         generations: Generations,
@@ -61,7 +61,7 @@ impl Work {
             running: generations.count(),
             encoding: generations.encode()?,
             generations: Some(generations),
-            clock: Clock {
+            clock: TokenClock {
                 submitted: Instant::now(),
                 last: None,
                 began: false,
@@ -88,7 +88,7 @@ impl Work {
     }
 
     /// Submits the first choices, whose images are encoded.
-    pub(super) fn begin(&mut self, (run, node): Site<'_>) -> Result<()> {
+    pub(super) fn begin(&mut self, (run, node): NodeSite<'_>) -> Result<()> {
         self.encoding = None;
         if let Some(generations) = &mut self.generations {
             self.choices = generations.begin(self.follows)?;
@@ -108,7 +108,7 @@ impl Work {
     /// Takes the output of a step and returns its chunk; `None` if its choice has ended.
     pub(super) fn step(
         &mut self,
-        (run, node): Site<'_>,
+        (run, node): NodeSite<'_>,
         index: u32,
         output: StepOutput,
     ) -> Result<Option<TokenChunk>> {
@@ -162,7 +162,7 @@ impl Work {
             reply.tokens.extend_from_slice(&output.tokens);
         }
         if let Some(reply) = choice.reply.take_if(|_| finish.is_some()) {
-            let Reply {
+            let UnfinishedReply {
                 asked,
                 prompt,
                 tokens,
@@ -213,7 +213,7 @@ impl Work {
     }
 
     /// Ends a choice for a later node, unless it has ended already.
-    pub(super) fn stop(&mut self, (run, node): Site<'_>, index: u32) {
+    pub(super) fn stop(&mut self, (run, node): NodeSite<'_>, index: u32) {
         if self.end(index)
             && let Some(tally) = Tally::find(run)
         {
@@ -230,11 +230,11 @@ impl Work {
     }
 }
 
-fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
+fn choice(choices: &mut [Option<RunningChoice>], index: u32) -> Option<&mut RunningChoice> {
     choices.get_mut(index as usize)?.as_mut()
 }
 
-impl Clock {
+impl TokenClock {
     /// Counts the tokens and times of a choice's step.
     fn count(&mut self, counts: &mut TallyCounts, before: &Usage, usage: &Usage, now: Instant) {
         let elapsed = now.duration_since(self.last.unwrap_or(self.submitted));

@@ -7,7 +7,7 @@ use graphmill_engine::{
     Result, Side, register,
 };
 
-use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
+use super::{Arrival, ChannelHistory, Selector, SwitchContainerOptions, channel_tag, channels};
 
 /// Passes its streams on to one of several channels: packets of `VIDEO` go to `C0__VIDEO` while
 /// channel 0 is chosen, and to `C1__VIDEO` while channel 1 is. `SELECT` chooses by number, `ENABLE`
@@ -28,7 +28,7 @@ use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, cha
 /// }
 /// ```
 pub struct SwitchDemux {
-    history: History,
+    history: ChannelHistory,
     /// Arrivals of each stream whose channel is not known yet.
     waiting: Vec<VecDeque<Arrival>>,
 }
@@ -112,7 +112,7 @@ impl Calculator for SwitchDemux {
             }
         }
         Ok(Self {
-            history: History::new(io.selector.first(options, cx), io.channels)?,
+            history: ChannelHistory::new(io.selector.first(options, cx), io.channels)?,
             waiting: vec![VecDeque::new(); io.streams.len()],
         })
     }
@@ -135,7 +135,7 @@ impl Calculator for SwitchDemux {
     }
 }
 
-impl History {
+impl ChannelHistory {
     /// Returns the channel at a timestamp, or `None` before the remembered epochs.
     fn at(&self, time: graphmill_engine::Timestamp) -> Option<usize> {
         let epoch = self.epochs.iter().rfind(|epoch| epoch.start <= time)?;

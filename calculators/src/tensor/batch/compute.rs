@@ -26,16 +26,16 @@ pub(super) struct Job {
 }
 
 /// The reason why a batch has no outputs.
-enum Failure {
+enum BatchFailure {
     /// The model returned an error, which may concern only one of the requests.
     Refused(Error),
     Panicked(Error),
 }
 
 /// The outputs of each request of a batch.
-type BatchOutputs = Result<Vec<Vec<Tensor>>, Failure>;
+type BatchOutputs = Result<Vec<Vec<Tensor>>, BatchFailure>;
 
-impl From<Error> for Failure {
+impl From<Error> for BatchFailure {
     fn from(error: Error) -> Self {
         Self::Refused(error)
     }
@@ -92,7 +92,7 @@ impl SharedBatcher {
             self.measured.queued(begun - job.arrived);
         }
         match self.outputs(&jobs) {
-            Err(Failure::Refused(error)) if jobs.len() > 1 => {
+            Err(BatchFailure::Refused(error)) if jobs.len() > 1 => {
                 self.measured.failed_batches.add(1);
                 tracing::debug!(name = self.info.model, %error, "a batch failed; its requests are computed one by one");
                 for job in jobs.chunks(1) {
@@ -117,7 +117,7 @@ impl SharedBatcher {
                 let queued = begun - job.arrived;
                 (job.number, Ok(Answer { outputs, queued }))
             })),
-            Err(Failure::Refused(error) | Failure::Panicked(error)) => {
+            Err(BatchFailure::Refused(error) | BatchFailure::Panicked(error)) => {
                 self.answer(jobs.iter().map(|job| (job.number, Err(error.clone()))));
             }
         }
@@ -144,7 +144,7 @@ impl SharedBatcher {
                 mem::forget(panic);
                 tracing::error!(name = self.info.model, message, "a model panicked");
                 let error = Error::internal(format!("the model panicked: {message}"));
-                return Err(Failure::Panicked(error));
+                return Err(BatchFailure::Panicked(error));
             }
         };
         let known = self.model.outputs().len();

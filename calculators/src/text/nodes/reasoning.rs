@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::by_prompt::{ChoiceStates, by_prompt};
 use crate::llm::LanguageModel;
 use crate::payload::{Prompt, Prompts, TextChunk};
-use crate::text::reasoning::{FORMATS, Format, Parser};
+use crate::text::reasoning::{FORMATS, Parser, ReasoningFormat};
 
 /// Options of a `ReasoningParserCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ pub struct ReasoningParserOptions {
 /// }
 /// ```
 pub struct ReasoningParser {
-    format: Option<&'static dyn Format>,
+    format: Option<&'static dyn ReasoningFormat>,
     /// Prompts from a chat template; `None` for others.
     prompt: Option<Arc<[Prompt]>>,
     parsers: ChoiceStates<Box<dyn Parser>>,

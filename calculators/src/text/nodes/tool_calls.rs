@@ -12,7 +12,7 @@ use super::by_prompt::{ChoiceStates, by_prompt};
 use crate::llm::LanguageModel;
 use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequest, ToolChoice};
 use crate::text::tool_calls::parser::CallParser;
-use crate::text::tool_calls::{FORMATS, Format, Tools};
+use crate::text::tool_calls::{CallFormat, FORMATS, Tools};
 
 /// Options of a `ToolParserCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ pub struct ToolParserOptions {
 /// }
 /// ```
 pub struct ToolParser {
-    format: Option<Arc<Format>>,
+    format: Option<Arc<CallFormat>>,
     /// `None` if the request offers no tools.
     tools: Option<ToolOffer>,
     parsers: ChoiceStates<CallParser>,
@@ -101,7 +101,7 @@ impl Calculator for ToolParser {
         let model = cx.resource(io.model);
         Ok(Self {
             format: chosen
-                .map(|family| Format::from_family(family, ""))
+                .map(|family| CallFormat::from_family(family, ""))
                 .or_else(|| model.formats().tool_calls().cloned()),
             tools: None,
             parsers: ChoiceStates::default(),

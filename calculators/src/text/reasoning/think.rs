@@ -2,7 +2,7 @@
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
-use super::{Format, Parser, ReasoningOutput};
+use super::{Parser, ReasoningFormat, ReasoningOutput};
 
 /// A pair of tags around reasoning, and the tags that may be around the answer.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Think {
     }
 }
 
-impl Format for Think {
+impl ReasoningFormat for Think {
     fn parser(&self, prompt: &str) -> Box<dyn Parser> {
         Box::new(ThinkParser {
             tags: *self,
