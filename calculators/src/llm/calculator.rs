@@ -19,9 +19,9 @@ use crate::payload::{GenerationParams, Tally, Terms, TokenChunk, TokenPrompts};
 /// A turn of the loop: permission for the output of one more step of this choice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// Timestamp of the prompts.
+    /// Timestamp of the prompts that the choice answers.
     pub prompt: Timestamp,
-    /// Number of the choice.
+    /// Number of the choice among those of all these prompts, counted from 0.
     pub index: u32,
 }
 
@@ -261,13 +261,9 @@ impl Llm {
         let follows = std::mem::replace(&mut self.has_worked, true);
         let model = Arc::clone(&self.model);
         let site = (&**cx.run(), cx.node_name());
-        self.work = Some(PromptWork::new(
-            site,
-            model,
-            (time, params.n),
-            generations,
-            follows,
-        )?);
+        let prompts = (time, params.n);
+        let work = PromptWork::new(site, model, prompts, generations, follows)?;
+        self.work = Some(work);
         Ok(())
     }
 

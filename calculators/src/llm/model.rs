@@ -149,7 +149,7 @@ impl LanguageModel {
         }
     }
 
-    /// Returns its earlier replies.
+    /// Returns the earlier replies whose tokens later prompts get.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }

@@ -17,7 +17,7 @@ type NodeSite<'a> = (&'a RunCx, &'a Arc<str>);
 /// Generations for the prompts of one packet.
 pub(super) struct PromptWork {
     model: Arc<LanguageModel>,
-    /// Timestamp of the prompts.
+    /// Timestamp of the packet of prompts.
     pub(super) prompt: Timestamp,
     /// Number of choices for each prompt.
     n: u32,

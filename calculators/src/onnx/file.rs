@@ -21,7 +21,7 @@ const VERSION: &str = "servable_version";
 pub struct OnnxSpec {
     /// Path of its file, or its servable and version.
     pub(super) place: ModelPlace,
-    /// Library that computes it.
+    /// Library that computes the model.
     pub(super) runtime: Runtime,
 }
 

@@ -190,7 +190,7 @@ impl SharedBatcher {
         self.lock().open.contains_key(&number)
     }
 
-    /// Sends answers to requests.
+    /// Sends answers to the requests that still wait for one, and counts them.
     pub(super) fn answer(&self, answers: impl IntoIterator<Item = (u64, Result<Answer>)>) {
         let mut state = self.lock();
         let mut told = Vec::new();

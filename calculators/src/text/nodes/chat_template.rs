@@ -160,7 +160,7 @@ impl ApplyChatTemplate {
     }
 }
 
-/// Roles that chats have.
+/// Roles that are accepted even if the template does not name them.
 const ROLES: [&str; 5] = ["system", "user", "assistant", "tool", "function"];
 
 /// Refuses roles that are neither usual in chats nor named by the template. Most templates would

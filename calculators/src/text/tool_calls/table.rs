@@ -11,7 +11,7 @@ pub(super) enum Ids {
     Random,
     /// Random, with nine letters and digits: Mistral's templates refuse any other.
     Nine,
-    /// Written by the model.
+    /// The one that the model wrote, or a random one if it wrote none.
     Written,
 }
 
