@@ -23,9 +23,9 @@ pub(crate) use vectors::place_vectors;
 /// Limits of the images, sounds and vectors of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MediaLimits {
-    /// Limits of its images, checked before any is decoded.
+    /// Limits of its images: number, bytes and pixels.
     pub images: ImageLimits,
-    /// Limits of its sounds, checked before any is decoded.
+    /// Limits of its sounds: number, bytes and seconds.
     pub sounds: SoundLimits,
     /// True if its prompts may be vectors.
     pub vectors: bool,
