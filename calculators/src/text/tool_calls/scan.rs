@@ -31,15 +31,10 @@ pub(super) fn is_json(text: &str) -> bool {
 pub(super) struct Scan {
     /// Number of bytes of the text that were read.
     at: usize,
-    open: Vec<Container>,
+    /// Bytes that close the open objects and arrays.
+    open: Vec<u8>,
     next: NextPart,
     result: ScanResult,
-}
-
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Container {
-    Object,
-    Array,
 }
 
 /// The part of the JSON grammar that is allowed next.
@@ -137,8 +132,8 @@ impl Scan {
             },
             NextPart::Word(_) => return None,
             same if space => same,
-            NextPart::FirstValue if byte == b']' => return self.close(Container::Array),
-            NextPart::FirstKey if byte == b'}' => return self.close(Container::Object),
+            NextPart::FirstValue if byte == b']' => return self.close(byte),
+            NextPart::FirstKey if byte == b'}' => return self.close(byte),
             NextPart::Value | NextPart::FirstValue => return self.value(byte),
             NextPart::FirstKey | NextPart::Key if byte == b'"' => NextPart::Text {
                 key: true,
@@ -146,10 +141,9 @@ impl Scan {
             },
             NextPart::Colon if byte == b':' => NextPart::Value,
             NextPart::AfterValue => match (byte, self.open.last()?) {
-                (b',', Container::Object) => NextPart::Key,
-                (b',', Container::Array) => NextPart::Value,
-                (b'}', _) => return self.close(Container::Object),
-                (b']', _) => return self.close(Container::Array),
+                (b',', b'}') => NextPart::Key,
+                (b',', _) => NextPart::Value,
+                (b'}' | b']', _) => return self.close(byte),
                 _ => return None,
             },
             NextPart::FirstKey | NextPart::Key | NextPart::Colon => return None,
@@ -159,8 +153,8 @@ impl Scan {
 
     fn value(&mut self, byte: u8) -> Option<bool> {
         self.next = match byte {
-            b'{' => self.open(Container::Object)?,
-            b'[' => self.open(Container::Array)?,
+            b'{' => self.open(b'}', NextPart::FirstKey)?,
+            b'[' => self.open(b']', NextPart::FirstValue)?,
             b'"' => NextPart::Text {
                 key: false,
                 escape: Escape::None,
@@ -176,18 +170,14 @@ impl Scan {
         Some(true)
     }
 
-    fn open(&mut self, container: Container) -> Option<NextPart> {
-        self.open.push(container);
-        let first = match container {
-            Container::Object => NextPart::FirstKey,
-            Container::Array => NextPart::FirstValue,
-        };
+    fn open(&mut self, close: u8, first: NextPart) -> Option<NextPart> {
+        self.open.push(close);
         (self.open.len() <= MAX_DEPTH).then_some(first)
     }
 
-    fn close(&mut self, container: Container) -> Option<bool> {
+    fn close(&mut self, byte: u8) -> Option<bool> {
         self.next = NextPart::AfterValue;
-        (self.open.pop()? == container).then_some(true)
+        (self.open.pop()? == byte).then_some(true)
     }
 }
 
