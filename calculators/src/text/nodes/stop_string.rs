@@ -81,22 +81,18 @@ impl Calculator for StopString {
         let Some(mut chunk) = cx.take(text) else {
             return Ok(Flow::Continue);
         };
-        let HeldChoice {
-            matcher,
-            logprobs,
-            constrained,
-        } = self
-            .choices
-            .state(chunk.prompt, chunk.index, || HeldChoice {
-                matcher: Matcher::new(Arc::clone(&self.patterns)),
-                logprobs: HeldLogprobs::default(),
-                constrained: self.constraint.as_ref().map(CompiledConstraint::text),
-            });
-        if matcher.matched {
+        let new = || HeldChoice {
+            matcher: Matcher::new(Arc::clone(&self.patterns)),
+            logprobs: HeldLogprobs::default(),
+            constrained: self.constraint.as_ref().map(CompiledConstraint::text),
+        };
+        let choice = self.choices.state(chunk.prompt, chunk.index, new);
+        if choice.matcher.matched {
             // The chunk was on its way when the text ended.
             return Ok(Flow::Continue);
         }
-        chunk.text = matcher.push(&chunk.text, self.include, |text| {
+        let constrained = &mut choice.constrained;
+        chunk.text = choice.matcher.push(&chunk.text, self.include, |text| {
             constrained.clone().is_none_or(|mut constrained| {
                 constrained.push(text);
                 constrained.can_end()
@@ -105,16 +101,16 @@ impl Calculator for StopString {
         if let Some(constrained) = constrained {
             constrained.push(&chunk.text);
         }
-        logprobs.hold(chunk.logprobs);
-        if matcher.matched {
-            chunk.stop.stop();
-            chunk.finish = Some(Finish::StopString(matcher.which));
-            chunk.logprobs = logprobs.release(&chunk.text);
-        } else if chunk.finish.is_some() {
-            chunk.text.push_str(&matcher.finish());
-            chunk.logprobs = logprobs.finish();
+        choice.logprobs.hold(chunk.logprobs);
+        if chunk.finish.is_some() && !choice.matcher.matched {
+            chunk.text.push_str(&choice.matcher.finish());
+            chunk.logprobs = choice.logprobs.finish();
         } else {
-            chunk.logprobs = logprobs.release(&chunk.text);
+            chunk.logprobs = choice.logprobs.release(&chunk.text);
+        }
+        if choice.matcher.matched {
+            chunk.stop.stop();
+            chunk.finish = Some(Finish::StopString(choice.matcher.which));
         }
         let tells = chunk.echo.is_some() || !chunk.ids.is_empty();
         if !chunk.text.is_empty() || chunk.finish.is_some() || tells {
