@@ -179,25 +179,19 @@ impl Generations {
         if self.next >= self.count() {
             return Ok(None);
         }
-        let TokenPrompt {
-            tokens: prompt,
-            tiles,
-            asked,
-            last_turn,
-            ..
-        } = &self.prompts[self.next / n];
+        let prompt = &self.prompts[self.next / n];
         let generation = self.next % n;
         let index = self.next as u32;
         let at = self.prompt;
         let event = move |kind| GenerationEvent { prompt: at, kind };
         let sink = self.events.clone();
-        let mut request = GenerationRequest::new(prompt.clone(), move |output| {
+        let mut request = GenerationRequest::new(prompt.tokens.clone(), move |output| {
             // Fails if the session has ended: its sequences were dropped, and nobody waits.
             sink.send(event(EventKind::Step { index, output })).ok();
         });
         request.request = self.request;
-        request.tiles = Arc::clone(tiles);
-        request.last_turn = *last_turn;
+        request.tiles = Arc::clone(&prompt.tiles);
+        request.last_turn = prompt.last_turn;
         request.entry = entry;
         if self.next == 0
             && let Some(quota) = self.quota.clone()
@@ -231,13 +225,13 @@ impl Generations {
             // Fails if the session has ended, as above.
             signals.send(event(EventKind::Stop { index })).ok();
         });
-        let reply = asked.as_ref().map(|asked| UnfinishedReply {
-            asked: Arc::clone(asked),
-            prompt: prompt.clone(),
+        let reply = prompt.asked.clone().map(|asked| UnfinishedReply {
+            asked,
+            prompt: prompt.tokens.clone(),
             tokens: Vec::new(),
         });
         let tells_prompt = params.echo || params.token_ids || params.prompt_logprobs.is_some();
-        let echo = tells_prompt.then(|| self.prompts[self.next / n].shown_tokens());
+        let echo = tells_prompt.then(|| prompt.shown_tokens());
         self.next += 1;
         Ok(Some(RunningChoice {
             sequence,

@@ -7,7 +7,7 @@ use graphmill_engine::{Result, RunCx, Timestamp};
 use graphmill_llm::{DraftCounts, Encoding, FinishReason, StepOutput, Usage};
 
 use super::calculator::failed;
-use super::generations::{Generations, RunningChoice, UnfinishedReply};
+use super::generations::{Generations, RunningChoice};
 use super::{LanguageModel, waits};
 use crate::payload::{EchoedTokens, Finish, OpenWait, Tally, TallyCounts, TokenChunk};
 
@@ -162,15 +162,8 @@ impl PromptWork {
             reply.tokens.extend_from_slice(&output.tokens);
         }
         if let Some(reply) = choice.reply.take_if(|_| finish.is_some()) {
-            let UnfinishedReply {
-                asked,
-                prompt,
-                tokens,
-            } = reply;
-            let vocab = &**self.model.vocab();
-            self.model
-                .history()
-                .remember(vocab, &asked, prompt, &tokens);
+            let (vocab, history) = (&**self.model.vocab(), self.model.history());
+            history.remember(vocab, &reply.asked, reply.prompt, &reply.tokens);
         }
         if begins {
             self.follow()?;

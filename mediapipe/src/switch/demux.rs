@@ -130,7 +130,9 @@ impl Calculator for SwitchDemux {
                 }
             }
         }
-        self.history.keep_last();
+        // Packets that come later for an earlier epoch are dropped.
+        let epochs = &mut self.history.epochs;
+        epochs.drain(..epochs.len() - 1);
         Ok(Flow::Continue)
     }
 }
@@ -140,11 +142,6 @@ impl ChannelHistory {
     fn at(&self, time: graphmill_engine::Timestamp) -> Option<usize> {
         let epoch = self.epochs.iter().rfind(|epoch| epoch.start <= time)?;
         usize::try_from(epoch.channel).ok()
-    }
-
-    /// Forgets all but the last epoch. Packets that come later for an earlier time are dropped.
-    fn keep_last(&mut self) {
-        self.epochs.drain(..self.epochs.len() - 1);
     }
 }
 register!(SwitchDemux);

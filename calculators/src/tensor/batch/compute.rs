@@ -4,7 +4,6 @@
 //! fail the others. When the model panics, the whole batch fails: the model's state is unknown, so
 //! it is not called again for the same input.
 
-use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -139,7 +138,9 @@ impl SharedBatcher {
         let outputs = match ran {
             Ok(outputs) => outputs?,
             Err(panic) => {
-                let message = message_of(&*panic);
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                let message = text.unwrap_or("without a message").to_owned();
                 // The payload of a panic may itself panic when it is dropped.
                 mem::forget(panic);
                 tracing::error!(name = self.info.model, message, "a model panicked");
@@ -155,10 +156,4 @@ impl SharedBatcher {
         }
         Ok(rows::split(&outputs, &rows)?)
     }
-}
-
-fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "without a message".to_owned())
 }
