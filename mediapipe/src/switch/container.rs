@@ -95,7 +95,12 @@ impl Container for SwitchContainer {
         let mut found = check(node, options, given);
         let contained = contained_nodes(given, &mut found);
         if contained.is_empty() {
-            found.push(nothing_contained(node, given));
+            let place = given.map_or(node.place(), |given| given.name.span);
+            found.push(
+                Diagnostic::error(&BAD_PORTS, place, "`SwitchContainer` contains no node")
+                    .label("nothing to choose from")
+                    .hint("add `contained_node { calculator: \"..\" }` to its options, once for each choice"),
+            );
             return (None, found);
         }
         let wiring = Wiring::new(node);
@@ -183,13 +188,6 @@ fn contained_nodes(given: Option<&OptionsMessage>, found: &mut Vec<Diagnostic>) 
         }
     }
     nodes
-}
-
-fn nothing_contained(node: &Node, given: Option<&OptionsMessage>) -> Diagnostic {
-    let place = given.map_or(node.place(), |given| given.name.span);
-    Diagnostic::error(&BAD_PORTS, place, "`SwitchContainer` contains no node")
-        .label("nothing to choose from")
-        .hint("add `contained_node { calculator: \"..\" }` to its options, once for each choice")
 }
 
 fn messages(value: &ValueKind) -> Vec<&Message> {
