@@ -168,23 +168,20 @@ fn check(
     found
 }
 
-pub(super) fn option<'a>(given: Option<&'a OptionsMessage>, name: &str) -> Option<&'a Field> {
-    let mut fields = given?.body.fields.iter();
-    fields.find(|field| field.name.as_plain() == Some(name))
+pub(super) fn option<'a>(given: Option<&'a OptionsMessage>, name: &'a str) -> Option<&'a Field> {
+    given?.body.fields_named(name).next()
 }
 
 /// Returns the nodes in the options, without their streams.
 fn contained_nodes(given: Option<&OptionsMessage>, found: &mut Vec<Diagnostic>) -> Vec<Node> {
     let mut nodes = Vec::new();
-    let fields = given.map_or(&[][..], |given| &given.body.fields);
-    for field in fields {
-        if field.name.as_plain() == Some("contained_node") {
-            for message in messages(&field.value.value) {
-                let (inner, problems) = lower_node(message, field.name.span);
-                found.extend(problems);
-                refuse_streams(&inner, found);
-                nodes.push(inner);
-            }
+    let fields = given.map(|given| given.body.fields_named("contained_node"));
+    for field in fields.into_iter().flatten() {
+        for message in messages(&field.value.value) {
+            let (inner, problems) = lower_node(message, field.name.span);
+            found.extend(problems);
+            refuse_streams(&inner, found);
+            nodes.push(inner);
         }
     }
     nodes
