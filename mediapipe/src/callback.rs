@@ -27,9 +27,9 @@ use serde::Deserialize;
 /// # drop((callback, receiver));
 /// ```
 #[derive(Clone)]
-pub struct Callback(Arc<Function>);
+pub struct Callback(Arc<CallbackFunction>);
 
-type Function = dyn Fn(&mut Call<'_, '_>) -> Result<()> + Send + Sync;
+type CallbackFunction = dyn Fn(&mut Call<'_, '_>) -> Result<()> + Send + Sync;
 
 impl Callback {
     /// Creates a callback that calls `function`.
@@ -47,7 +47,8 @@ impl fmt::Debug for Callback {
 /// The inputs and outputs of one call of a [`Callback`]. Each input has a packet or none. Both are
 /// counted from 0.
 pub struct Call<'a, 'cx> {
-    ports: Ports,
+    inputs: Ins<dyn Payload>,
+    outputs: Outs<dyn Payload>,
     cx: &'a mut Cx<'cx>,
 }
 
@@ -59,7 +60,7 @@ impl Call<'_, '_> {
 
     /// Returns the packet on an input, if there is one in this call.
     pub fn packet(&self, input: usize) -> Option<&Packet> {
-        self.cx.packet(self.ports.inputs.get(input)?)
+        self.cx.packet(self.inputs.get(input)?)
     }
 
     /// Returns the value on an input, if there is one in this call and it is a `T`.
@@ -69,7 +70,7 @@ impl Call<'_, '_> {
 
     /// Iterates over all inputs: for each its packet, or `None`.
     pub fn packets(&self) -> impl Iterator<Item = Option<&Packet>> {
-        self.ports.inputs.iter().map(|input| self.cx.packet(input))
+        self.inputs.iter().map(|input| self.cx.packet(input))
     }
 
     /// Emits a value at the call's timestamp. Fails if the graph does not connect this output.
@@ -80,9 +81,8 @@ impl Call<'_, '_> {
 
     /// Emits a packet with its own timestamp. Fails if the graph does not connect this output.
     pub fn emit_packet(&mut self, output: usize, packet: Packet) -> Result<()> {
-        let outputs = self.ports.outputs;
-        let port = outputs.get(output).ok_or_else(|| {
-            let connected = outputs.len();
+        let port = self.outputs.get(output).ok_or_else(|| {
+            let connected = self.outputs.len();
             Error::precondition(format!(
                 "the callback writes output {output}, but the graph connects {connected}"
             ))
@@ -121,40 +121,34 @@ pub struct CallbackNode {
     callback: Callback,
 }
 
-/// The port handles of [`CallbackNode`].
-#[derive(Copy, Clone, Debug)]
-pub struct Ports {
-    inputs: Ins<dyn Payload>,
-    outputs: Outs<dyn Payload>,
-    callback: Side<Callback>,
-}
-
 impl Calculator for CallbackNode {
     const NAME: &'static str = "CallbackCalculator";
     const DOC: &'static str = "Calls a function of the program that runs the graph.";
     type Options = CallbackOptions;
-    type Ports = Ports;
+    type Ports = (Ins<dyn Payload>, Outs<dyn Payload>, Side<Callback>);
 
-    fn contract(c: &mut Contract, options: &CallbackOptions) -> Ports {
+    fn contract(c: &mut Contract, options: &CallbackOptions) -> Self::Ports {
         if options.observe_timestamp_bounds {
             c.process_timestamp_bounds();
         }
-        Ports {
-            inputs: c.inputs(""),
-            outputs: c.optional_outputs(""),
-            callback: c.side("CALLBACK"),
-        }
+        let inputs = c.inputs("");
+        let outputs = c.optional_outputs("");
+        (inputs, outputs, c.side("CALLBACK"))
     }
 
-    fn open(_: &CallbackOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let callback = cx.side(io.callback).cloned();
+    fn open(_: &CallbackOptions, (.., side): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let callback = cx.side(side).cloned();
         Ok(Self {
             callback: callback.ok_or_else(|| Error::precondition("`CALLBACK` is not given"))?,
         })
     }
 
-    fn process(&mut self, ports: Ports, cx: &mut Cx<'_>) -> Result<Flow> {
-        (self.callback.0)(&mut Call { ports, cx })?;
+    fn process(&mut self, (inputs, outputs, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        (self.callback.0)(&mut Call {
+            inputs,
+            outputs,
+            cx,
+        })?;
         Ok(Flow::Continue)
     }
 }

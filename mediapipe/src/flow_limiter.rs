@@ -126,7 +126,8 @@ impl Calculator for FlowLimiter {
             queue.extend(cx.take_packet(input));
         }
         self.retire(cx.settled(io.finished), cx.settled(frames), cx.time());
-        let most = limit(self.max_in_flight());
+        let most = self.max_in_flight;
+        let most = limit(most.unwrap_or(self.options.max_in_flight.into()));
         while self.in_flight.len() < most
             && let Some(frame) = self.queues[0].pop_front()
         {
@@ -155,11 +156,6 @@ impl Calculator for FlowLimiter {
 }
 
 impl FlowLimiter {
-    fn max_in_flight(&self) -> i64 {
-        self.max_in_flight
-            .unwrap_or(self.options.max_in_flight.into())
-    }
-
     /// Removes the frames in flight that are through: those up to `finished`, if this call has it,
     /// and those that have timed out at `latest`, if it has that.
     fn retire(&mut self, finished: Timestamp, latest: Timestamp, now: Timestamp) {

@@ -3,27 +3,25 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, EventSender, Events, Flow, In, Kind, Offset, OpenCx, Out,
-    Policy, Res, Result, Timestamp, register,
+    Calculator, Contract, Cx, Error, Events, Flow, In, Kind, Offset, OpenCx, Out, Policy, Res,
+    Result, Timestamp, register,
 };
 use graphmill_llm::{ErrorKind, GenerationError};
 
-use super::generations::{Event, EventKind, Generations};
+use super::generations::{EventKind, GenerationEvent, Generations};
 use super::limits::{Limits, compiled, need, refuse_what_is_not_formatted};
 use super::recorded::{RecordedTokens, Replay};
 use super::truncation;
-use super::work::Work;
+use super::work::PromptWork;
 use super::{LanguageModel, LlmOptions};
-use crate::payload::{
-    GenerationParams, Quota, Tally, Terms, TokenChunk, TokenPrompt, TokenPrompts,
-};
+use crate::payload::{GenerationParams, Tally, Terms, TokenChunk, TokenPrompts};
 
 /// A turn of the loop: permission for the output of one more step of this choice.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// Timestamp of the prompts.
+    /// Timestamp of the prompts that the choice answers.
     pub prompt: Timestamp,
-    /// Number of the choice.
+    /// Number of the choice among those of all these prompts, counted from 0.
     pub index: u32,
 }
 
@@ -78,7 +76,7 @@ pub struct Llm {
     prompts: Option<(Timestamp, TokenPrompts)>,
     params: Option<(Timestamp, GenerationParams)>,
     /// Generations of the current packet.
-    work: Option<Work>,
+    work: Option<PromptWork>,
     /// True once a packet was accepted.
     has_worked: bool,
     /// Recorded tokens to emit instead, if an earlier run is replayed.
@@ -95,7 +93,7 @@ pub struct LlmPorts {
     credit: In<Credit>,
     tokens: Out<TokenChunk>,
     again: Out<Credit>,
-    events: Events<Event>,
+    events: Events<GenerationEvent>,
     model: Res<LanguageModel>,
 }
 
@@ -143,7 +141,7 @@ impl Calculator for Llm {
             Some(event) => self.take_event(io, cx, event)?,
             None => self.take_inputs(io, cx),
         }
-        if self.work.as_ref().is_some_and(Work::is_done) {
+        if self.work.as_ref().is_some_and(PromptWork::is_done) {
             self.work = None;
         }
         while self.work.is_none()
@@ -164,7 +162,7 @@ impl Calculator for Llm {
     }
 
     fn waits_for(&self) -> Option<String> {
-        self.work.as_ref().and_then(Work::waits_for)
+        self.work.as_ref().and_then(PromptWork::waits_for)
     }
 }
 register!(Llm);
@@ -245,18 +243,31 @@ impl Llm {
                 counts.lowered = lowered;
             });
         }
+        // The request is checked completely before anything is submitted.
+        let engine = self.model.engine();
+        let max_tokens = self.limits.max_tokens(params)?;
+        let speculation = self.limits.speculation(params, &engine)?;
+        let constraint = compiled(params)?;
+        refuse_what_is_not_formatted(params)?;
         let quota = Terms::find(cx.run()).map(|terms| Arc::clone(&terms.quota));
-        let told = (cx.sender(io.events), quota);
-        let n = params.n;
-        let generations = prepare(&self.model, self.limits, (time, prompts), params, told)?;
+        let generations = Generations::new(
+            engine,
+            (time, prompts),
+            params,
+            (max_tokens, speculation),
+            constraint,
+            (cx.sender(io.events), quota),
+        )?;
         let follows = std::mem::replace(&mut self.has_worked, true);
         let model = Arc::clone(&self.model);
         let site = (&**cx.run(), cx.node_name());
-        self.work = Some(Work::new(site, model, (time, n), generations, follows)?);
+        let prompts = (time, params.n);
+        let work = PromptWork::new(site, model, prompts, generations, follows)?;
+        self.work = Some(work);
         Ok(())
     }
 
-    fn take_event(&mut self, io: LlmPorts, cx: &mut Cx<'_>, event: Event) -> Result<()> {
+    fn take_event(&mut self, io: LlmPorts, cx: &mut Cx<'_>, event: GenerationEvent) -> Result<()> {
         let work = self.work.as_mut();
         let Some(work) = work.filter(|work| work.prompt == event.prompt) else {
             // It was on its way when the last choice ended.
@@ -266,11 +277,12 @@ impl Llm {
         let chunk = match event.kind {
             EventKind::Step { index, output } => work.step(site, index, output)?,
             EventKind::Stop { index } => {
-                work.stop(site.0, site.1, index);
+                work.stop(site, index);
                 None
             }
             EventKind::Encoded(encoded) => {
-                work.encoded(site, encoded)?;
+                encoded.map_err(failed)?;
+                work.begin(site)?;
                 None
             }
         };
@@ -288,23 +300,6 @@ impl Llm {
         }
         Ok(())
     }
-}
-
-/// Checks a request completely and returns its generations. Nothing is submitted yet.
-fn prepare(
-    model: &Arc<LanguageModel>,
-    limits: Limits,
-    prompts: (Timestamp, Vec<TokenPrompt>),
-    params: &GenerationParams,
-    told: (EventSender<Event>, Option<Arc<dyn Quota>>),
-) -> Result<Generations> {
-    let max_tokens = limits.max_tokens(params)?;
-    let engine = model.engine();
-    let speculation = limits.speculation(params, &engine)?;
-    let constraint = compiled(params)?;
-    refuse_what_is_not_formatted(params)?;
-    let bounds = (max_tokens, speculation);
-    Generations::new(engine, prompts, params, bounds, constraint, told)
 }
 
 /// Converts an engine's failure to an error for the client.

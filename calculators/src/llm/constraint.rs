@@ -38,51 +38,45 @@ pub struct ConstraintCompiler {
     model: Arc<LanguageModel>,
 }
 
-/// The port handles of [`ConstraintCompiler`].
-#[derive(Copy, Clone, Debug)]
-pub struct ConstraintPorts {
-    params: In<GenerationParams>,
-    compiled: Out<GenerationParams>,
-    model: Res<LanguageModel>,
-}
-
 impl AsyncCalculator for ConstraintCompiler {
     const NAME: &'static str = "ConstraintCalculator";
     const DOC: &'static str =
         "Compiles the schema, expression or grammar that the text of a request has to match.";
     type Options = NoOptions;
-    type Ports = ConstraintPorts;
+    type Ports = (
+        In<GenerationParams>,
+        Out<GenerationParams>,
+        Res<LanguageModel>,
+    );
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> ConstraintPorts {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.parallel();
-        ConstraintPorts {
-            params: c.input("PARAMS"),
-            compiled: c.output("PARAMS"),
-            model: c.resource("LLM_NODE_RESOURCES", None),
-        }
+        let params = c.input("PARAMS");
+        let compiled = c.output("PARAMS");
+        (params, compiled, c.resource("LLM_NODE_RESOURCES", None))
     }
 
-    fn open(_: &NoOptions, io: ConstraintPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, (.., model): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
-            model: cx.resource(io.model),
+            model: cx.resource(model),
         })
     }
 
     async fn process(
         &mut self,
-        io: ConstraintPorts,
+        (params, compiled, _): Self::Ports,
         mut set: InputSet,
         out: &mut Emits,
     ) -> Result<Flow> {
-        let Some(mut params) = set.take(io.params) else {
+        let Some(mut params) = set.take(params) else {
             return Ok(Flow::Continue);
         };
         let tenant = params.tenant;
         if let Some(asked) = &mut params.constraint {
-            let compiled = self.compile(&asked.constraint, tenant, out).await;
-            asked.compiled = Some(compiled.map_err(|error| refused(asked, error))?);
+            let outcome = self.compile(&asked.constraint, tenant, out).await;
+            asked.compiled = Some(outcome.map_err(|error| refused(asked, error))?);
         }
-        out.emit(io.compiled, params);
+        out.emit(compiled, params);
         Ok(Flow::Continue)
     }
 }
@@ -121,18 +115,11 @@ fn refused(asked: &TextConstraint, error: CompileError) -> Error {
     let message = format!("`{field}` cannot be enforced: {why}");
     let refusal = match error {
         CompileError::OutOfMemory(error) => return out_of_memory(error),
-        CompileError::NoThread(_) => {
-            let error = Error::unavailable(message).with_source(error);
-            return error.with_code("insufficient_memory");
-        }
-        CompileError::Busy(_) => {
-            let error = Error::unavailable(message).with_source(error);
-            return error.with_code("constraints_busy");
-        }
-        CompileError::Constraint(_) | CompileError::TooLong(_) => Error::invalid(message),
+        CompileError::NoThread(_) => Error::unavailable(message).with_code("insufficient_memory"),
+        CompileError::Busy(_) => Error::unavailable(message).with_code("constraints_busy"),
+        CompileError::Constraint(_) | CompileError::TooLong(_) => Error::invalid(message)
+            .with_field(field)
+            .with_code("invalid_constraint"),
     };
-    refusal
-        .with_field(field)
-        .with_code("invalid_constraint")
-        .with_source(error)
+    refusal.with_source(error)
 }

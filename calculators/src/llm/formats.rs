@@ -11,8 +11,8 @@ use crate::text::{reasoning, tool_calls};
 
 /// The formats of one model, and the tokens that parsers of any format need.
 pub(crate) struct OutputFormats {
-    tool_calls: Option<Arc<tool_calls::Format>>,
-    reasoning: Option<&'static dyn reasoning::Format>,
+    tool_calls: Option<Arc<tool_calls::CallFormat>>,
+    reasoning: Option<&'static dyn reasoning::ReasoningFormat>,
     markers: BTreeSet<Token>,
     guided: bool,
 }
@@ -33,8 +33,8 @@ impl OutputFormats {
             .map_err(Error::invalid)?;
         let source = template.map_or("", ChatTemplate::source);
         let tool_calls = tools
-            .map(|family| tool_calls::Format::from_family(family, source))
-            .or_else(|| tool_calls::Format::taught_by(template));
+            .map(|family| tool_calls::CallFormat::from_family(family, source))
+            .or_else(|| tool_calls::CallFormat::taught_by(template));
         let own = tool_calls.iter().flat_map(|format| format.marks());
         let marks = tool_calls::marks().chain(own);
         let marks = marks.chain(reasoning::marks());
@@ -62,12 +62,12 @@ impl OutputFormats {
     }
 
     /// Returns the format of its tool calls; `None` if they stay in the text.
-    pub(crate) fn tool_calls(&self) -> Option<&Arc<tool_calls::Format>> {
+    pub(crate) fn tool_calls(&self) -> Option<&Arc<tool_calls::CallFormat>> {
         self.tool_calls.as_ref()
     }
 
     /// Returns the format of its reasoning; `None` if it stays in the text.
-    pub(crate) fn reasoning(&self) -> Option<&'static dyn reasoning::Format> {
+    pub(crate) fn reasoning(&self) -> Option<&'static dyn reasoning::ReasoningFormat> {
         self.reasoning
     }
 

@@ -22,7 +22,7 @@ const CREDITS: u32 = 128;
 
 /// An event from outside of the graph, or from a node that ends a choice.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(super) struct GenerationEvent {
     /// Timestamp of the prompts that it concerns.
     pub(super) prompt: Timestamp,
     pub(super) kind: EventKind,
@@ -42,7 +42,7 @@ pub(super) enum EventKind {
 }
 
 /// A choice that has not ended. Dropping it cancels its generation.
-pub(super) struct Choice {
+pub(super) struct RunningChoice {
     pub(super) sequence: SequenceHandle,
     pub(super) stop: StopSignal,
     /// True once its stop signal was given. The event for it may wait behind earlier outputs.
@@ -54,7 +54,7 @@ pub(super) struct Choice {
     /// Usage already added to the tally.
     pub(super) tallied: Usage,
     /// The prompt and tokens of the reply, if it is to be remembered.
-    pub(super) reply: Option<Reply>,
+    pub(super) reply: Option<UnfinishedReply>,
     /// The prompt, if it is to be reported and was not yet.
     pub(super) echo: Option<Vec<Token>>,
     /// True if the ids of its tokens are reported.
@@ -62,7 +62,7 @@ pub(super) struct Choice {
 }
 
 /// A reply that is remembered once it is complete.
-pub(super) struct Reply {
+pub(super) struct UnfinishedReply {
     pub(super) asked: Arc<RememberedPrompt>,
     pub(super) prompt: Vec<Token>,
     pub(super) tokens: Vec<Token>,
@@ -81,7 +81,7 @@ pub(super) struct Generations {
     speculation: Option<SpeculationParams>,
     constraint: Option<CompiledConstraint>,
     bad_words: BadWords,
-    events: EventSender<Event>,
+    events: EventSender<GenerationEvent>,
     /// Limits of the key, notified when the first generation is admitted.
     quota: Option<Arc<dyn Quota>>,
     next: usize,
@@ -95,7 +95,7 @@ impl Generations {
         params: &GenerationParams,
         (max_tokens, speculation): (Option<u32>, Option<SpeculationParams>),
         constraint: Option<CompiledConstraint>,
-        (events, quota): (EventSender<Event>, Option<Arc<dyn Quota>>),
+        (events, quota): (EventSender<GenerationEvent>, Option<Arc<dyn Quota>>),
     ) -> Result<Self> {
         // The last ones may be submitted after the answer has begun. Then it is too late to refuse
         // them.
@@ -135,7 +135,7 @@ impl Generations {
         let answer = move |encoded| {
             let kind = EventKind::Encoded(encoded);
             // Fails if the session has ended: it waits for nothing.
-            events.send(Event { prompt, kind }).ok();
+            events.send(GenerationEvent { prompt, kind }).ok();
         };
         vision.encode(tiles, answer).map(Some).map_err(refused)
     }
@@ -147,7 +147,7 @@ impl Generations {
 
     /// Submits as many as a request may have in the queue, and at least one. `follows` is true if
     /// generations for other prompts of the session were admitted before.
-    pub(super) fn begin(&mut self, follows: bool) -> Result<Vec<Option<Choice>>> {
+    pub(super) fn begin(&mut self, follows: bool) -> Result<Vec<Option<RunningChoice>>> {
         let most = self.engine.places_of_a_request();
         let mut choices = Vec::with_capacity(self.count().min(most));
         let mut entry = match self.params.place.take() {
@@ -169,35 +169,29 @@ impl Generations {
     }
 
     /// Submits one more, for one that has left the queue. Returns `None` if all are submitted.
-    pub(super) fn follow(&mut self) -> Result<Option<Choice>> {
+    pub(super) fn follow(&mut self) -> Result<Option<RunningChoice>> {
         self.submit(Entry::Follows).map_err(refused)
     }
 
-    fn submit(&mut self, entry: Entry) -> Result<Option<Choice>, SubmitError> {
+    fn submit(&mut self, entry: Entry) -> Result<Option<RunningChoice>, SubmitError> {
         let params = &self.params;
         let n = params.n as usize;
         if self.next >= self.count() {
             return Ok(None);
         }
-        let TokenPrompt {
-            tokens: prompt,
-            tiles,
-            asked,
-            last_turn,
-            ..
-        } = &self.prompts[self.next / n];
+        let prompt = &self.prompts[self.next / n];
         let generation = self.next % n;
         let index = self.next as u32;
         let at = self.prompt;
-        let event = move |kind| Event { prompt: at, kind };
+        let event = move |kind| GenerationEvent { prompt: at, kind };
         let sink = self.events.clone();
-        let mut request = GenerationRequest::new(prompt.clone(), move |output| {
+        let mut request = GenerationRequest::new(prompt.tokens.clone(), move |output| {
             // Fails if the session has ended: its sequences were dropped, and nobody waits.
             sink.send(event(EventKind::Step { index, output })).ok();
         });
         request.request = self.request;
-        request.tiles = Arc::clone(tiles);
-        request.last_turn = *last_turn;
+        request.tiles = Arc::clone(&prompt.tiles);
+        request.last_turn = prompt.last_turn;
         request.entry = entry;
         if self.next == 0
             && let Some(quota) = self.quota.clone()
@@ -231,15 +225,15 @@ impl Generations {
             // Fails if the session has ended, as above.
             signals.send(event(EventKind::Stop { index })).ok();
         });
-        let reply = asked.as_ref().map(|asked| Reply {
-            asked: Arc::clone(asked),
-            prompt: prompt.clone(),
+        let reply = prompt.asked.clone().map(|asked| UnfinishedReply {
+            asked,
+            prompt: prompt.tokens.clone(),
             tokens: Vec::new(),
         });
         let tells_prompt = params.echo || params.token_ids || params.prompt_logprobs.is_some();
-        let echo = tells_prompt.then(|| self.prompts[self.next / n].shown_tokens());
+        let echo = tells_prompt.then(|| prompt.shown_tokens());
         self.next += 1;
-        Ok(Some(Choice {
+        Ok(Some(RunningChoice {
             sequence,
             stop,
             stopped,
@@ -266,19 +260,17 @@ fn is_full(error: &SubmitError) -> bool {
 /// Converts an engine's refusal of a prompt to an error for the client.
 pub(crate) fn refused(error: SubmitError) -> Error {
     let message = error.to_string();
+    let invalid = |field: &'static str| {
+        let refusal = Error::invalid(error.to_string()).with_field(field);
+        refusal.with_code("invalid_value")
+    };
     let refusal = match &error {
         SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
             Error::invalid(message).with_code("context_length_exceeded")
         }
-        SubmitError::InvalidParameter { field, .. } => Error::invalid(message)
-            .with_field(*field)
-            .with_code("invalid_value"),
-        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => Error::invalid(message)
-            .with_field("prompt")
-            .with_code("invalid_value"),
-        SubmitError::EndsWithMedium => Error::invalid(message)
-            .with_field("messages")
-            .with_code("invalid_value"),
+        SubmitError::InvalidParameter { field, .. } => invalid(*field),
+        SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => invalid("prompt"),
+        SubmitError::EndsWithMedium => invalid("messages"),
         SubmitError::UnknownAdapter { .. } => Error::not_found(message)
             .with_field("model")
             .with_code("model_not_found"),

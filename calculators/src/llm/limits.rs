@@ -4,7 +4,7 @@
 use graphmill_engine::{Error, Result};
 use graphmill_llm::{CompiledConstraint, DraftSource, LlmEngine, SpeculationParams};
 
-use super::LlmOptions;
+use super::{LlmOptions, wrong};
 use crate::payload::{GenerationBounds, GenerationParams, TextConstraint, TokenPrompt};
 
 /// The limits that the options set for a request.
@@ -132,18 +132,12 @@ pub(super) fn need(
 /// Returns the compiled constraint of the text. Refuses the request if the graph cannot enforce it.
 pub(super) fn compiled(params: &GenerationParams) -> Result<Option<CompiledConstraint>> {
     match &params.constraint {
-        None => Ok(None),
         Some(TextConstraint {
-            compiled: Some(compiled),
+            field,
+            compiled: None,
             ..
-        }) => Ok(Some(compiled.clone())),
-        Some(TextConstraint { field, .. }) => {
-            let message =
-                format!("`{field}` is not supported: this graph has no ConstraintCalculator");
-            Err(Error::invalid(message)
-                .with_field(field.clone())
-                .with_code("unsupported_parameter"))
-        }
+        }) => Err(lacks(field, "ConstraintCalculator")),
+        constraint => Ok(constraint.as_ref().and_then(|it| it.compiled.clone())),
     }
 }
 
@@ -156,12 +150,12 @@ pub(super) fn refuse_what_is_not_formatted(params: &GenerationParams) -> Result<
     ];
     match demands.iter().find(|(_, demanded)| *demanded) {
         None => Ok(()),
-        Some((field, _)) => {
-            let message =
-                format!("`{field}` is not supported: this graph has no OutputFormatCalculator");
-            Err(Error::invalid(message)
-                .with_field(*field)
-                .with_code("unsupported_parameter"))
-        }
+        Some((field, _)) => Err(lacks(field, "OutputFormatCalculator")),
     }
+}
+
+/// Returns the error for a field that a graph without this node does not support.
+fn lacks(field: &str, node: &str) -> Error {
+    let message = format!("is not supported: this graph has no {node}");
+    wrong(field, &message, "unsupported_parameter")
 }

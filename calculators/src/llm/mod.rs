@@ -27,7 +27,7 @@ pub(crate) use generations::refused;
 pub(crate) use history::turn;
 
 pub use calculator::{Credit, Llm, LlmPorts};
-pub use constraint::{ConstraintCompiler, ConstraintPorts};
+pub use constraint::ConstraintCompiler;
 pub use generation_config::GenerationConfig;
 pub use media::{ImageLimits, MediaLimits, SoundLimits};
 pub(crate) use media::{is_told_of, place_vectors, unreadable, vision};
@@ -40,6 +40,13 @@ pub use recorded::RecordedTokens;
 use graphmill_engine::{Error, Result};
 use graphmill_llm::room::{self, Claim};
 use graphmill_llm::{OutOfMemory, TokenizeError};
+
+/// Returns the error for a field of a request, with a message that follows the field's name.
+pub(crate) fn wrong(field: &str, message: &str, code: &'static str) -> Error {
+    Error::invalid(format!("`{field}` {message}"))
+        .with_field(field.to_owned())
+        .with_code(code)
+}
 
 /// Claims memory for a task. The claim ends when it is dropped.
 ///

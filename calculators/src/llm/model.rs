@@ -81,18 +81,30 @@ impl LanguageModel {
         let engine =
             LlmEngine::with_backend(engine, open).and_then(SupervisedEngine::<LlmEngine>::once);
         let engine = engine.map_err(not_loaded)?;
+        let generation = GenerationConfig::default();
+        Self::new(engine, spec, [Some(template), None], generation)
+    }
+
+    /// Creates a model from its engine, its template, and that for conversations with tools.
+    fn new(
+        engine: SupervisedEngine<LlmEngine>,
+        spec: Option<&ModelSpec>,
+        [template, tool_template]: [Option<Result<ChatTemplate, TemplateError>>; 2],
+        generation: GenerationConfig,
+    ) -> Result<Self> {
         let vocab = engine.current().vocab();
+        let taught = tool_template.as_ref().or(template.as_ref());
+        let taught = taught.and_then(|template| template.as_ref().ok());
         let (tools, reasoning) =
             spec.map_or(("", ""), |spec| (&spec.tool_parser, &spec.reasoning_parser));
-        let formats = OutputFormats::new(tools, reasoning, template.as_ref().ok(), &*vocab)?;
-        let template = Some(template);
+        let formats = OutputFormats::new(tools, reasoning, taught, &*vocab)?;
         Ok(Self {
-            generation: GenerationConfig::default(),
+            generation,
             media: spec.map_or_else(MediaLimits::default, |spec| spec.media),
             max_input_tokens: spec.map_or(0, |spec| spec.max_input_tokens),
             formats: formats.guided(spec.is_some_and(|spec| spec.guided_tool_calls)),
             template,
-            tool_template: None,
+            tool_template,
             engine,
             vocab,
             history: History::new(),
@@ -149,7 +161,7 @@ impl LanguageModel {
         }
     }
 
-    /// Returns its earlier replies.
+    /// Returns the earlier replies whose tokens later prompts get.
     pub(crate) fn history(&self) -> &History {
         &self.history
     }
@@ -272,40 +284,22 @@ impl Resource for LanguageModel {
         let engine = SupervisedEngine::<LlmEngine>::load(spec.engine.clone());
         let engine = engine.map_err(|error| at_fault(&spec.engine, error))?;
         let vocab = engine.current().vocab();
-        let (template, tool_template) = match chosen {
-            Some(template) => (Some(Ok(template)), None),
-            None => (
-                templates::own(&*vocab, None),
-                templates::own(&*vocab, Some(TOOL_TEMPLATE)),
-            ),
+        let templates = match chosen {
+            Some(template) => [Some(Ok(template)), None],
+            None => [None, Some(TOOL_TEMPLATE)].map(|name| templates::own(&*vocab, name)),
         };
-        if template.is_none() {
+        if templates[0].is_none() {
             tracing::warn!(
                 model = vocab.model_name(),
                 "the model has no chat template; chat/completions will be refused"
             );
         }
-        let taught = tool_template.as_ref().or(template.as_ref());
-        let taught = taught.and_then(|template| template.as_ref().ok());
-        let formats =
-            OutputFormats::new(&spec.tool_parser, &spec.reasoning_parser, taught, &*vocab)?
-                .guided(spec.guided_tool_calls);
         let generation = GenerationConfig::beside(
             &spec.engine.model,
             spec.generation_config.as_deref(),
             files,
             vocab.n_vocab(),
         )?;
-        Ok(Self {
-            generation,
-            media: spec.media,
-            max_input_tokens: spec.max_input_tokens,
-            formats,
-            engine,
-            vocab,
-            history: History::new(),
-            template,
-            tool_template,
-        })
+        Self::new(engine, Some(spec), templates, generation)
     }
 }

@@ -9,7 +9,7 @@ use graphmill_engine::{
 use graphmill_llm::{Constraint, ReasoningLimit};
 use serde_json::Value;
 
-use super::LanguageModel;
+use super::{LanguageModel, wrong};
 use crate::payload::{
     ChatInput, GenerationParams, Prompt, Prompts, RequestInput, TextConstraint, TextRequest,
     ToolChoice,
@@ -120,21 +120,21 @@ impl OutputFormat {
             }) if !demanded => (field, Some(constraint)),
             _ => (Cow::Borrowed("tools"), None),
         };
-        let calls = match &chat.tools {
-            Some(tools) if demanded || answer.is_some() => self.calls(chat, tools),
+        let offered = chat.tools.as_ref().zip(self.model.formats().tool_calls());
+        let calls = match offered {
+            Some((tools, format)) if demanded || answer.is_some() => {
+                let (choice, one_call) = (&chat.tool_choice, chat.one_tool_call);
+                debug_assert!(!matches!(choice, ToolChoice::Named(_)) || one_call);
+                Some(grammar::calls(format, tools, choice, one_call))
+            }
+            // Formats that do not mark calls have no such grammar.
+            Some((tools, format)) if self.guides(tools) => grammar::text_with_calls(format, tools),
             _ => None,
         };
-        let calls = match &chat.tools {
-            Some(tools) if calls.is_none() && answer.is_none() && self.guides(tools) => {
-                self.text_with_calls(tools)
-            }
-            _ => calls,
-        };
         if demanded && calls.is_none() {
-            let message = "`tool_choice` cannot demand a call: the model's tool calls stay in its text (tool_parser)";
-            return Err(Error::invalid(message)
-                .with_field("tool_choice")
-                .with_code("unsupported_parameter"));
+            let message =
+                "cannot demand a call: the model's tool calls stay in its text (tool_parser)";
+            return Err(wrong("tool_choice", message, "unsupported_parameter"));
         }
         params.constrains_calls = calls.is_some();
         if answer.is_none() && calls.is_none() {
@@ -156,19 +156,5 @@ impl OutputFormat {
     fn guides(&self, tools: &[Value]) -> bool {
         let is_strict = |tool: &Value| tool["function"]["strict"] == true;
         self.model.formats().are_calls_guided() || tools.iter().any(is_strict)
-    }
-
-    /// Returns the constraint of a text with optional calls; `None` if the format does not mark
-    /// calls.
-    fn text_with_calls(&self, tools: &[Value]) -> Option<Constraint> {
-        let format = self.model.formats().tool_calls()?;
-        grammar::text_with_calls(format, tools)
-    }
-
-    fn calls(&self, chat: &ChatInput, tools: &[Value]) -> Option<Constraint> {
-        let format = self.model.formats().tool_calls()?;
-        let choice = &chat.tool_choice;
-        debug_assert!(!matches!(choice, ToolChoice::Named(_)) || chat.one_tool_call);
-        Some(grammar::calls(format, tools, choice, chat.one_tool_call))
     }
 }

@@ -1,8 +1,9 @@
 //! Truncation of prompts to a number of tokens that their request sets.
 
-use graphmill_engine::{Error, Result};
+use graphmill_engine::Result;
 use graphmill_llm::Token;
 
+use super::wrong;
 use crate::payload::{TokenPrompt, Truncation};
 
 /// Cuts the prompts that are longer than the request allows, for a model with this context whose
@@ -20,16 +21,11 @@ pub(crate) fn cut(
     let Some(truncation) = truncation else {
         return Ok(());
     };
-    let invalid = |message: String| {
-        let field = truncation.field;
-        let error = Error::invalid(format!("`{field}` {message}"));
-        Err(error.with_field(field).with_code("invalid_value"))
-    };
+    let invalid = |message: &str| Err(wrong(truncation.field, message, "invalid_value"));
     let most = match truncation.tokens {
         Some(most) if most as usize > context => {
-            return invalid(format!(
-                "is {most}, but the model's context has {context} tokens"
-            ));
+            let message = format!("is {most}, but the model's context has {context} tokens");
+            return invalid(&message);
         }
         Some(most) => most as usize,
         None => context.saturating_sub(truncation.room as usize).max(1),
@@ -39,7 +35,7 @@ pub(crate) fn cut(
             continue;
         };
         if !prompt.tiles.is_empty() {
-            return invalid("cannot cut a prompt with images, sounds or vectors".to_owned());
+            return invalid("cannot cut a prompt with images, sounds or vectors");
         }
         if truncation.keeps_beginning {
             prompt.tokens.truncate(most);

@@ -2,7 +2,7 @@
 
 use graphmill_llm::{LlmEngine, Vision};
 
-use super::generations::Choice;
+use super::generations::RunningChoice;
 
 /// Maximum number of choices that are described one by one.
 const MOST: usize = 4;
@@ -11,10 +11,10 @@ const MOST: usize = 4;
 /// not submitted yet. Returns `None` if every choice waits for credit instead.
 pub(super) fn tokens<'a>(
     engine: &LlmEngine,
-    choices: impl Iterator<Item = &'a Choice>,
+    choices: impl Iterator<Item = &'a RunningChoice>,
     running: usize,
 ) -> Option<String> {
-    let standing = |choice: &Choice| match choice.sequence.standing() {
+    let standing = |choice: &RunningChoice| match choice.sequence.standing() {
         Some(standing) => standing.to_string(),
         None => "the last ones are being delivered".to_owned(),
     };

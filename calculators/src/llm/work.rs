@@ -4,38 +4,38 @@ use std::sync::{Arc, atomic::Ordering};
 use std::time::{Duration, Instant};
 
 use graphmill_engine::{Result, RunCx, Timestamp};
-use graphmill_llm::{DraftCounts, Encoding, FinishReason, GenerationError, StepOutput, Usage};
+use graphmill_llm::{DraftCounts, Encoding, FinishReason, StepOutput, Usage};
 
 use super::calculator::failed;
-use super::generations::{Choice, Generations, Reply};
+use super::generations::{Generations, RunningChoice};
 use super::{LanguageModel, waits};
 use crate::payload::{EchoedTokens, Finish, OpenWait, Tally, TallyCounts, TokenChunk};
 
 /// The run and the name of a node.
-type Site<'a> = (&'a RunCx, &'a Arc<str>);
+type NodeSite<'a> = (&'a RunCx, &'a Arc<str>);
 
 /// Generations for the prompts of one packet.
-pub(super) struct Work {
+pub(super) struct PromptWork {
     model: Arc<LanguageModel>,
-    /// Timestamp of the prompts.
+    /// Timestamp of the packet of prompts.
     pub(super) prompt: Timestamp,
     /// Number of choices for each prompt.
     n: u32,
     /// True if other prompts of the session came before.
     follows: bool,
     /// The submitted choices; `None` once they have ended.
-    choices: Vec<Option<Choice>>,
+    choices: Vec<Option<RunningChoice>>,
     /// Generations, some of which are not submitted yet.
     generations: Option<Generations>,
     /// Encoding of the prompts' images, until it is done.
     encoding: Option<Encoding>,
     /// Number of choices that have not ended.
     running: usize,
-    clock: Clock,
+    clock: TokenClock,
 }
 
 /// Times of the tokens of this work.
-struct Clock {
+struct TokenClock {
     submitted: Instant,
     /// Time of the last token.
     last: Option<Instant>,
@@ -43,10 +43,10 @@ struct Clock {
     began: bool,
 }
 
-impl Work {
+impl PromptWork {
     /// Starts to encode the images of the prompts, or submits the first choices if there are none.
     pub(super) fn new(
-        site: Site<'_>,
+        site: NodeSite<'_>,
         model: Arc<LanguageModel>,
         (prompt, n): (Timestamp, u32),
         generations: Generations,
@@ -61,7 +61,7 @@ impl Work {
             running: generations.count(),
             encoding: generations.encode()?,
             generations: Some(generations),
-            clock: Clock {
+            clock: TokenClock {
                 submitted: Instant::now(),
                 last: None,
                 began: false,
@@ -87,18 +87,8 @@ impl Work {
         waits::tokens(&engine, self.choices.iter().flatten(), self.running)
     }
 
-    /// Continues after the images are encoded, or fails.
-    pub(super) fn encoded(
-        &mut self,
-        site: Site<'_>,
-        encoded: Result<(), GenerationError>,
-    ) -> Result<()> {
-        encoded.map_err(failed)?;
-        self.begin(site)
-    }
-
     /// Submits the first choices, whose images are encoded.
-    fn begin(&mut self, (run, node): Site<'_>) -> Result<()> {
+    pub(super) fn begin(&mut self, (run, node): NodeSite<'_>) -> Result<()> {
         self.encoding = None;
         if let Some(generations) = &mut self.generations {
             self.choices = generations.begin(self.follows)?;
@@ -118,7 +108,7 @@ impl Work {
     /// Takes the output of a step and returns its chunk; `None` if its choice has ended.
     pub(super) fn step(
         &mut self,
-        (run, node): Site<'_>,
+        (run, node): NodeSite<'_>,
         index: u32,
         output: StepOutput,
     ) -> Result<Option<TokenChunk>> {
@@ -128,7 +118,7 @@ impl Work {
             return Ok(None);
         };
         if choice.stopped.load(Ordering::Relaxed) {
-            self.stop(run, node, index);
+            self.stop((run, node), index);
             return Ok(None);
         }
         choice.credits = choice.credits.saturating_sub(1);
@@ -172,15 +162,8 @@ impl Work {
             reply.tokens.extend_from_slice(&output.tokens);
         }
         if let Some(reply) = choice.reply.take_if(|_| finish.is_some()) {
-            let Reply {
-                asked,
-                prompt,
-                tokens,
-            } = reply;
-            let vocab = &**self.model.vocab();
-            self.model
-                .history()
-                .remember(vocab, &asked, prompt, &tokens);
+            let (vocab, history) = (&**self.model.vocab(), self.model.history());
+            history.remember(vocab, &reply.asked, reply.prompt, &reply.tokens);
         }
         if begins {
             self.follow()?;
@@ -223,7 +206,7 @@ impl Work {
     }
 
     /// Ends a choice for a later node, unless it has ended already.
-    pub(super) fn stop(&mut self, run: &RunCx, node: &Arc<str>, index: u32) {
+    pub(super) fn stop(&mut self, (run, node): NodeSite<'_>, index: u32) {
         if self.end(index)
             && let Some(tally) = Tally::find(run)
         {
@@ -240,11 +223,11 @@ impl Work {
     }
 }
 
-fn choice(choices: &mut [Option<Choice>], index: u32) -> Option<&mut Choice> {
+fn choice(choices: &mut [Option<RunningChoice>], index: u32) -> Option<&mut RunningChoice> {
     choices.get_mut(index as usize)?.as_mut()
 }
 
-impl Clock {
+impl TokenClock {
     /// Counts the tokens and times of a choice's step.
     fn count(&mut self, counts: &mut TallyCounts, before: &Usage, usage: &Usage, now: Instant) {
         let elapsed = now.duration_since(self.last.unwrap_or(self.submitted));

@@ -20,13 +20,13 @@ const VERSION: &str = "servable_version";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OnnxSpec {
     /// Path of its file, or its servable and version.
-    pub(super) place: Place,
-    /// Library that computes it.
+    pub(super) place: ModelPlace,
+    /// Library that computes the model.
     pub(super) runtime: Runtime,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum ModelPlace {
     /// A `.onnx` file, or a folder with one. Resolved specs are always files.
     File(PathBuf),
     /// A folder beside the graph, with a folder for each version that has a `.onnx` file in it.
@@ -41,15 +41,15 @@ pub(super) enum Place {
 impl OnnxSpec {
     /// Creates a spec for a `.onnx` file, or for a folder with one.
     pub(super) fn file(path: impl Into<PathBuf>, runtime: Runtime) -> Self {
-        let place = Place::File(path.into());
+        let place = ModelPlace::File(path.into());
         Self { place, runtime }
     }
 
     /// Returns the path of the file, after its folders were searched.
     pub(super) fn resolve(&self, files: &dyn FileSource) -> Result<PathBuf> {
         let (path, option) = match &self.place {
-            Place::File(path) => (files.resolve(path), MODEL),
-            Place::Servable { name, version } => {
+            ModelPlace::File(path) => (files.resolve(path), MODEL),
+            ModelPlace::Servable { name, version } => {
                 let folder = files.resolve(Path::new(name));
                 (version_of(&folder, *version)?, SERVABLE)
             }

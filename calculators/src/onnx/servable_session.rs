@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::OnnxModel;
-use super::file::{OnnxSpec, Place, SERVABLE};
+use super::file::{ModelPlace, OnnxSpec, SERVABLE};
 use super::runtime::Runtime;
 
 /// Options of an `OpenVINOModelServerSessionCalculator` node.
@@ -97,7 +97,7 @@ impl Calculator for ServableSession {
         }
         options.runtime.check(c);
         let spec = OnnxSpec {
-            place: Place::Servable {
+            place: ModelPlace::Servable {
                 name: options.servable_name.clone(),
                 version: version.unwrap_or(0),
             },

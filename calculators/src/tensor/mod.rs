@@ -50,7 +50,7 @@ pub enum TensorError {
         shape: String,
         /// Bytes that such a tensor has.
         expected: usize,
-        /// Bytes that were given.
+        /// Bytes of the given data.
         found: usize,
     },
     /// An element of a BYTES tensor ends after the data.

@@ -20,7 +20,7 @@ use minijinja::{Environment, Error, ErrorKind};
 
 use super::jinja::{self, Budget, Program, TemplateException, TemplateStop, message_of};
 pub use super::jinja::{Clock, TemplateError};
-use super::tool_calls::Format;
+use super::tool_calls::CallFormat;
 
 /// A compiled chat template. Rendering takes no lock, so threads can share it.
 pub struct ChatTemplate {
@@ -70,7 +70,7 @@ impl ChatTemplate {
             // A template may refuse this conversation and accept others.
             template.render(&variables).ok();
             // A loaded model renders calls to detect their format.
-            drop(Format::taught_by(Some(&template)));
+            drop(CallFormat::taught_by(Some(&template)));
         }
     }
 

@@ -18,7 +18,7 @@ pub(crate) struct NamedFormat<F: ?Sized + 'static> {
 }
 
 /// The value of an option such as `tool_parser`.
-pub(crate) enum Choice<F> {
+pub(crate) enum FormatChoice<F> {
     /// Empty: the next source in order decides.
     Open,
     /// `none`: the text stays unchanged.
@@ -32,15 +32,15 @@ impl<F: ?Sized> Formats<F> {
     ///
     /// # Errors
     /// No format has this name. The error lists the names.
-    pub(crate) fn named(&self, name: &str) -> Result<Choice<&'static F>, String> {
+    pub(crate) fn named(&self, name: &str) -> Result<FormatChoice<&'static F>, String> {
         match name {
-            "" => return Ok(Choice::Open),
-            "none" => return Ok(Choice::None),
+            "" => return Ok(FormatChoice::Open),
+            "none" => return Ok(FormatChoice::None),
             _ => {}
         }
         let mut all = self.all.iter();
         let found = all.find(|format| format.names.contains(&name));
-        found.map(|found| Choice::Format(found.format)).ok_or_else(|| {
+        found.map(|found| FormatChoice::Format(found.format)).ok_or_else(|| {
             let known: Vec<_> = self.all.iter().map(|format| format.names[0]).collect();
             let (of, known) = (self.of, known.join(", "));
             format!("`{name}` is not a format of {of}: use {known} or none, or leave it to the chat template")
@@ -55,13 +55,13 @@ impl<F: ?Sized> Formats<F> {
     }
 }
 
-impl<F> Choice<F> {
+impl<F> FormatChoice<F> {
     /// Converts the format of the choice with `with`.
-    pub(crate) fn map<T>(self, with: impl FnOnce(F) -> T) -> Choice<T> {
+    pub(crate) fn map<T>(self, with: impl FnOnce(F) -> T) -> FormatChoice<T> {
         match self {
-            Self::Open => Choice::Open,
-            Self::None => Choice::None,
-            Self::Format(format) => Choice::Format(with(format)),
+            Self::Open => FormatChoice::Open,
+            Self::None => FormatChoice::None,
+            Self::Format(format) => FormatChoice::Format(with(format)),
         }
     }
 

@@ -95,7 +95,12 @@ impl Container for SwitchContainer {
         let mut found = check(node, options, given);
         let contained = contained_nodes(given, &mut found);
         if contained.is_empty() {
-            found.push(nothing_contained(node, given));
+            let place = given.map_or(node.place(), |given| given.name.span);
+            found.push(
+                Diagnostic::error(&BAD_PORTS, place, "`SwitchContainer` contains no node")
+                    .label("nothing to choose from")
+                    .hint("add `contained_node { calculator: \"..\" }` to its options, once for each choice"),
+            );
             return (None, found);
         }
         let wiring = Wiring::new(node);
@@ -163,33 +168,23 @@ fn check(
     found
 }
 
-pub(super) fn option<'a>(given: Option<&'a OptionsMessage>, name: &str) -> Option<&'a Field> {
-    let mut fields = given?.body.fields.iter();
-    fields.find(|field| field.name.as_plain() == Some(name))
+pub(super) fn option<'a>(given: Option<&'a OptionsMessage>, name: &'a str) -> Option<&'a Field> {
+    given?.body.fields_named(name).next()
 }
 
 /// Returns the nodes in the options, without their streams.
 fn contained_nodes(given: Option<&OptionsMessage>, found: &mut Vec<Diagnostic>) -> Vec<Node> {
     let mut nodes = Vec::new();
-    let fields = given.map_or(&[][..], |given| &given.body.fields);
-    for field in fields {
-        if field.name.as_plain() == Some("contained_node") {
-            for message in messages(&field.value.value) {
-                let (inner, problems) = lower_node(message, field.name.span);
-                found.extend(problems);
-                refuse_streams(&inner, found);
-                nodes.push(inner);
-            }
+    let fields = given.map(|given| given.body.fields_named("contained_node"));
+    for field in fields.into_iter().flatten() {
+        for message in messages(&field.value.value) {
+            let (inner, problems) = lower_node(message, field.name.span);
+            found.extend(problems);
+            refuse_streams(&inner, found);
+            nodes.push(inner);
         }
     }
     nodes
-}
-
-fn nothing_contained(node: &Node, given: Option<&OptionsMessage>) -> Diagnostic {
-    let place = given.map_or(node.place(), |given| given.name.span);
-    Diagnostic::error(&BAD_PORTS, place, "`SwitchContainer` contains no node")
-        .label("nothing to choose from")
-        .hint("add `contained_node { calculator: \"..\" }` to its options, once for each choice")
 }
 
 fn messages(value: &ValueKind) -> Vec<&Message> {

@@ -7,7 +7,7 @@ use graphmill_engine::{
     Result, Side, register,
 };
 
-use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
+use super::{Arrival, ChannelHistory, Selector, SwitchContainerOptions, channel_tag, channels};
 
 /// Passes its streams on to one of several channels: packets of `VIDEO` go to `C0__VIDEO` while
 /// channel 0 is chosen, and to `C1__VIDEO` while channel 1 is. `SELECT` chooses by number, `ENABLE`
@@ -28,7 +28,7 @@ use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, cha
 /// }
 /// ```
 pub struct SwitchDemux {
-    history: History,
+    history: ChannelHistory,
     /// Arrivals of each stream whose channel is not known yet.
     waiting: Vec<VecDeque<Arrival>>,
 }
@@ -112,7 +112,7 @@ impl Calculator for SwitchDemux {
             }
         }
         Ok(Self {
-            history: History::new(io.selector.first(options, cx), io.channels)?,
+            history: ChannelHistory::new(io.selector.first(options, cx), io.channels)?,
             waiting: vec![VecDeque::new(); io.streams.len()],
         })
     }
@@ -130,21 +130,18 @@ impl Calculator for SwitchDemux {
                 }
             }
         }
-        self.history.keep_last();
+        // Packets that come later for an earlier epoch are dropped.
+        let epochs = &mut self.history.epochs;
+        epochs.drain(..epochs.len() - 1);
         Ok(Flow::Continue)
     }
 }
 
-impl History {
+impl ChannelHistory {
     /// Returns the channel at a timestamp, or `None` before the remembered epochs.
     fn at(&self, time: graphmill_engine::Timestamp) -> Option<usize> {
         let epoch = self.epochs.iter().rfind(|epoch| epoch.start <= time)?;
         usize::try_from(epoch.channel).ok()
-    }
-
-    /// Forgets all but the last epoch. Packets that come later for an earlier time are dropped.
-    fn keep_last(&mut self) {
-        self.epochs.drain(..self.epochs.len() - 1);
     }
 }
 register!(SwitchDemux);

@@ -95,7 +95,7 @@ impl Selector {
 
 /// The chosen channels over time.
 #[derive(Debug)]
-struct History {
+struct ChannelHistory {
     /// Ascending in time; never empty.
     epochs: Vec<Epoch>,
     /// Number of channels. A choice must be below it.
@@ -109,7 +109,7 @@ struct Epoch {
     channel: i64,
 }
 
-impl History {
+impl ChannelHistory {
     /// Starts with the channel that is chosen first. Fails if there is no such channel, as
     /// [`record`](Self::record) does.
     fn new(channel: i64, channels: usize) -> Result<Self> {

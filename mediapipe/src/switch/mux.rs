@@ -7,7 +7,7 @@ use graphmill_engine::{
     Result, Side, Timestamp, register,
 };
 
-use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, channels};
+use super::{Arrival, ChannelHistory, Selector, SwitchContainerOptions, channel_tag, channels};
 
 /// Passes on the streams of one of several channels: `VIDEO` gets the packets of `C0__VIDEO` while
 /// channel 0 is chosen, and of `C1__VIDEO` while channel 1 is. Packets of other channels are
@@ -28,7 +28,7 @@ use super::{Arrival, History, Selector, SwitchContainerOptions, channel_tag, cha
 /// }
 /// ```
 pub struct SwitchMux {
-    history: History,
+    history: ChannelHistory,
     /// Undecided arrivals, by channel and stream.
     waiting: Vec<Vec<VecDeque<Arrival>>>,
 }
@@ -106,7 +106,7 @@ impl Calculator for SwitchMux {
         }
         let queues = |channel: &Channel| vec![VecDeque::new(); channel.streams.len()];
         Ok(Self {
-            history: History::new(first, io.channels.len())?,
+            history: ChannelHistory::new(first, io.channels.len())?,
             waiting: io.channels.iter().map(queues).collect(),
         })
     }

@@ -20,7 +20,7 @@ const MAX_SIDE: u32 = 1 << 15;
 /// Limits of the images of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageLimits {
-    /// Maximum number of images.
+    /// Maximum number of images in a request.
     pub count: u32,
     /// Maximum size of an image file, in bytes.
     pub bytes: u64,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use graphmill_engine::{Error, Result};
 use graphmill_llm::{LlmEngine, Medium, Vision};
 
-use super::claim_room;
+use super::{claim_room, wrong};
 use crate::payload::{MediaKind, MediaSource, base64};
 
 pub use images::ImageLimits;
@@ -23,9 +23,9 @@ pub(crate) use vectors::place_vectors;
 /// Limits of the images, sounds and vectors of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MediaLimits {
-    /// Limits of its images.
+    /// Limits of its images: number, bytes and pixels.
     pub images: ImageLimits,
-    /// Limits of its sounds.
+    /// Limits of its sounds: number, bytes and seconds.
     pub sounds: SoundLimits,
     /// True if its prompts may be vectors.
     pub vectors: bool,
@@ -115,11 +115,4 @@ fn decoded(field: &str, text: &str, invalid: &'static str) -> Result<Vec<u8>> {
     let claim = claim_room(text.len());
     let _claim = claim.map_err(|error| error.with_field(field.to_owned()))?;
     base64::decode(text).map_err(|why| wrong(field, &why, invalid))
-}
-
-/// Returns an error about an image or a sound of a request.
-fn wrong(field: &str, message: &str, code: &'static str) -> Error {
-    Error::invalid(format!("`{field}` {message}"))
-        .with_field(field.to_owned())
-        .with_code(code)
 }

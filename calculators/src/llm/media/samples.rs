@@ -54,15 +54,15 @@ pub(super) fn read(file: &[u8], rate: NonZero<u32>, seconds: u32) -> Result<Soun
 }
 
 /// Samples of one channel at the file's rate.
-struct Recording {
+struct MonoSamples {
     samples: Vec<f32>,
     rate: u32,
     claims: Vec<Claim>,
 }
 
-fn decode(file: &[u8], seconds: u32) -> Result<Recording, Fault> {
+fn decode(file: &[u8], seconds: u32) -> Result<MonoSamples, Fault> {
     let (mut format, mut decoder) = open(file)?;
-    let mut recording = Recording {
+    let mut recording = MonoSamples {
         samples: Vec::new(),
         rate: 0,
         claims: Vec::new(),
@@ -130,7 +130,7 @@ fn check_rate(rate: u32) -> Result<(), Fault> {
     Err(Fault::Unreadable(why))
 }
 
-impl Recording {
+impl MonoSamples {
     /// Adds samples of all channels, mixed to one.
     fn take(&mut self, interleaved: &[f32], channels: usize, seconds: u32) -> Result<(), Fault> {
         let channels = channels.max(1);

@@ -19,7 +19,7 @@ const TOO_LARGE: &str = "audio_too_large";
 /// Limits of the sounds of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SoundLimits {
-    /// Maximum number of sounds.
+    /// Maximum number of sounds in a request.
     pub count: u32,
     /// Maximum size of a sound file, in bytes.
     pub bytes: u64,

@@ -1,7 +1,7 @@
 //! Loading of a model from the bytes of a `.onnx` file: it is read, checked, analyzed and
 //! optimized.
 
-use tract_onnx::prelude::{Framework as _, InferenceModelExt as _, IntoRunnable as _};
+use tract_onnx::prelude::{Framework as _, InferenceModelExt as _, IntoRunnable as _, TractError};
 use tract_onnx::tract_hir::infer::Factoid as _;
 use tract_onnx::tract_hir::internal::{GenericFactoid, InferenceModel, OutletId, TDim, ToDim as _};
 
@@ -12,7 +12,7 @@ use crate::tensor::TensorInfo;
 
 /// Loads a model. The error describes the fault of the bytes.
 pub(in super::super) fn load(bytes: &[u8]) -> Result<LoadedModel, String> {
-    let said = |error: tract_onnx::prelude::TractError| format!("{error:#}");
+    let said = |error: TractError| format!("{error:#}");
     let proto = check::read(bytes)?;
     let onnx = tract_onnx::onnx();
     let mut model = onnx.model_for_proto_model(&proto).map_err(said)?;
@@ -52,14 +52,12 @@ fn length(dimension: &TDim) -> i64 {
 /// Returns the inputs of the model. Dimensions without a length or a name get a name of their own,
 /// so that lengths that depend on them can be computed.
 fn inputs(model: &mut InferenceModel) -> Result<(Vec<TensorInfo>, Vec<Vec<String>>), String> {
+    let said = |error: TractError| format!("{error:#}");
     let outlets: Vec<OutletId> = model.inputs.clone();
     let (mut inputs, mut all) = (Vec::new(), Vec::new());
     for (index, outlet) in outlets.into_iter().enumerate() {
         let name = model.node(outlet.node).name.clone();
-        let mut fact = model
-            .outlet_fact(outlet)
-            .map_err(|error| format!("{error:#}"))?
-            .clone();
+        let mut fact = model.outlet_fact(outlet).map_err(said)?.clone();
         if fact.shape.is_open() {
             return Err(format!(
                 "its input `{name}` does not say how many dimensions it has"
@@ -81,9 +79,7 @@ fn inputs(model: &mut InferenceModel) -> Result<(Vec<TensorInfo>, Vec<Vec<String
         let shape = dimensions.iter().map(length).collect();
         fact = fact.with_shape(&dimensions);
         all.push(dimensions.iter().map(TDim::to_string).collect());
-        model
-            .set_outlet_fact(outlet, fact)
-            .map_err(|error| format!("{error:#}"))?;
+        model.set_outlet_fact(outlet, fact).map_err(said)?;
         inputs.push(TensorInfo {
             name,
             datatype,

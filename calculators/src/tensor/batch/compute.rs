@@ -4,7 +4,6 @@
 //! fail the others. When the model panics, the whole batch fails: the model's state is unknown, so
 //! it is not called again for the same input.
 
-use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -26,16 +25,16 @@ pub(super) struct Job {
 }
 
 /// The reason why a batch has no outputs.
-enum Failure {
+enum BatchFailure {
     /// The model returned an error, which may concern only one of the requests.
     Refused(Error),
     Panicked(Error),
 }
 
 /// The outputs of each request of a batch.
-type BatchOutputs = Result<Vec<Vec<Tensor>>, Failure>;
+type BatchOutputs = Result<Vec<Vec<Tensor>>, BatchFailure>;
 
-impl From<Error> for Failure {
+impl From<Error> for BatchFailure {
     fn from(error: Error) -> Self {
         Self::Refused(error)
     }
@@ -92,7 +91,7 @@ impl SharedBatcher {
             self.measured.queued(begun - job.arrived);
         }
         match self.outputs(&jobs) {
-            Err(Failure::Refused(error)) if jobs.len() > 1 => {
+            Err(BatchFailure::Refused(error)) if jobs.len() > 1 => {
                 self.measured.failed_batches.add(1);
                 tracing::debug!(name = self.info.model, %error, "a batch failed; its requests are computed one by one");
                 for job in jobs.chunks(1) {
@@ -117,7 +116,7 @@ impl SharedBatcher {
                 let queued = begun - job.arrived;
                 (job.number, Ok(Answer { outputs, queued }))
             })),
-            Err(Failure::Refused(error) | Failure::Panicked(error)) => {
+            Err(BatchFailure::Refused(error) | BatchFailure::Panicked(error)) => {
                 self.answer(jobs.iter().map(|job| (job.number, Err(error.clone()))));
             }
         }
@@ -139,12 +138,14 @@ impl SharedBatcher {
         let outputs = match ran {
             Ok(outputs) => outputs?,
             Err(panic) => {
-                let message = message_of(&*panic);
+                let text = panic.downcast_ref::<&str>().copied();
+                let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+                let message = text.unwrap_or("without a message").to_owned();
                 // The payload of a panic may itself panic when it is dropped.
                 mem::forget(panic);
                 tracing::error!(name = self.info.model, message, "a model panicked");
                 let error = Error::internal(format!("the model panicked: {message}"));
-                return Err(Failure::Panicked(error));
+                return Err(BatchFailure::Panicked(error));
             }
         };
         let known = self.model.outputs().len();
@@ -155,10 +156,4 @@ impl SharedBatcher {
         }
         Ok(rows::split(&outputs, &rows)?)
     }
-}
-
-fn message_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "without a message".to_owned())
 }

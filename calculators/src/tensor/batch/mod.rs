@@ -25,7 +25,7 @@ pub use batcher::{Batcher, RequestScheduling};
 pub use container::{DynamicBatchContainer, NodeMessage};
 pub use graph::{NodeModel, NodeModelOptions, NodeModelSpec};
 pub use measure::{BatcherInfo, BatcherMeasurements};
-pub use node::{DynamicBatch, DynamicBatchPorts};
+pub use node::DynamicBatch;
 pub use options::{
     Batching, BatchingLevel, DynamicBatchOptions, InputDescription, LevelPolicy, MAX_INSTANCES,
     PadValue, QueuePolicy, RaggedPolicy, TimeoutAction,

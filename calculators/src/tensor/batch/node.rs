@@ -30,22 +30,14 @@ pub struct DynamicBatch<M> {
     model: PhantomData<fn() -> M>,
 }
 
-/// The port handles of [`DynamicBatch`].
-#[derive(Copy, Clone, Debug)]
-pub struct DynamicBatchPorts {
-    inputs: Ins<Tensor>,
-    outputs: Outs<Tensor>,
-    batcher: Res<Batcher>,
-}
-
 impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
     const NAME: &'static str = M::NAME;
     const DOC: &'static str = M::DOC;
     const OPTION_NAMES: &'static [&'static str] = M::OPTION_NAMES;
     type Options = DynamicBatchOptions<M::Options>;
-    type Ports = DynamicBatchPorts;
+    type Ports = (Ins<Tensor>, Outs<Tensor>, Res<Batcher>);
 
-    fn contract(c: &mut Contract, options: &Self::Options) -> DynamicBatchPorts {
+    fn contract(c: &mut Contract, options: &Self::Options) -> Self::Ports {
         c.parallel();
         let (inputs, outputs) = (c.inputs(""), c.outputs(""));
         let spec = BatcherSpec {
@@ -54,15 +46,11 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
             inputs: options.input.clone(),
             ports: (inputs.len(), outputs.len()),
         };
-        DynamicBatchPorts {
-            inputs,
-            outputs,
-            batcher: c.resource("BATCHER", Some(spec)),
-        }
+        (inputs, outputs, c.resource("BATCHER", Some(spec)))
     }
 
-    fn open(_: &Self::Options, io: DynamicBatchPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let batcher = cx.resource(io.batcher);
+    fn open(_: &Self::Options, (.., batcher): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
+        let batcher = cx.resource(batcher);
         let run = Arc::clone(cx.run());
         let has_priorities = batcher.info().batching.has_priorities();
         let asked = RequestScheduling {
@@ -85,17 +73,17 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
 
     async fn process(
         &mut self,
-        io: DynamicBatchPorts,
+        (inputs, outputs, _): Self::Ports,
         mut set: InputSet,
         out: &mut Emits,
     ) -> Result<Flow> {
-        let found = io.inputs.iter().map(|input| set.take(input));
-        let Some(inputs) = found.collect::<Option<Vec<Tensor>>>() else {
+        let found = inputs.iter().map(|input| set.take(input));
+        let Some(tensors) = found.collect::<Option<Vec<Tensor>>>() else {
             let time = set.time();
             let message = format!("an input has no packet at {time}, where another one has");
             return Err(Error::invalid(message));
         };
-        let pending = self.batcher.submit(inputs, self.asked)?;
+        let pending = self.batcher.submit(tensors, self.asked)?;
         out.waits_for(pending.watch());
         let answer = pending.await?;
         if let Some(tally) = Tally::find(&self.run) {
@@ -103,13 +91,13 @@ impl<M: BatchedModel> AsyncCalculator for DynamicBatch<M> {
                 counts.queued.get_or_insert(answer.queued);
             });
         }
-        if answer.outputs.len() != io.outputs.len() {
-            let (found, connected) = (answer.outputs.len(), io.outputs.len());
+        let (found, connected) = (answer.outputs.len(), outputs.len());
+        if found != connected {
             return Err(Error::internal(format!(
                 "the model gave {found} tensors, but the node connects {connected}"
             )));
         }
-        for (output, tensor) in io.outputs.iter().zip(answer.outputs) {
+        for (output, tensor) in outputs.iter().zip(answer.outputs) {
             out.emit(output, tensor);
         }
         Ok(Flow::Continue)

@@ -14,21 +14,21 @@ const MAX_PADDING: usize = 16;
 
 /// Kind of a request. Requests of the same kind can be computed together: each input has the same
 /// datatype, and the same lengths in all dimensions that must be equal.
-pub(super) type Kind = Vec<(Datatype, Vec<usize>)>;
+pub(super) type RequestKind = Vec<(Datatype, Vec<usize>)>;
 
 impl BatcherInfo {
     /// Returns the rows of a request, and its kind.
     ///
     /// # Errors
     /// One of the tensors is not what the model takes. The error names it.
-    pub(super) fn check(&self, inputs: &[Tensor]) -> Result<(usize, Kind)> {
+    pub(super) fn check(&self, inputs: &[Tensor]) -> Result<(usize, RequestKind)> {
         if inputs.is_empty() || (!self.inputs.is_empty() && self.inputs.len() != inputs.len()) {
             let (expected, found) = (self.inputs.len().max(1), inputs.len());
             return Err(Error::invalid(format!(
                 "the model takes {expected} tensors, but there are {found}"
             )));
         }
-        let mut kind = Kind::with_capacity(inputs.len());
+        let mut kind = RequestKind::with_capacity(inputs.len());
         let mut rows = None;
         for (at, tensor) in inputs.iter().enumerate() {
             self.check_one(at, tensor)?;

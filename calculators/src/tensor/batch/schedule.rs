@@ -13,7 +13,7 @@ use super::options::{Batching, BatchingLevel, TimeoutAction};
 
 /// A waiting request of a kind `K`.
 #[derive(Debug)]
-pub(super) struct Waiting<K, T> {
+pub(super) struct QueuedRequest<K, T> {
     pub(super) number: u64,
     /// Kind of the request. Only requests of one kind are computed together.
     pub(super) kind: K,
@@ -34,9 +34,9 @@ pub(super) struct Queue<K, T> {
 /// The requests of one priority level.
 #[derive(Debug)]
 struct Level<K, T> {
-    waiting: VecDeque<Waiting<K, T>>,
+    waiting: VecDeque<QueuedRequest<K, T>>,
     /// Requests that have waited too long and are computed after all others of the level.
-    late: VecDeque<Waiting<K, T>>,
+    late: VecDeque<QueuedRequest<K, T>>,
 }
 
 /// The next action of a thread that computes.
@@ -50,7 +50,7 @@ pub(super) enum Next<T> {
 
 /// Position of a waiting request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum QueuePosition {
     /// In the batch that is computed next, which has this many rows so far.
     Next { rows: usize },
     /// In a later batch, behind this many requests.
@@ -92,7 +92,7 @@ impl<K: PartialEq, T> Queue<K, T> {
     ///
     /// # Errors
     /// Too many requests wait in this level.
-    pub(super) fn enter(&mut self, level: usize, waiting: Waiting<K, T>) -> Result<(), Full> {
+    pub(super) fn enter(&mut self, level: usize, waiting: QueuedRequest<K, T>) -> Result<(), Full> {
         let length = self.levels[level].len();
         if length >= self.batching.levels[level].max_queue_size as usize {
             return Err(Full(length));
@@ -158,17 +158,17 @@ impl<K: PartialEq, T> Queue<K, T> {
     }
 
     /// Returns the position of a request; `None` if it does not wait.
-    pub(super) fn place(&self, number: u64) -> Option<Place> {
+    pub(super) fn place(&self, number: u64) -> Option<QueuePosition> {
         let ahead = self.order().position(|other| other.number == number)?;
         let batch = self.batch()?;
         if !batch.members.contains(&number) {
-            return Some(Place::Later { ahead });
+            return Some(QueuePosition::Later { ahead });
         }
         let members = self
             .order()
             .filter(|other| batch.members.contains(&other.number));
         let rows = members.map(|member| member.rows).sum();
-        Some(Place::Next { rows })
+        Some(QueuePosition::Next { rows })
     }
 
     /// Removes and returns the batch to compute now, or returns how long to wait for one.
@@ -184,12 +184,12 @@ impl<K: PartialEq, T> Queue<K, T> {
     }
 
     /// Returns the batch that begins with the first request; `None` if there is no request.
-    fn batch(&self) -> Option<Batch> {
+    fn batch(&self) -> Option<BatchPlan> {
         let mut order = self.order();
         let first = order.next()?;
         let max_rows = self.batching.max_batch_size as usize;
         let delay = Duration::from_micros(self.batching.max_queue_delay_microseconds);
-        let mut batch = Batch {
+        let mut batch = BatchPlan {
             members: vec![first.number],
             ready: first.rows >= max_rows,
             due: first.arrived + delay,
@@ -220,14 +220,14 @@ impl<K: PartialEq, T> Queue<K, T> {
     }
 
     /// Iterates over all requests in the order in which they are computed.
-    fn order(&self) -> impl Iterator<Item = &Waiting<K, T>> {
+    fn order(&self) -> impl Iterator<Item = &QueuedRequest<K, T>> {
         let levels = self.levels.iter();
         levels.flat_map(|level| level.waiting.iter().chain(&level.late))
     }
 }
 
 /// A batch that could be computed.
-struct Batch {
+struct BatchPlan {
     /// Numbers of the requests, in order.
     members: Vec<u64>,
     /// True if waiting for more requests gains nothing.

@@ -13,8 +13,8 @@ use tokio::sync::oneshot;
 
 use super::compute::Job;
 use super::measure::{BatcherInfo, Recorders};
-use super::rows::Kind;
-use super::schedule::{Expiry, Place, Queue, Waiting};
+use super::rows::RequestKind;
+use super::schedule::{Expiry, Queue, QueuePosition, QueuedRequest};
 use crate::tensor::{Tensor, TensorModel};
 
 /// The state that the threads of a batcher and the waiting requests share.
@@ -30,10 +30,10 @@ pub(super) struct SharedBatcher {
 }
 
 pub(super) struct State {
-    pub(super) queue: Queue<Kind, Job>,
+    pub(super) queue: Queue<RequestKind, Job>,
     /// Requests without an answer, in the queue or in a batch. Their number is limited by the queue
     /// and by the batches of the threads.
-    open: HashMap<u64, Open>,
+    open: HashMap<u64, OpenRequest>,
     numbers: u64,
     /// Time until which the thread that keeps time sleeps.
     sleeps_until: Option<Instant>,
@@ -44,7 +44,7 @@ pub(super) struct State {
 }
 
 /// A request without an answer, with the channel for it.
-struct Open {
+struct OpenRequest {
     answer: oneshot::Sender<Result<Answer>>,
     deadline: Option<Instant>,
 }
@@ -103,7 +103,7 @@ impl SharedBatcher {
         let mut state = self.lock();
         state.numbers += 1;
         let number = state.numbers;
-        let waiting = Waiting {
+        let waiting = QueuedRequest {
             number,
             kind,
             rows,
@@ -123,7 +123,7 @@ impl SharedBatcher {
                 full.0, self.info.model
             )));
         }
-        state.open.insert(number, Open { answer, deadline });
+        state.open.insert(number, OpenRequest { answer, deadline });
         let timeout = timeout.map(|timeout| arrived + timeout);
         let due = deadline.into_iter().chain(timeout).min();
         if due.is_some_and(|due| state.sleeps_until.is_none_or(|until| due < until)) {
@@ -145,10 +145,10 @@ impl SharedBatcher {
         let most = self.info.batching.max_batch_size;
         match state.queue.place(number) {
             None => format!("a batch of `{name}`, which is computed now"),
-            Some(Place::Later { ahead }) => {
+            Some(QueuePosition::Later { ahead }) => {
                 format!("a later batch of `{name}`, requests before it: {ahead}")
             }
-            Some(Place::Next { rows }) => {
+            Some(QueuePosition::Next { rows }) => {
                 match state.open.len().saturating_sub(state.queue.len()) {
                     0 => format!("a batch of `{name}`, which collects: {rows} of {most} rows"),
                     computed => format!(
@@ -190,7 +190,7 @@ impl SharedBatcher {
         self.lock().open.contains_key(&number)
     }
 
-    /// Sends answers to requests.
+    /// Sends answers to the requests that still wait for one, and counts them.
     pub(super) fn answer(&self, answers: impl IntoIterator<Item = (u64, Result<Answer>)>) {
         let mut state = self.lock();
         let mut told = Vec::new();
@@ -222,7 +222,7 @@ impl SharedBatcher {
             }
         }
         // These are in a batch that takes too long.
-        let over = |_: &u64, open: &mut Open| open.deadline.is_some_and(|at| at <= now);
+        let over = |_: &u64, open: &mut OpenRequest| open.deadline.is_some_and(|at| at <= now);
         let late = state.open.extract_if(over);
         told.extend(late.map(|(_, open)| (open, Expiry::Deadline, Duration::ZERO)));
         drop(state);

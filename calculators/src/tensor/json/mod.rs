@@ -40,15 +40,11 @@ struct JsonTensor {
 }
 
 fn from_json(value: &Value) -> Result<Tensor, String> {
-    let JsonTensor {
-        datatype,
-        shape,
-        data,
-    } = JsonTensor::deserialize(value).map_err(|error| error.to_string())?;
-    let shape = shape_of(&shape).map_err(|error| error.to_string())?;
-    let data = serde_json::value::to_raw_value(&data).map_err(|error| error.to_string())?;
-    let data = data_from_json(datatype, &shape, &data)?;
-    Tensor::new(datatype, shape, data).map_err(|error| error.to_string())
+    let read = JsonTensor::deserialize(value).map_err(|error| error.to_string())?;
+    let shape = shape_of(&read.shape).map_err(|error| error.to_string())?;
+    let data = serde_json::value::to_raw_value(&read.data).map_err(|error| error.to_string())?;
+    let data = data_from_json(read.datatype, &shape, &data)?;
+    Tensor::new(read.datatype, shape, data).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

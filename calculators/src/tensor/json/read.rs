@@ -24,7 +24,7 @@ pub fn data_from_json(
     let count = elements(shape).map_err(|error| error.to_string())?;
     // An element takes at least two characters, whatever the shape promises.
     let room = count.min(json.get().len() / 2 + 1);
-    let mut reading = Reading {
+    let mut reading = ElementReader {
         datatype,
         shape,
         count,
@@ -32,7 +32,7 @@ pub fn data_from_json(
         depth: None,
         data: Vec::with_capacity(room * datatype.size().unwrap_or(4)),
     };
-    let level = Level {
+    let level = NestingLevel {
         reading: &mut reading,
         depth: 0,
     };
@@ -78,7 +78,7 @@ fn without_place(error: &serde_json::Error) -> String {
 }
 
 /// The elements read so far.
-struct Reading<'a> {
+struct ElementReader<'a> {
     datatype: Datatype,
     shape: &'a [usize],
     /// Number of elements of the shape.
@@ -90,13 +90,13 @@ struct Reading<'a> {
 }
 
 /// An array of the JSON, or an element, at a nesting level.
-struct Level<'r, 'a> {
-    reading: &'r mut Reading<'a>,
+struct NestingLevel<'r, 'a> {
+    reading: &'r mut ElementReader<'a>,
     /// Number of arrays around it.
     depth: usize,
 }
 
-impl Level<'_, '_> {
+impl NestingLevel<'_, '_> {
     fn element<E: de::Error>(self, bytes: &[u8]) -> Result<(), E> {
         let reading = self.reading;
         let rank = reading.shape.len().max(1);
@@ -156,7 +156,7 @@ impl Level<'_, '_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Level<'_, '_> {
+impl<'de> DeserializeSeed<'de> for NestingLevel<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -164,7 +164,7 @@ impl<'de> DeserializeSeed<'de> for Level<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Level<'_, '_> {
+impl<'de> Visitor<'de> for NestingLevel<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +218,7 @@ impl<'de> Visitor<'de> for Level<'_, '_> {
         }
         let mut length = 0;
         loop {
-            let level = Level {
+            let level = NestingLevel {
                 reading: &mut *self.reading,
                 depth: self.depth + 1,
             };

@@ -8,7 +8,7 @@ use minijinja::{Environment, Error, State, filters};
 
 use super::arguments::{Arguments, int_or_none, text, text_or_none};
 use super::budget::{self, filtered};
-use super::json::{self, Layout};
+use super::json::{self, JsonLayout};
 use super::operators::{escaped, formatted};
 use super::str_methods;
 use super::text::weighed;
@@ -254,7 +254,7 @@ fn tojson(name: &str, value: &Value, arguments: Arguments) -> Result<Value, Erro
     let usual = if indent.is_some() { "," } else { ", " };
     let [ascii, sort_keys] =
         [ascii, sort_keys].map(|given| given.is_some_and(|given| given.is_true()));
-    let layout = Layout {
+    let layout = JsonLayout {
         item_separator: text_or_none(name, item)?.unwrap_or_else(|| usual.to_owned()),
         key_separator: text_or_none(name, key)?.unwrap_or_else(|| ": ".to_owned()),
         indent,

@@ -9,7 +9,7 @@ use super::value::{Type, as_float, error, items, pairs};
 
 /// The layout of `json.dumps`.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct JsonLayout {
     /// Indentation of one level; `None` keeps everything on one line.
     pub(super) indent: Option<String>,
     pub(super) item_separator: String,
@@ -19,7 +19,7 @@ pub(super) struct Layout {
 }
 
 /// Writes a value as Python's `json.dumps` does.
-pub(super) fn dump(value: &Value, layout: &Layout) -> Result<String, Error> {
+pub(super) fn dump(value: &Value, layout: &JsonLayout) -> Result<String, Error> {
     budget::weigh(value)?;
     let mut out = String::new();
     write_value(&mut out, value, layout, 0)?;
@@ -30,7 +30,7 @@ pub(super) fn dump(value: &Value, layout: &Layout) -> Result<String, Error> {
 fn write_value(
     out: &mut String,
     value: &Value,
-    layout: &Layout,
+    layout: &JsonLayout,
     depth: usize,
 ) -> Result<(), Error> {
     let mut entries: Vec<(Option<String>, Value)> = Vec::new();

@@ -17,6 +17,41 @@ pub(super) fn by_prompt() -> Policy {
     Policy::Custom(Arc::new(|| Box::new(ByPrompt)))
 }
 
+/// The states of the choices of the prompts whose chunks come now.
+pub(super) struct ChoiceStates<S> {
+    prompt: Timestamp,
+    states: Vec<S>,
+}
+
+impl<S> Default for ChoiceStates<S> {
+    fn default() -> Self {
+        Self {
+            prompt: Timestamp::UNSET,
+            states: Vec::new(),
+        }
+    }
+}
+
+impl<S> ChoiceStates<S> {
+    /// Returns the state of a chunk's choice, made with `new` at its first chunk.
+    pub(super) fn state(
+        &mut self,
+        prompt: Timestamp,
+        index: u32,
+        new: impl FnMut() -> S,
+    ) -> &mut S {
+        if prompt != self.prompt {
+            self.prompt = prompt;
+            self.states.clear();
+        }
+        let index = index as usize;
+        if self.states.len() <= index {
+            self.states.resize_with(index + 1, new);
+        }
+        &mut self.states[index]
+    }
+}
+
 struct ByPrompt;
 
 /// Returns the timestamp of the prompts that a chunk belongs to. For other packets it is their own.

@@ -9,7 +9,7 @@ use graphmill_engine::{
 use serde_json::{Map, Value};
 
 use super::amendments::{self, Amendment};
-use crate::llm::{LanguageModel, claim_room};
+use crate::llm::{LanguageModel, claim_room, wrong};
 use crate::payload::{ChatInput, Prompt, Prompts, RequestInput, TemplatedPrompt, TextRequest};
 use crate::text::chat_template::{ChatTemplate, TemplateError};
 use crate::text::request_templates;
@@ -43,45 +43,35 @@ pub struct ApplyChatTemplate {
     model: Arc<LanguageModel>,
 }
 
-/// The port handles of [`ApplyChatTemplate`].
-#[derive(Copy, Clone, Debug)]
-pub struct ApplyChatTemplatePorts {
-    request: In<TextRequest>,
-    prompt: Out<Prompts>,
-    model: Res<LanguageModel>,
-}
-
 impl Calculator for ApplyChatTemplate {
     const NAME: &'static str = "ChatTemplateCalculator";
     const DOC: &'static str = "Renders a conversation's prompt with the model's chat template.";
     type Options = NoOptions;
-    type Ports = ApplyChatTemplatePorts;
+    type Ports = (In<TextRequest>, Out<Prompts>, Res<LanguageModel>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> ApplyChatTemplatePorts {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.run(Run::Offload("cpu"));
-        ApplyChatTemplatePorts {
-            request: c.input("REQUEST"),
-            prompt: c.output("PROMPT"),
-            model: c.resource("LLM_NODE_RESOURCES", None),
-        }
+        let request = c.input("REQUEST");
+        let prompt = c.output("PROMPT");
+        (request, prompt, c.resource("LLM_NODE_RESOURCES", None))
     }
 
-    fn open(_: &NoOptions, io: ApplyChatTemplatePorts, cx: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, (.., model): Self::Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
-            model: cx.resource(io.model),
+            model: cx.resource(model),
         })
     }
 
-    fn process(&mut self, io: ApplyChatTemplatePorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        let prompts = match cx.get(io.request).map(|request| &request.input) {
+    fn process(&mut self, (request, prompt, _): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        let prompts = match cx.get(request).map(|request| &request.input) {
             None => return Ok(Flow::Continue),
             Some(RequestInput::Prompts(prompts)) => Arc::clone(prompts),
             Some(RequestInput::Chat(chat)) => {
-                let prompt = self.prompt(chat, &cx.run().cancel)?;
-                Arc::new([Prompt::Templated(prompt)])
+                let templated = self.prompt(chat, &cx.run().cancel)?;
+                Arc::new([Prompt::Templated(templated)])
             }
         };
-        cx.emit(io.prompt, Prompts(prompts));
+        cx.emit(prompt, Prompts(prompts));
         Ok(Flow::Continue)
     }
 }
@@ -131,7 +121,10 @@ impl ApplyChatTemplate {
             variables.insert(name.clone(), value.clone());
         }
         let own = chat.template.as_deref().map(request_templates::compiled);
-        let own = own.transpose().map_err(|error| not_compiled(&error))?;
+        let own = own.transpose().map_err(|error| {
+            let message = format!("cannot be used: {error}");
+            wrong("chat_template", &message, "invalid_value")
+        })?;
         let template = match &own {
             Some(own) => own,
             None => self.model.chat_template(chat.tools.is_some())?,
@@ -167,7 +160,7 @@ impl ApplyChatTemplate {
     }
 }
 
-/// Roles that chats have.
+/// Roles that are accepted even if the template does not name them.
 const ROLES: [&str; 5] = ["system", "user", "assistant", "tool", "function"];
 
 /// Refuses roles that are neither usual in chats nor named by the template. Most templates would
@@ -178,13 +171,9 @@ fn check_roles(messages: &[Value], template: &str) -> Result<()> {
         let is_named = |quote: char| template.contains(&format!("{quote}{role}{quote}"));
         if !ROLES.contains(&role) && !is_named('\'') && !is_named('"') {
             let field = format!("messages[{index}].role");
-            let message = format!(
-                "`{field}` is not a role of this model's chat template: expected `system`, \
-                 `developer`, `user`, `assistant`, `tool` or `function`"
-            );
-            return Err(Error::invalid(message)
-                .with_field(field)
-                .with_code("invalid_value"));
+            let message = "is not a role of this model's chat template: expected `system`, \
+                           `developer`, `user`, `assistant`, `tool` or `function`";
+            return Err(wrong(&field, message, "invalid_value"));
         }
     }
     Ok(())
@@ -204,11 +193,7 @@ fn last_turn(text: &str, messages: &[Value]) -> Option<usize> {
 fn left_open(mut text: String, last: &Value) -> Result<String> {
     let content = last["content"].as_str().unwrap_or_default();
     let trimmed = content.trim();
-    let refused = |why: &str| {
-        Err(Error::invalid(format!("`continue_final_message` {why}"))
-            .with_field("continue_final_message")
-            .with_code("invalid_value"))
-    };
+    let refused = |why: &str| Err(wrong("continue_final_message", why, "invalid_value"));
     if trimmed.is_empty() {
         return refused("needs a last message that has text");
     }
@@ -224,14 +209,6 @@ fn left_open(mut text: String, last: &Value) -> Result<String> {
     };
     text.truncate(begin + kept.len());
     Ok(text)
-}
-
-/// Returns the error of a request whose template does not compile.
-fn not_compiled(error: &TemplateError) -> Error {
-    let refusal = Error::invalid(format!("`chat_template` cannot be used: {error}"));
-    refusal
-        .with_field("chat_template")
-        .with_code("invalid_value")
 }
 
 /// Returns the error of a failed rendering. A refused conversation, or a failure of the request's

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Res, Result, Timestamp, register,
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Res, Result, register,
 };
 use graphmill_llm::{Token, TokenLogprob, Vocab};
 
-use super::by_prompt::by_prompt;
+use super::by_prompt::{ChoiceStates, by_prompt};
 use crate::llm::LanguageModel;
 use crate::payload::{
     EchoedText, EchoedTokens, GenerationParams, LikelyToken, SpecialTokens, TextChunk, TextLogprob,
@@ -40,10 +40,7 @@ use crate::payload::{
 /// ```
 pub struct Detokenizer {
     model: Arc<LanguageModel>,
-    /// Timestamp of the prompts whose chunks come now.
-    prompt: Timestamp,
-    /// State of each choice of the prompts.
-    choices: Vec<DecodedChoice>,
+    choices: ChoiceStates<DecodedChoice>,
     special: SpecialTokens,
 }
 
@@ -85,8 +82,7 @@ impl Calculator for Detokenizer {
     fn open(_: &NoOptions, io: DetokenizerPorts, cx: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
             model: cx.resource(io.model),
-            prompt: Timestamp::UNSET,
-            choices: Vec::new(),
+            choices: ChoiceStates::default(),
             special: SpecialTokens::Skip,
         })
     }
@@ -98,16 +94,9 @@ impl Calculator for Detokenizer {
         let Some(chunk) = cx.take(io.tokens) else {
             return Ok(Flow::Continue);
         };
-        if chunk.prompt != self.prompt {
-            self.prompt = chunk.prompt;
-            self.choices.clear();
-        }
-        let index = chunk.index as usize;
-        if self.choices.len() <= index {
-            self.choices.resize_with(index + 1, DecodedChoice::default);
-        }
+        let choices = &mut self.choices;
+        let choice = choices.state(chunk.prompt, chunk.index, DecodedChoice::default);
         let vocab = &**self.model.vocab();
-        let choice = &mut self.choices[index];
         let formats = self.model.formats();
         let spelled = |token| match self.special {
             SpecialTokens::Skip => false,

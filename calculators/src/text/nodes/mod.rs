@@ -12,7 +12,7 @@ mod stop_string;
 mod tokenizer;
 mod tool_calls;
 
-pub use chat_template::{ApplyChatTemplate, ApplyChatTemplatePorts};
+pub use chat_template::ApplyChatTemplate;
 pub use detokenizer::{Detokenizer, Utf8Decoder};
 pub use features::{TextFeatures, TextFeaturesOptions};
 pub use reasoning::{ReasoningParser, ReasoningParserOptions, ReasoningParserPorts};

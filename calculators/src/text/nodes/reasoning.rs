@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, Timestamp, register,
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::by_prompt::by_prompt;
+use super::by_prompt::{ChoiceStates, by_prompt};
 use crate::llm::LanguageModel;
 use crate::payload::{Prompt, Prompts, TextChunk};
-use crate::text::reasoning::{FORMATS, Format, Parser};
+use crate::text::reasoning::{FORMATS, Parser, ReasoningFormat};
 
 /// Options of a `ReasoningParserCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -43,13 +43,10 @@ pub struct ReasoningParserOptions {
 /// }
 /// ```
 pub struct ReasoningParser {
-    format: Option<&'static dyn Format>,
+    format: Option<&'static dyn ReasoningFormat>,
     /// Prompts from a chat template; `None` for others.
     prompt: Option<Arc<[Prompt]>>,
-    /// Timestamp of the prompts whose text comes now.
-    came: Timestamp,
-    /// Parser of each choice.
-    parsers: Vec<Box<dyn Parser>>,
+    parsers: ChoiceStates<Box<dyn Parser>>,
 }
 
 /// The port handles of [`ReasoningParser`].
@@ -92,8 +89,7 @@ impl Calculator for ReasoningParser {
         Ok(Self {
             format: chosen.or_else(|| model.formats().reasoning()),
             prompt: None,
-            came: Timestamp::UNSET,
-            parsers: Vec::new(),
+            parsers: ChoiceStates::default(),
         })
     }
 
@@ -110,15 +106,9 @@ impl Calculator for ReasoningParser {
         let Some(mut chunk) = cx.take(io.text) else {
             return Ok(Flow::Continue);
         };
-        if chunk.prompt != self.came {
-            self.came = chunk.prompt;
-            self.parsers.clear();
-        }
-        let choice = chunk.index as usize;
-        while self.parsers.len() <= choice {
-            self.parsers.push(format.parser(&prompt.text));
-        }
-        let parsed = self.parsers[choice].push(&chunk.text, chunk.finish.is_some());
+        let new = || format.parser(&prompt.text);
+        let parser = self.parsers.state(chunk.prompt, chunk.index, new);
+        let parsed = parser.push(&chunk.text, chunk.finish.is_some());
         chunk.reasoning.push_str(&parsed.reasoning);
         chunk.text = parsed.text;
         cx.emit(io.out, chunk);

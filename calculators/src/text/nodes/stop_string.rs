@@ -1,15 +1,16 @@
 //! `StopStringCalculator`: ends a text at a stop string.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, Timestamp, register,
+    Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
-
 use graphmill_llm::{CompiledConstraint, ConstrainedText};
 
-use super::by_prompt::by_prompt;
+use super::by_prompt::{ChoiceStates, by_prompt};
 use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
+use crate::text::reasoning::partial;
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
 ///
@@ -33,13 +34,10 @@ use crate::payload::{Finish, GenerationParams, HeldLogprobs, TextChunk};
 /// ```
 #[derive(Default)]
 pub struct StopString {
-    patterns: Arc<[Pattern]>,
+    stops: Arc<[String]>,
     include: bool,
     constraint: Option<CompiledConstraint>,
-    /// Timestamp of the prompts whose text comes now.
-    prompt: Timestamp,
-    /// State of each choice.
-    choices: Vec<HeldChoice>,
+    choices: ChoiceStates<HeldChoice>,
 }
 
 /// The held-back text of one choice, with its log probabilities.
@@ -50,75 +48,49 @@ struct HeldChoice {
     constrained: Option<ConstrainedText>,
 }
 
-/// The port handles of [`StopString`].
-#[derive(Copy, Clone, Debug)]
-pub struct StopStringPorts {
-    text: In<TextChunk>,
-    params: In<GenerationParams>,
-    out: Out<TextChunk>,
-}
-
 impl Calculator for StopString {
     const NAME: &'static str = "StopStringCalculator";
     const DOC: &'static str =
         "Ends a text, and its generation, at the first stop string of the request.";
     type Options = NoOptions;
-    type Ports = StopStringPorts;
+    type Ports = (In<TextChunk>, In<GenerationParams>, Out<TextChunk>);
 
-    fn contract(c: &mut Contract, _: &NoOptions) -> StopStringPorts {
+    fn contract(c: &mut Contract, _: &NoOptions) -> Self::Ports {
         c.policy(by_prompt());
-        StopStringPorts {
-            text: c.input("TEXT"),
-            params: c.input("PARAMS"),
-            out: c.output("TEXT"),
-        }
+        (c.input("TEXT"), c.input("PARAMS"), c.output("TEXT"))
     }
 
-    fn open(_: &NoOptions, _: StopStringPorts, _: &mut OpenCx<'_>) -> Result<Self> {
+    fn open(_: &NoOptions, _: Self::Ports, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self::default())
     }
 
-    fn process(&mut self, io: StopStringPorts, cx: &mut Cx<'_>) -> Result<Flow> {
-        if let Some(params) = cx.get(io.params) {
-            self.patterns = params
-                .stop
-                .iter()
-                .filter(|stop| !stop.is_empty())
-                .map(|stop| Pattern::new(stop))
-                .collect();
+    fn process(&mut self, (text, params, out): Self::Ports, cx: &mut Cx<'_>) -> Result<Flow> {
+        if let Some(params) = cx.get(params) {
+            let stops = params.stop.iter().filter(|stop| !stop.is_empty());
+            self.stops = stops.cloned().collect();
             self.include = params.include_stop;
             let constraint = params.constraint.as_ref();
             self.constraint = constraint.and_then(|constraint| constraint.compiled.clone());
         }
-        if self.patterns.is_empty() {
-            cx.forward(io.text, io.out);
+        if self.stops.is_empty() {
+            cx.forward(text, out);
             return Ok(Flow::Continue);
         }
-        let Some(mut chunk) = cx.take(io.text) else {
+        let Some(mut chunk) = cx.take(text) else {
             return Ok(Flow::Continue);
         };
-        if chunk.prompt != self.prompt {
-            self.prompt = chunk.prompt;
-            self.choices.clear();
-        }
-        let index = chunk.index as usize;
-        while self.choices.len() <= index {
-            self.choices.push(HeldChoice {
-                matcher: Matcher::new(Arc::clone(&self.patterns)),
-                logprobs: HeldLogprobs::default(),
-                constrained: self.constraint.as_ref().map(CompiledConstraint::text),
-            });
-        }
-        let HeldChoice {
-            matcher,
-            logprobs,
-            constrained,
-        } = &mut self.choices[index];
-        if matcher.matched {
+        let new = || HeldChoice {
+            matcher: Matcher::new(Arc::clone(&self.stops)),
+            logprobs: HeldLogprobs::default(),
+            constrained: self.constraint.as_ref().map(CompiledConstraint::text),
+        };
+        let choice = self.choices.state(chunk.prompt, chunk.index, new);
+        if choice.matcher.matched {
             // The chunk was on its way when the text ended.
             return Ok(Flow::Continue);
         }
-        chunk.text = matcher.push(&chunk.text, self.include, |text| {
+        let constrained = &mut choice.constrained;
+        chunk.text = choice.matcher.push(&chunk.text, self.include, |text| {
             constrained.clone().is_none_or(|mut constrained| {
                 constrained.push(text);
                 constrained.can_end()
@@ -127,81 +99,42 @@ impl Calculator for StopString {
         if let Some(constrained) = constrained {
             constrained.push(&chunk.text);
         }
-        logprobs.hold(chunk.logprobs);
-        if matcher.matched {
-            chunk.stop.stop();
-            chunk.finish = Some(Finish::StopString(matcher.which));
-            chunk.logprobs = logprobs.release(&chunk.text);
-        } else if chunk.finish.is_some() {
-            chunk.text.push_str(&matcher.finish());
-            chunk.logprobs = logprobs.finish();
+        choice.logprobs.hold(chunk.logprobs);
+        if chunk.finish.is_some() && !choice.matcher.matched {
+            chunk.text.push_str(&choice.matcher.finish());
+            chunk.logprobs = choice.logprobs.finish();
         } else {
-            chunk.logprobs = logprobs.release(&chunk.text);
+            chunk.logprobs = choice.logprobs.release(&chunk.text);
+        }
+        if choice.matcher.matched {
+            chunk.stop.stop();
+            chunk.finish = Some(Finish::StopString(choice.matcher.which));
         }
         let tells = chunk.echo.is_some() || !chunk.ids.is_empty();
         if !chunk.text.is_empty() || chunk.finish.is_some() || tells {
-            cx.emit(io.out, chunk);
+            cx.emit(out, chunk);
         }
         Ok(Flow::Continue)
     }
 }
 register!(StopString);
 
-/// A stop string. For each of its prefixes it has the length of the longest shorter prefix that
-/// ends it.
-#[derive(Debug)]
-struct Pattern {
-    bytes: Vec<u8>,
-    fallback: Vec<usize>,
-}
-
-impl Pattern {
-    fn new(stop: &str) -> Self {
-        let bytes = stop.as_bytes().to_vec();
-        let mut pattern = Self {
-            fallback: vec![0; bytes.len() + 1],
-            bytes,
-        };
-        for end in 2..=pattern.bytes.len() {
-            pattern.fallback[end] = pattern.next(pattern.fallback[end - 1], pattern.bytes[end - 1]);
-        }
-        pattern
-    }
-
-    /// Returns the length of the longest prefix of the pattern at the end of the text after `byte`,
-    /// given the length `state` before it.
-    fn next(&self, mut state: usize, byte: u8) -> usize {
-        loop {
-            if self.bytes[state] == byte {
-                return state + 1;
-            }
-            if state == 0 {
-                return 0;
-            }
-            state = self.fallback[state];
-        }
-    }
-}
-
-/// A search of one choice's text for all patterns, byte by byte, so that the division into chunks
-/// makes no difference.
+/// A search of one choice's text for all stop strings. The division of the text into chunks makes
+/// no difference.
 #[derive(Debug)]
 struct Matcher {
-    patterns: Arc<[Pattern]>,
-    /// Length of the longest prefix of each pattern at the end of the text.
-    states: Vec<usize>,
-    /// Text that may be the beginning of a pattern.
+    stops: Arc<[String]>,
+    /// Text that may be the beginning of a stop string.
     held: String,
     matched: bool,
-    /// Number of the pattern that matched: of several that end together, the longest.
+    /// Number of the stop string that matched: of several that end together, the longest.
     which: u16,
 }
 
 impl Matcher {
-    fn new(patterns: Arc<[Pattern]>) -> Self {
+    fn new(stops: Arc<[String]>) -> Self {
         Self {
-            states: vec![0; patterns.len()],
-            patterns,
+            stops,
             held: String::new(),
             matched: false,
             which: 0,
@@ -212,34 +145,27 @@ impl Matcher {
     /// if `can_end` returns true for the text that was not returned before.
     fn push(&mut self, text: &str, include: bool, can_end: impl Fn(&str) -> bool) -> String {
         let before = self.held.len();
-        for (position, byte) in text.bytes().enumerate() {
-            let mut matched = 0;
-            for ((state, pattern), which) in self.states.iter_mut().zip(&*self.patterns).zip(0..) {
-                *state = pattern.next(*state, byte);
-                if *state == pattern.bytes.len() && *state > matched {
-                    matched = *state;
-                    self.which = which;
-                }
-            }
-            if matched > 0 {
-                let mut released = format!("{}{}", self.held, &text[..=position]);
-                if !include {
-                    released.truncate(before + position + 1 - matched);
-                }
-                if can_end(&released) {
-                    self.matched = true;
-                    self.held.clear();
-                    return released;
-                }
-                for (state, pattern) in self.states.iter_mut().zip(&*self.patterns) {
-                    if *state == pattern.bytes.len() {
-                        *state = pattern.fallback[*state];
-                    }
-                }
+        self.held.push_str(text);
+        for end in before + 1..=self.held.len() {
+            let read = &self.held.as_bytes()[..end];
+            let ends = |(stop, _): &(&String, u16)| read.ends_with(stop.as_bytes());
+            let complete = self.stops.iter().zip(0..).filter(ends);
+            let longest = complete.max_by_key(|(stop, which)| (stop.len(), Reverse(*which)));
+            let Some((stop, which)) = longest else {
+                continue;
+            };
+            let cut = if include { 0 } else { stop.len() };
+            let released = &self.held[..end - cut];
+            if can_end(released) {
+                let released = released.to_owned();
+                self.held.clear();
+                self.matched = true;
+                self.which = which;
+                return released;
             }
         }
-        self.held.push_str(text);
-        let keep = self.states.iter().copied().max().unwrap_or(0);
+        let begun = |stop: &String| self.held.len() - partial(&self.held, stop);
+        let keep = self.stops.iter().map(begun).max().unwrap_or(0);
         let held = self.held.split_off(self.held.len() - keep);
         std::mem::replace(&mut self.held, held)
     }
@@ -256,7 +182,7 @@ mod tests {
 
     use graphmill_engine::testing::Harness;
 
-    use super::{Matcher, Pattern, StopString};
+    use super::{Matcher, StopString};
     use crate::payload::{GenerationParams, TextChunk, TextLogprob};
 
     /// A chunk of one token that begins where it says.
@@ -315,7 +241,7 @@ mod tests {
         include: bool,
         pieces: impl IntoIterator<Item = &'a str>,
     ) -> String {
-        let mut matcher = Matcher::new(stops.iter().map(|stop| Pattern::new(stop)).collect());
+        let mut matcher = Matcher::new(stops.into());
         let mut text = String::new();
         for piece in pieces {
             text.push_str(&matcher.push(piece, include, |_| true));
@@ -344,7 +270,7 @@ mod tests {
 
     #[test]
     fn only_what_could_be_a_stop_string_is_held_back() {
-        let mut matcher = Matcher::new(["END", "é!"].map(Pattern::new).into());
+        let mut matcher = Matcher::new(["END", "é!"].map(str::to_owned).into());
         assert_eq!(matcher.push("one E", false, |_| true), "one ");
         assert_eq!(matcher.push("N", false, |_| true), "");
         assert_eq!(matcher.push("E", false, |_| true), "EN");
@@ -357,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_text_that_may_not_end_goes_on() {
-        let mut matcher = Matcher::new(["aa", "b"].map(Pattern::new).into());
+        let mut matcher = Matcher::new(["aa", "b"].map(str::to_owned).into());
         let can_end = |text: &str| text.ends_with('c');
         assert_eq!(matcher.push("xaaa", false, can_end), "xaa");
         assert_eq!(matcher.push("bc", false, can_end), "abc");

@@ -9,7 +9,7 @@ use graphmill_engine::{
 use graphmill_llm::Medium;
 
 use super::media;
-use crate::llm::{LanguageModel, claim_room, not_tokenized, place_vectors};
+use crate::llm::{LanguageModel, claim_room, not_tokenized, place_vectors, wrong};
 use crate::media::PromptEmbeddings;
 use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
@@ -144,7 +144,10 @@ impl Tokenizer {
                 field,
                 context,
             } => {
-                let marks = vocab.gap_marks().ok_or_else(|| fills_no_gaps(field))?;
+                let marks = vocab.gap_marks().ok_or_else(|| {
+                    let message = "is not supported: the model was not trained to fill gaps";
+                    wrong(field, message, "unsupported_parameter")
+                })?;
                 marks.prompt(&**vocab, context, (before, after), &goes_on)
             }
             Prompt::Spelled {
@@ -159,11 +162,4 @@ impl Tokenizer {
             .map(TokenPrompt::from)
             .map_err(|error| not_tokenized(error, None))
     }
-}
-
-fn fills_no_gaps(field: &'static str) -> Error {
-    let message = format!("`{field}` is not supported: the model was not trained to fill gaps");
-    Error::invalid(message)
-        .with_field(field)
-        .with_code("unsupported_parameter")
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, Timestamp, register,
+    Calculator, Contract, Cx, Error, Flow, In, OpenCx, Out, Res, Result, register,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::by_prompt::by_prompt;
+use super::by_prompt::{ChoiceStates, by_prompt};
 use crate::llm::LanguageModel;
 use crate::payload::{Finish, GenerationParams, RequestInput, TextChunk, TextRequest, ToolChoice};
 use crate::text::tool_calls::parser::CallParser;
-use crate::text::tool_calls::{FORMATS, Format, Tools};
+use crate::text::tool_calls::{CallFormat, FORMATS, Tools};
 
 /// Options of a `ToolParserCalculator` node.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -49,13 +49,10 @@ pub struct ToolParserOptions {
 /// }
 /// ```
 pub struct ToolParser {
-    format: Option<Arc<Format>>,
+    format: Option<Arc<CallFormat>>,
     /// `None` if the request offers no tools.
     tools: Option<ToolOffer>,
-    /// Timestamp of the prompts whose text comes now.
-    prompt: Timestamp,
-    /// Parser of each choice.
-    parsers: Vec<CallParser>,
+    parsers: ChoiceStates<CallParser>,
 }
 
 /// The tools of a request.
@@ -104,11 +101,10 @@ impl Calculator for ToolParser {
         let model = cx.resource(io.model);
         Ok(Self {
             format: chosen
-                .map(|family| Format::from_family(family, ""))
+                .map(|family| CallFormat::from_family(family, ""))
                 .or_else(|| model.formats().tool_calls().cloned()),
             tools: None,
-            prompt: Timestamp::UNSET,
-            parsers: Vec::new(),
+            parsers: ChoiceStates::default(),
         })
     }
 
@@ -133,18 +129,10 @@ impl Calculator for ToolParser {
         let Some(mut chunk) = cx.take(io.text) else {
             return Ok(Flow::Continue);
         };
-        if chunk.prompt != self.prompt {
-            self.prompt = chunk.prompt;
-            self.parsers.clear();
-        }
-        let choice = chunk.index as usize;
-        while self.parsers.len() <= choice {
+        let parser = self.parsers.state(chunk.prompt, chunk.index, || {
             let tools = Arc::clone(&offered.tools);
-            let (eager, limit) = (offered.eager, offered.limit);
-            let parser = CallParser::new(Arc::clone(format), tools, eager, limit);
-            self.parsers.push(parser);
-        }
-        let parser = &mut self.parsers[choice];
+            CallParser::new(Arc::clone(format), tools, offered.eager, offered.limit)
+        });
         if parser.is_done() {
             // The chunk was on its way when the choice ended.
             return Ok(Flow::Continue);

@@ -6,7 +6,7 @@
 use graphmill_llm::{Constraint, ReasoningMarks};
 
 use super::think::partial;
-use super::{Format, Parser, ReasoningOutput};
+use super::{Parser, ReasoningFormat, ReasoningOutput};
 use crate::text::tool_calls::grammar::{sequence, text};
 
 const START: &str = "<|start|>";
@@ -45,7 +45,7 @@ pub(super) const ONYX: Harmony = Harmony {
     call: None,
 };
 
-impl Format for Harmony {
+impl ReasoningFormat for Harmony {
     fn parser(&self, _: &str) -> Box<dyn Parser> {
         Box::new(HarmonyParser {
             harmony: *self,

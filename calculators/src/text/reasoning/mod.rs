@@ -11,7 +11,7 @@ use super::formats::{Formats, NamedFormat};
 use super::tool_calls::marks_of;
 
 /// A format in which a model writes reasoning before its answer.
-pub(crate) trait Format: Send + Sync {
+pub(crate) trait ReasoningFormat: Send + Sync {
     /// Creates a parser for one answer to `prompt`.
     fn parser(&self, prompt: &str) -> Box<dyn Parser>;
 
@@ -53,7 +53,7 @@ pub(crate) struct ReasoningOutput {
 macro_rules! families {
     ($($names:expr, $taught_by:expr, $format:expr;)+) => {
         /// The table of all formats.
-        pub(crate) static FORMATS: Formats<dyn Format> = Formats {
+        pub(crate) static FORMATS: Formats<dyn ReasoningFormat> = Formats {
             of: "reasoning",
             all: &[$(NamedFormat { names: $names, format: &$format, taught_by: $taught_by }),+],
         };

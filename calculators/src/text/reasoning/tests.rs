@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::{FORMATS, Format, ReasoningOutput};
+use super::{FORMATS, ReasoningFormat, ReasoningOutput};
 
-fn format(name: &str) -> &'static dyn Format {
+fn format(name: &str) -> &'static dyn ReasoningFormat {
     FORMATS
         .named(name)
         .expect("known")
@@ -13,7 +13,7 @@ fn format(name: &str) -> &'static dyn Format {
 }
 
 fn joined<'a>(
-    format: &dyn Format,
+    format: &dyn ReasoningFormat,
     prompt: &str,
     pieces: impl IntoIterator<Item = &'a str>,
 ) -> (String, String) {

@@ -2,7 +2,7 @@
 
 use graphmill_llm::{Constraint, ReasoningMarks};
 
-use super::{Format, Parser, ReasoningOutput};
+use super::{Parser, ReasoningFormat, ReasoningOutput};
 
 /// A pair of tags around reasoning, and the tags that may be around the answer.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Think {
     }
 }
 
-impl Format for Think {
+impl ReasoningFormat for Think {
     fn parser(&self, prompt: &str) -> Box<dyn Parser> {
         Box::new(ThinkParser {
             tags: *self,
@@ -114,11 +114,7 @@ impl Parser for ThinkParser {
 impl ThinkParser {
     /// Continues with the held text and returns the next place; `None` if more text is needed.
     fn advance(&mut self, end: bool, parsed: &mut ReasoningOutput) -> Option<ThinkPlace> {
-        let Think {
-            open,
-            close,
-            answer,
-        } = self.tags;
+        let (open, answer) = (self.tags.open, self.tags.answer);
         let held = self.held.trim_start();
         match self.place {
             ThinkPlace::Start | ThinkPlace::Opened => {
@@ -138,7 +134,7 @@ impl ThinkParser {
                 })
             }
             ThinkPlace::Reasoning => self
-                .upto(&[close], end, &mut parsed.reasoning)
+                .upto(&[self.tags.close], end, &mut parsed.reasoning)
                 .then_some(ThinkPlace::Closed),
             ThinkPlace::Closed | ThinkPlace::Tagged => {
                 self.held = held.to_owned();

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::objects::Call;
+use super::objects::ParsedCall;
 use super::read::{Input, Step, Stop, word, words};
 use super::scan::{Scan, ScanResult, is_json};
 use super::schema::Domain;
-use super::spelling::{Parameter, Part, Spelling, literal};
+use super::spelling::{Parameter, Spelling, SpellingPart, literal};
 use super::values::{self, Ends, GEMMA_QUOTE, Syntax};
 
 /// Maximum size of a key, in bytes.
@@ -19,21 +19,21 @@ const CDATA: &str = "<![CDATA[";
 /// The arguments of one call, which are read on from where reading stopped.
 #[derive(Debug)]
 pub(super) struct Fields {
-    form: Form,
+    form: ArgumentForm,
     keys: Vec<String>,
     /// The argument whose value is being read.
-    field: Option<Field>,
+    field: Option<ArgumentField>,
 }
 
 #[derive(Debug)]
-enum Form {
+enum ArgumentForm {
     /// By a pattern, up to a text that is not part of the arguments.
     Xml(Parameter, String),
     Loose(Syntax),
 }
 
 #[derive(Debug)]
-struct Field {
+struct ArgumentField {
     key: String,
     /// True if the value is text, false if it is JSON, `None` if the text does not say.
     is_text: Option<bool>,
@@ -47,10 +47,10 @@ struct Field {
 }
 
 impl Fields {
-    pub(super) fn new(part: &Part, spelling: &Spelling, index: usize) -> Self {
+    pub(super) fn new(part: &SpellingPart, spelling: &Spelling, index: usize) -> Self {
         let form = match part {
-            Part::Python(_) => Form::Loose(Syntax::Python),
-            Part::Gemma => Form::Loose(Syntax::Gemma),
+            SpellingPart::Python(_) => ArgumentForm::Loose(Syntax::Python),
+            SpellingPart::Gemma => ArgumentForm::Loose(Syntax::Gemma),
             _ => {
                 let behind = spelling.call.iter().skip(index + 1).chain(&spelling.close);
                 let behind = behind.filter_map(literal);
@@ -64,7 +64,7 @@ impl Fields {
                     }
                     close.push_str(text);
                 }
-                Form::Xml(spelling.parameter.clone(), close)
+                ArgumentForm::Xml(spelling.parameter.clone(), close)
             }
         };
         Self {
@@ -78,15 +78,17 @@ impl Fields {
     pub(super) fn advance(
         &mut self,
         at: &mut usize,
-        call: &mut Call,
+        call: &mut ParsedCall,
         input: Input<'_>,
     ) -> Step<()> {
         let text = input.text;
         loop {
             let Some(field) = &mut self.field else {
                 let (field, next) = match &self.form {
-                    Form::Xml(parameter, close) => Self::xml_key(parameter, close, *at, text)?,
-                    Form::Loose(syntax) => self.loose_key(*syntax, *at, text)?,
+                    ArgumentForm::Xml(parameter, close) => {
+                        Self::xml_key(parameter, close, *at, text)?
+                    }
+                    ArgumentForm::Loose(syntax) => self.loose_key(*syntax, *at, text)?,
                 };
                 *at = next;
                 if field.is_none() {
@@ -99,10 +101,10 @@ impl Fields {
                 continue;
             };
             let (value, next) = match &self.form {
-                Form::Xml(parameter, close) => {
+                ArgumentForm::Xml(parameter, close) => {
                     field.xml((parameter, &**close), &call.name, input)?
                 }
-                Form::Loose(syntax) => {
+                ArgumentForm::Loose(syntax) => {
                     let end = field.ends.advance(text, *syntax)?;
                     let value = values::json(&text[field.start..end], *syntax);
                     (value.ok_or(Stop::Not)?, end)
@@ -127,7 +129,7 @@ impl Fields {
         close: &str,
         at: usize,
         text: &str,
-    ) -> Step<(Option<Field>, usize)> {
+    ) -> Step<(Option<ArgumentField>, usize)> {
         let start = match (words(text, at, &parameter.before), words(text, at, close)) {
             (_, Ok(_)) => return Ok((None, at)),
             (Ok(start), _) => start,
@@ -147,10 +149,15 @@ impl Fields {
             is_text = Some(kind);
             next = words(text, end, after)?;
         }
-        Ok((Some(Field::new(key, is_text, next)), next))
+        Ok((Some(ArgumentField::new(key, is_text, next)), next))
     }
 
-    fn loose_key(&self, syntax: Syntax, at: usize, text: &str) -> Step<(Option<Field>, usize)> {
+    fn loose_key(
+        &self,
+        syntax: Syntax,
+        at: usize,
+        text: &str,
+    ) -> Step<(Option<ArgumentField>, usize)> {
         let (close, mark) = match syntax {
             Syntax::Python => (")", '='),
             Syntax::Gemma => ("}", ':'),
@@ -178,7 +185,7 @@ impl Fields {
         let key = key.strip_prefix(GEMMA_QUOTE).unwrap_or(key);
         let key = key.strip_suffix(GEMMA_QUOTE).unwrap_or(key);
         let next = at + end + 1;
-        Ok((Some(Field::new(key.to_owned(), None, next)), next))
+        Ok((Some(ArgumentField::new(key.to_owned(), None, next)), next))
     }
 }
 
@@ -192,7 +199,7 @@ fn key(text: &str, start: usize, mark: &str) -> Step<(String, usize)> {
     }
 }
 
-impl Field {
+impl ArgumentField {
     fn new(key: String, is_text: Option<bool>, start: usize) -> Self {
         Self {
             key,

@@ -4,13 +4,13 @@ use graphmill_llm::{Constraint, resolved_schema};
 use serde_json::{Value, json};
 
 use super::arguments::Object;
-use super::spelling::{Part, Spelling, literals, opening};
-use super::{Format, arguments, gemma};
+use super::spelling::{Spelling, SpellingPart, literals, opening};
+use super::{CallFormat, arguments, gemma};
 use crate::payload::ToolChoice;
 
 /// Returns the constraint of the calls of an answer.
 pub(crate) fn calls(
-    format: &Format,
+    format: &CallFormat,
     tools: &[Value],
     choice: &ToolChoice,
     one_call: bool,
@@ -29,7 +29,7 @@ fn repeated(
         ToolChoice::Named(name) => function["name"] == **name,
         ToolChoice::Auto | ToolChoice::Required => true,
     });
-    let spelled = |parts: &[Part], function: &Value| {
+    let spelled = |parts: &[SpellingPart], function: &Value| {
         sequence(parts.iter().map(|part| spelled(part, spelling, function)))
     };
     let each = chosen.map(|function| spelled(&spelling.call, function));
@@ -45,9 +45,9 @@ fn repeated(
 
 /// Returns the constraint of a text in which every call is valid; `None` if the format does not
 /// mark calls.
-pub(crate) fn text_with_calls(format: &Format, tools: &[Value]) -> Option<Constraint> {
+pub(crate) fn text_with_calls(format: &CallFormat, tools: &[Value]) -> Option<Constraint> {
     let spelling = format.demanded();
-    if spelling.call.first() == Some(&Part::Harmony) {
+    if spelling.call.first() == Some(&SpellingPart::Harmony) {
         let any = Constraint::Regex("(?s:.*)".to_owned());
         let answer = sequence([text("<|channel|>final<|message|>"), any]);
         let call = calls(format, tools, &ToolChoice::Auto, true);
@@ -94,45 +94,47 @@ pub(crate) fn sequence(parts: impl IntoIterator<Item = Constraint>) -> Constrain
 /// Returns the constraint of a text with its marks.
 pub(crate) fn text(text: &str) -> Constraint {
     let parts = literals(text).into_iter().filter_map(|part| match part {
-        Part::Mark(mark) => Some(Constraint::Mark(mark)),
-        Part::Text(text) => Some(Constraint::Text(text)),
+        SpellingPart::Mark(mark) => Some(Constraint::Mark(mark)),
+        SpellingPart::Text(text) => Some(Constraint::Text(text)),
         _ => None,
     });
     sequence(parts)
 }
 
-fn spelled(part: &Part, spelling: &Spelling, function: &Value) -> Constraint {
+fn spelled(part: &SpellingPart, spelling: &Spelling, function: &Value) -> Constraint {
     let name = function["name"].as_str().unwrap_or_default();
     let schema = parameters(function);
     let plain = |text: String| Constraint::Text(text);
     match part {
-        Part::Mark(mark) => Constraint::Mark(mark.clone()),
-        Part::Text(text) => plain(text.clone()),
-        Part::Name => plain(name.to_owned()),
-        Part::Numbered => {
+        SpellingPart::Mark(mark) => Constraint::Mark(mark.clone()),
+        SpellingPart::Text(text) => plain(text.clone()),
+        SpellingPart::Name => plain(name.to_owned()),
+        SpellingPart::Numbered => {
             let number = Constraint::Regex("[0-9]{1,3}".to_owned());
             sequence([plain(format!("functions.{name}:")), number])
         }
-        Part::Json => Constraint::JsonSchema(schema),
-        Part::Object([before, between]) => {
+        SpellingPart::Json => Constraint::JsonSchema(schema),
+        SpellingPart::Object([before, between]) => {
             let quoted = Value::from(name).to_string();
             let head = format!("{before}{}{between}", &quoted[1..quoted.len() - 1]);
             sequence([plain(head), Constraint::JsonSchema(schema), text("}")])
         }
-        Part::Parameters => {
+        SpellingPart::Parameters => {
             arguments::any_of(&schema, |it, root| it.as_xml(root, &spelling.parameter))
         }
-        Part::Python(suffix) => {
+        SpellingPart::Python(suffix) => {
             let keywords = arguments::any_of(&schema, Object::as_keywords);
             sequence([plain(format!("{name}{suffix}(")), keywords, text(")")])
         }
-        Part::Gemma => arguments::any_of(&schema, |it, root| gemma::object(it, root, gemma::ROOM)),
-        Part::Harmony => {
+        SpellingPart::Gemma => {
+            arguments::any_of(&schema, |it, root| gemma::object(it, root, gemma::ROOM))
+        }
+        SpellingPart::Harmony => {
             let [before, after] = HARMONY_CALL.map(text);
             sequence([before, plain(name.to_owned()), after])
         }
         // These parts are only read.
-        Part::Maybe(_) | Part::Id | Part::Program => sequence([]),
+        SpellingPart::Maybe(_) | SpellingPart::Id | SpellingPart::Program => sequence([]),
     }
 }
 

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::objects::{self, Call};
-use super::read::{Input, Reading};
+use super::objects::{self, ParsedCall};
+use super::read::{CallReading, Input};
 use super::scan::{Scan, ScanResult};
-use super::spelling::{Part, Spelling, literals, mark, parts};
+use super::spelling::{Spelling, SpellingPart, literals, mark, parts};
 use super::table::Ids;
-use super::{Format, Tools};
+use super::{CallFormat, Tools};
 use crate::text::chat_template::ChatTemplate;
 
 /// Names, keys and values of two calls.
@@ -47,7 +47,7 @@ fn reads(spelling: &Spelling, text: &str, count: usize) -> bool {
     let (true, Some(start)) = (is_mark, text.find(opener)) else {
         return false;
     };
-    let format = Format::new(vec![spelling.clone()], 0, Ids::Random);
+    let format = CallFormat::new(vec![spelling.clone()], 0, Ids::Random);
     let tools = &Tools::default();
     let input = Input {
         text,
@@ -56,14 +56,14 @@ fn reads(spelling: &Spelling, text: &str, count: usize) -> bool {
     };
     let (mut calls, mut at) = (Vec::new(), start);
     while calls.len() < count {
-        let mut reading = Reading::new(at);
+        let mut reading = CallReading::new(at);
         if reading.advance(&format, input).is_err() {
             return false;
         }
         at = reading.at;
         calls.extend(reading.calls);
     }
-    let is_right = |(call, name): (&Call, &&str)| {
+    let is_right = |(call, name): (&ParsedCall, &&str)| {
         call.name == **name && serde_json::from_str(&call.arguments).ok() == Some(arguments())
     };
     calls.iter().zip(&NAMES).all(is_right)
@@ -127,9 +127,9 @@ fn spelling_of(text: &str, count: usize) -> Option<Spelling> {
 }
 
 /// A call without the marks around it: its range, its parts, and the pattern of a parameter.
-type Core = (Range<usize>, Vec<Part>, String);
+type BareCall = (Range<usize>, Vec<SpellingPart>, String);
 
-fn core(text: &str, name: &str) -> Option<Core> {
+fn core(text: &str, name: &str) -> Option<BareCall> {
     let named = text.find(name)?;
     let behind = named + name.len();
     // The largest object with the name and the arguments.
@@ -151,12 +151,13 @@ fn core(text: &str, name: &str) -> Option<Core> {
     let [key, value, next, last] = [KEYS[0], VALUES[0], KEYS[1], VALUES[1]];
     let (key, value, next, last) = (at(&key)?, at(&value)?, at(&next)?, at(&last)?);
     let head = &text[behind..key];
-    let named_with = |head: &str, part| [vec![Part::Name], literals(head), vec![part]].concat();
+    let named_with =
+        |head: &str, part| [vec![SpellingPart::Name], literals(head), vec![part]].concat();
     // The arguments are an object.
     if let Some(brace) = head.rfind('{')
         && let ScanResult::Ends(end) = Scan::new(behind + brace).advance(text)
     {
-        let parts = named_with(&head[..brace], Part::Json);
+        let parts = named_with(&head[..brace], SpellingPart::Json);
         return Some((named..end, parts, String::new()));
     }
     // The arguments come one by one: with a text before the first key, and one between a value and
@@ -165,12 +166,12 @@ fn core(text: &str, name: &str) -> Option<Core> {
     let rest = text.get(value + VALUES[0].len()..next)?;
     if ["=\"", "='"].contains(&between) && head == "(" {
         let end = last + text[last..].find(')')? + 1;
-        return Some((named..end, vec![Part::Python("")], String::new()));
+        return Some((named..end, vec![SpellingPart::Python("")], String::new()));
     }
     let before = common_end(head, rest);
     let after = &rest[..rest.len() - before.len()];
     let end = last + VALUES[1].len() + after.len();
-    let parts = named_with(&head[..head.len() - before.len()], Part::Parameters);
+    let parts = named_with(&head[..head.len() - before.len()], SpellingPart::Parameters);
     let parameter = format!("{before}$key{between}$value{after}");
     let is_marked = ![before, after].iter().any(|text| text.trim().is_empty());
     is_marked.then_some((named..end, parts, parameter))

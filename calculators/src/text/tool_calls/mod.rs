@@ -25,22 +25,22 @@ mod values;
 
 use std::sync::Arc;
 
-use self::objects::Call;
-use self::spelling::{Opener, Part, Pattern, Spelling};
+use self::objects::ParsedCall;
+use self::spelling::{Opener, Pattern, Spelling, SpellingPart};
 pub(crate) use self::table::FORMATS;
 use self::table::Ids;
 pub(crate) use self::tools::Tools;
 use super::chat_template::ChatTemplate;
 
 /// A row of the table of families.
-pub(crate) struct Family {
+pub(crate) struct CallFamily {
     patterns: &'static [Pattern],
     ids: Ids,
 }
 
 /// The form of a model's tool calls.
 #[derive(Debug)]
-pub(crate) struct Format {
+pub(crate) struct CallFormat {
     /// Patterns of calls. The first one that fits a text reads it.
     spellings: Vec<Spelling>,
     /// Index of the pattern that a grammar demands.
@@ -50,9 +50,9 @@ pub(crate) struct Format {
     ids: Ids,
 }
 
-impl Format {
+impl CallFormat {
     /// Returns the format of a family, for models with this chat template.
-    pub(crate) fn from_family(family: &Family, template: &str) -> Arc<Self> {
+    pub(crate) fn from_family(family: &CallFamily, template: &str) -> Arc<Self> {
         let mut patterns = family.patterns.iter();
         let taught = patterns.position(|pattern| template.contains(pattern.taught_by));
         let spellings = family.patterns.iter().map(Spelling::from).collect();
@@ -100,7 +100,7 @@ impl Format {
     }
 
     /// Returns the id of a call, made from `random` letters and digits if it has none.
-    fn call_id(&self, call: &Call, random: &str) -> String {
+    fn call_id(&self, call: &ParsedCall, random: &str) -> String {
         match (self.ids, &call.id) {
             (Ids::Nine, _) => random.chars().take(9).collect(),
             (Ids::Written, Some(id)) => id.clone(),
@@ -113,7 +113,7 @@ impl Format {
 pub(crate) fn marks_of(text: &str) -> impl Iterator<Item = String> + use<> {
     let parts = spelling::literals(text).into_iter();
     parts.filter_map(|part| match part {
-        Part::Mark(mark) => Some(mark),
+        SpellingPart::Mark(mark) => Some(mark),
         _ => None,
     })
 }

@@ -9,7 +9,7 @@ use super::read::{Step, Stop, word};
 
 /// A call, as far as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct ParsedCall {
     pub(super) name: String,
     /// Id that the model wrote, if it wrote one.
     pub(super) id: Option<String>,
@@ -26,7 +26,7 @@ const ARGUMENT_KEYS: [&str; 4] = ["arguments", "parameters", "args", "input"];
 const OTHER_KEYS: [&str; 4] = ["type", "id", "tool_call_id", "tool_calls"];
 
 /// Returns the call that a JSON object describes. The arguments keep their text.
-pub(super) fn call(object: &str) -> Option<Call> {
+pub(super) fn call(object: &str) -> Option<ParsedCall> {
     let fields: BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
     let field = |keys: &[&str]| keys.iter().find_map(|key| fields.get(*key).copied());
     let name = field(&NAME_KEYS)?.get();
@@ -38,7 +38,7 @@ pub(super) fn call(object: &str) -> Option<Call> {
         Some(object) if object.starts_with('{') => object.to_owned(),
         Some(text) => nested(text)?,
     };
-    Some(Call {
+    Some(ParsedCall {
         name: serde_json::from_str(name).ok()?,
         id: None,
         arguments,

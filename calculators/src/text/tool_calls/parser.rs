@@ -4,10 +4,10 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use super::objects::Call;
-use super::read::{Input, Reading, Stop};
+use super::objects::ParsedCall;
+use super::read::{CallReading, Input, Stop};
 use super::spelling::Opener;
-use super::{Format, Tools};
+use super::{CallFormat, Tools};
 use crate::payload::{ToolCallDelta, ToolCallStart};
 use crate::text::reasoning::partial;
 
@@ -25,7 +25,7 @@ pub(crate) struct ToolCallOutput {
 /// when it is complete. If `eager` is set, its arguments are passed on as they come, because a
 /// grammar ensures that they are valid. Text that turns out not to be a call is passed on as text.
 pub(crate) struct CallParser {
-    format: Arc<Format>,
+    format: Arc<CallFormat>,
     tools: Arc<Tools>,
     eager: bool,
     /// Maximum number of calls. Text after the last one is dropped.
@@ -48,13 +48,18 @@ pub(crate) struct CallParser {
 struct Section {
     /// Position of the opener's end, after white space.
     opened: usize,
-    reading: Reading,
+    reading: CallReading,
     /// Number of bytes of arguments that were passed on, for each call whose beginning was.
     passed: Vec<usize>,
 }
 
 impl CallParser {
-    pub(crate) fn new(format: Arc<Format>, tools: Arc<Tools>, eager: bool, limit: usize) -> Self {
+    pub(crate) fn new(
+        format: Arc<CallFormat>,
+        tools: Arc<Tools>,
+        eager: bool,
+        limit: usize,
+    ) -> Self {
         Self {
             format,
             tools,
@@ -154,7 +159,7 @@ impl CallParser {
         held[keep..].clone_into(&mut self.held);
         self.section = found.map(|(at, length)| Section {
             opened: at - keep + length,
-            reading: Reading::new(at - keep),
+            reading: CallReading::new(at - keep),
             passed: Vec::new(),
         });
         self.section.is_some()
@@ -198,7 +203,7 @@ impl CallParser {
     /// Passes on the new parts of a section's calls, up to the allowed number of calls.
     fn pass(&mut self, allowed: usize, section: &mut Section, parsed: &mut ToolCallOutput) {
         let first = self.calls - section.passed.len() as u32;
-        let calls: &[Call] = &section.reading.calls;
+        let calls: &[ParsedCall] = &section.reading.calls;
         for (number, call) in calls.iter().take(allowed).enumerate() {
             let mut start = None;
             if section.passed.len() <= number {

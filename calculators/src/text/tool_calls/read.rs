@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::Format;
+use super::CallFormat;
 use super::fields::Fields;
-use super::objects::{self, Call};
+use super::objects::{self, ParsedCall};
 use super::scan::{Scan, ScanResult};
-use super::spelling::{Part, Spelling, literal};
+use super::spelling::{Spelling, SpellingPart, literal};
 use super::tools::Tools;
 
 /// The reason why nothing was read.
@@ -49,7 +49,7 @@ const RECIPIENT: &str = "to=functions.";
 /// The state of reading from an opener on. The result does not depend on the pieces in which a text
 /// comes, and no part of it is read twice.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct CallReading {
     /// Byte at which the opener begins.
     opener: usize,
     /// Number of the pattern that is followed.
@@ -62,7 +62,7 @@ pub(super) struct Reading {
     /// True if the calls are in a section.
     wrapped: bool,
     /// The calls so far; the last one may be incomplete.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ParsedCall>,
     /// Parts of the current call.
     call: Current,
 }
@@ -102,7 +102,7 @@ pub(super) fn words(text: &str, at: usize, pattern: &str) -> Step<usize> {
     words.try_fold(at, |at, next| word(text, at, next))
 }
 
-impl Reading {
+impl CallReading {
     pub(super) fn new(opener: usize) -> Self {
         Self {
             opener,
@@ -112,7 +112,7 @@ impl Reading {
     }
 
     /// Reads on to the end of the calls. Once a pattern has led to arguments, no other is tried.
-    pub(super) fn advance(&mut self, format: &Format, input: Input<'_>) -> Step<()> {
+    pub(super) fn advance(&mut self, format: &CallFormat, input: Input<'_>) -> Step<()> {
         loop {
             let read = self.follow(&format.spellings[self.spelling], input);
             let fails = read == Err(Stop::Not) || (read.is_err() && input.end);
@@ -130,7 +130,7 @@ impl Reading {
         let phases = [&spelling.open, &spelling.call, &spelling.close];
         // A call may be written without the section that is usually around it.
         let begins = self.phase < CALL && self.index == 0 && !spelling.open.is_empty();
-        let is_marked = matches!(spelling.call.first(), Some(Part::Mark(_)));
+        let is_marked = matches!(spelling.call.first(), Some(SpellingPart::Mark(_)));
         let open = spelling.open.first().and_then(literal).unwrap_or_default();
         if begins && is_marked && words(input.text, self.at, open) == Err(Stop::Not) {
             self.phase = CALL;
@@ -187,39 +187,41 @@ impl Reading {
         Ok(is_last)
     }
 
-    fn part(&mut self, part: &Part, spelling: &Spelling, input: Input<'_>) -> Step<()> {
+    fn part(&mut self, part: &SpellingPart, spelling: &Spelling, input: Input<'_>) -> Step<()> {
         let Input { text, end, tools } = input;
         match part {
             // Marks after the arguments may be missing, because models end their turn instead.
-            Part::Mark(mark) | Part::Maybe(mark)
-                if self.call.begun || matches!(part, Part::Maybe(_)) =>
+            SpellingPart::Mark(mark) | SpellingPart::Maybe(mark)
+                if self.call.begun || matches!(part, SpellingPart::Maybe(_)) =>
             {
                 let read = input.settled(words(text, self.at, mark))?;
                 self.at = read.unwrap_or(self.at);
             }
-            Part::Mark(literal) | Part::Text(literal) | Part::Maybe(literal) => {
+            SpellingPart::Mark(literal)
+            | SpellingPart::Text(literal)
+            | SpellingPart::Maybe(literal) => {
                 self.at = words(text, self.at, literal)?;
             }
-            Part::Name => self.call.name = self.name(text)?.to_owned(),
-            Part::Id => {
+            SpellingPart::Name => self.call.name = self.name(text)?.to_owned(),
+            SpellingPart::Id => {
                 self.name(text)?;
             }
-            Part::Numbered => {
+            SpellingPart::Numbered => {
                 let id = self.name(text)?.to_owned();
                 let name = id.split_once(':').map_or(&*id, |(name, _)| name);
                 name.trim_start_matches("functions.")
                     .clone_into(&mut self.call.name);
                 self.call.id = Some(id);
             }
-            Part::Json => {
+            SpellingPart::Json => {
                 let at = word(text, self.at, "{")? - 1;
                 self.begin_arguments(spelling, tools)?;
                 self.at = self.arguments(at, text)?;
             }
-            Part::Object(_) => self.object(spelling, tools, text)?,
-            Part::Parameters | Part::Python(_) | Part::Gemma => {
+            SpellingPart::Object(_) => self.object(spelling, tools, text)?,
+            SpellingPart::Parameters | SpellingPart::Python(_) | SpellingPart::Gemma => {
                 if !self.call.begun {
-                    if let Part::Python(suffix) = part {
+                    if let SpellingPart::Python(suffix) = part {
                         let start = self.at;
                         let name = self.name(text)?.to_owned();
                         let opened = std::mem::replace(&mut self.at, start);
@@ -227,7 +229,7 @@ impl Reading {
                         let name = name.strip_suffix(suffix).ok_or(Stop::Not)?;
                         name.clone_into(&mut self.call.name);
                         self.at = opened;
-                    } else if *part == Part::Gemma {
+                    } else if *part == SpellingPart::Gemma {
                         self.at = word(text, self.at, "{")?;
                     }
                     self.begin_arguments(spelling, tools)?;
@@ -237,7 +239,7 @@ impl Reading {
                     fields.advance(&mut self.at, call, input)?;
                 }
             }
-            Part::Program => {
+            SpellingPart::Program => {
                 let interpreter = INTERPRETERS.iter().find(|name| tools.has(name));
                 (*interpreter.ok_or(Stop::Not)?).clone_into(&mut self.call.name);
                 if !end {
@@ -252,7 +254,7 @@ impl Reading {
                     call.complete = true;
                 }
             }
-            Part::Harmony => {
+            SpellingPart::Harmony => {
                 let head = text[self.at..].find(MESSAGE).ok_or(Stop::More)?;
                 let (head, at) = (&text[self.at..self.at + head], self.at + head);
                 let mut words = head.split(' ');
@@ -288,10 +290,10 @@ impl Reading {
             return Err(Stop::Not);
         }
         self.call.begun = true;
-        self.calls.push(Call {
+        self.calls.push(ParsedCall {
             name: std::mem::take(&mut self.call.name),
             id: self.call.id.take(),
-            ..Call::default()
+            ..ParsedCall::default()
         });
         Ok(())
     }

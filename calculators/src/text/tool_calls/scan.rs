@@ -31,20 +31,15 @@ pub(super) fn is_json(text: &str) -> bool {
 pub(super) struct Scan {
     /// Number of bytes of the text that were read.
     at: usize,
-    open: Vec<Container>,
-    next: Next,
+    /// Bytes that close the open objects and arrays.
+    open: Vec<u8>,
+    next: NextPart,
     result: ScanResult,
-}
-
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Container {
-    Object,
-    Array,
 }
 
 /// The part of the JSON grammar that is allowed next.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Next {
+enum NextPart {
     Value,
     /// First value of an array, or its end.
     FirstValue,
@@ -59,7 +54,7 @@ enum Next {
         key: bool,
         escape: Escape,
     },
-    Number(Number),
+    Number(NumberPart),
     /// Rest of `true`, `false` or `null`.
     Word(&'static [u8]),
 }
@@ -74,7 +69,7 @@ enum Escape {
 
 /// The part of a number that was read last.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-enum Number {
+enum NumberPart {
     Minus,
     Zero,
     Integer,
@@ -91,7 +86,7 @@ impl Scan {
         Self {
             at: start,
             open: Vec::new(),
-            next: Next::Value,
+            next: NextPart::Value,
             result: ScanResult::More,
         }
     }
@@ -122,79 +117,74 @@ impl Scan {
     fn step(&mut self, byte: u8) -> Option<bool> {
         let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         self.next = match self.next {
-            Next::Text { key, escape } => text(key, escape, byte)?,
-            Next::Number(number) => match self::number(number, byte) {
-                Some(number) => Next::Number(number),
+            NextPart::Text { key, escape } => text(key, escape, byte)?,
+            NextPart::Number(number) => match self::number(number, byte) {
+                Some(number) => NextPart::Number(number),
                 None if number.is_whole() => {
-                    self.next = Next::AfterValue;
+                    self.next = NextPart::AfterValue;
                     return Some(false);
                 }
                 None => return None,
             },
-            Next::Word([first, rest @ ..]) if *first == byte => match rest {
-                [] => Next::AfterValue,
-                rest => Next::Word(rest),
+            NextPart::Word([first, rest @ ..]) if *first == byte => match rest {
+                [] => NextPart::AfterValue,
+                rest => NextPart::Word(rest),
             },
-            Next::Word(_) => return None,
+            NextPart::Word(_) => return None,
             same if space => same,
-            Next::FirstValue if byte == b']' => return self.close(Container::Array),
-            Next::FirstKey if byte == b'}' => return self.close(Container::Object),
-            Next::Value | Next::FirstValue => return self.value(byte),
-            Next::FirstKey | Next::Key if byte == b'"' => Next::Text {
+            NextPart::FirstValue if byte == b']' => return self.close(byte),
+            NextPart::FirstKey if byte == b'}' => return self.close(byte),
+            NextPart::Value | NextPart::FirstValue => return self.value(byte),
+            NextPart::FirstKey | NextPart::Key if byte == b'"' => NextPart::Text {
                 key: true,
                 escape: Escape::None,
             },
-            Next::Colon if byte == b':' => Next::Value,
-            Next::AfterValue => match (byte, self.open.last()?) {
-                (b',', Container::Object) => Next::Key,
-                (b',', Container::Array) => Next::Value,
-                (b'}', _) => return self.close(Container::Object),
-                (b']', _) => return self.close(Container::Array),
+            NextPart::Colon if byte == b':' => NextPart::Value,
+            NextPart::AfterValue => match (byte, self.open.last()?) {
+                (b',', b'}') => NextPart::Key,
+                (b',', _) => NextPart::Value,
+                (b'}' | b']', _) => return self.close(byte),
                 _ => return None,
             },
-            Next::FirstKey | Next::Key | Next::Colon => return None,
+            NextPart::FirstKey | NextPart::Key | NextPart::Colon => return None,
         };
         Some(true)
     }
 
     fn value(&mut self, byte: u8) -> Option<bool> {
         self.next = match byte {
-            b'{' => self.open(Container::Object)?,
-            b'[' => self.open(Container::Array)?,
-            b'"' => Next::Text {
+            b'{' => self.open(b'}', NextPart::FirstKey)?,
+            b'[' => self.open(b']', NextPart::FirstValue)?,
+            b'"' => NextPart::Text {
                 key: false,
                 escape: Escape::None,
             },
-            b't' => Next::Word(b"rue"),
-            b'f' => Next::Word(b"alse"),
-            b'n' => Next::Word(b"ull"),
-            b'-' => Next::Number(Number::Minus),
-            b'0' => Next::Number(Number::Zero),
-            b'1'..=b'9' => Next::Number(Number::Integer),
+            b't' => NextPart::Word(b"rue"),
+            b'f' => NextPart::Word(b"alse"),
+            b'n' => NextPart::Word(b"ull"),
+            b'-' => NextPart::Number(NumberPart::Minus),
+            b'0' => NextPart::Number(NumberPart::Zero),
+            b'1'..=b'9' => NextPart::Number(NumberPart::Integer),
             _ => return None,
         };
         Some(true)
     }
 
-    fn open(&mut self, container: Container) -> Option<Next> {
-        self.open.push(container);
-        let first = match container {
-            Container::Object => Next::FirstKey,
-            Container::Array => Next::FirstValue,
-        };
+    fn open(&mut self, close: u8, first: NextPart) -> Option<NextPart> {
+        self.open.push(close);
         (self.open.len() <= MAX_DEPTH).then_some(first)
     }
 
-    fn close(&mut self, container: Container) -> Option<bool> {
-        self.next = Next::AfterValue;
-        (self.open.pop()? == container).then_some(true)
+    fn close(&mut self, byte: u8) -> Option<bool> {
+        self.next = NextPart::AfterValue;
+        (self.open.pop()? == byte).then_some(true)
     }
 }
 
-fn text(key: bool, escape: Escape, byte: u8) -> Option<Next> {
+fn text(key: bool, escape: Escape, byte: u8) -> Option<NextPart> {
     let escape = match (escape, byte) {
-        (Escape::None, b'"') if key => return Some(Next::Colon),
-        (Escape::None, b'"') => return Some(Next::AfterValue),
+        (Escape::None, b'"') if key => return Some(NextPart::Colon),
+        (Escape::None, b'"') => return Some(NextPart::AfterValue),
         (Escape::None, b'\\') => Escape::Begun,
         (Escape::None, 0..0x20) => return None,
         (Escape::Begun, b'u') => Escape::Hex(4),
@@ -206,11 +196,11 @@ fn text(key: bool, escape: Escape, byte: u8) -> Option<Next> {
         },
         _ => return None,
     };
-    Some(Next::Text { key, escape })
+    Some(NextPart::Text { key, escape })
 }
 
-fn number(number: Number, byte: u8) -> Option<Number> {
-    use Number::{E, Exponent, ExponentSign, Fraction, Integer, Minus, Point, Zero};
+fn number(number: NumberPart, byte: u8) -> Option<NumberPart> {
+    use NumberPart::{E, Exponent, ExponentSign, Fraction, Integer, Minus, Point, Zero};
     Some(match (number, byte) {
         (Minus, b'0') => Zero,
         (Minus, b'1'..=b'9') | (Integer, b'0'..=b'9') => Integer,
@@ -223,7 +213,7 @@ fn number(number: Number, byte: u8) -> Option<Number> {
     })
 }
 
-impl Number {
+impl NumberPart {
     fn is_whole(self) -> bool {
         matches!(
             self,

@@ -41,9 +41,9 @@ pub(super) struct Pattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelling {
     /// Parts before the first call, and after the last one.
-    pub(super) open: Vec<Part>,
-    pub(super) close: Vec<Part>,
-    pub(super) call: Vec<Part>,
+    pub(super) open: Vec<SpellingPart>,
+    pub(super) close: Vec<SpellingPart>,
+    pub(super) call: Vec<SpellingPart>,
     pub(super) parameter: Parameter,
     pub(super) between: String,
     pub(super) bare: bool,
@@ -52,7 +52,7 @@ pub(super) struct Spelling {
 
 /// A part of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum SpellingPart {
     /// Text for which many vocabularies have a token.
     Mark(String),
     Text(String),
@@ -96,20 +96,29 @@ pub(super) struct Opener {
 
 const USUAL: &str = "{\"name\": \"";
 const COHERE: &str = "{\"tool_call_id\": \"0\", \"tool_name\": \"";
-const PLACES: [(&str, Part); 13] = [
-    ("name", Part::Name),
-    ("numbered", Part::Numbered),
-    ("id", Part::Id),
-    ("json", Part::Json),
-    ("object", Part::Object([USUAL, "\", \"arguments\": "])),
-    ("llama", Part::Object([USUAL, "\", \"parameters\": "])),
-    ("cohere", Part::Object([COHERE, "\", \"parameters\": "])),
-    ("parameters", Part::Parameters),
-    ("python", Part::Python("")),
-    ("builtin", Part::Python(".call")),
-    ("gemma", Part::Gemma),
-    ("program", Part::Program),
-    ("harmony", Part::Harmony),
+const PLACES: [(&str, SpellingPart); 13] = [
+    ("name", SpellingPart::Name),
+    ("numbered", SpellingPart::Numbered),
+    ("id", SpellingPart::Id),
+    ("json", SpellingPart::Json),
+    (
+        "object",
+        SpellingPart::Object([USUAL, "\", \"arguments\": "]),
+    ),
+    (
+        "llama",
+        SpellingPart::Object([USUAL, "\", \"parameters\": "]),
+    ),
+    (
+        "cohere",
+        SpellingPart::Object([COHERE, "\", \"parameters\": "]),
+    ),
+    ("parameters", SpellingPart::Parameters),
+    ("python", SpellingPart::Python("")),
+    ("builtin", SpellingPart::Python(".call")),
+    ("gemma", SpellingPart::Gemma),
+    ("program", SpellingPart::Program),
+    ("harmony", SpellingPart::Harmony),
 ];
 
 impl From<&Pattern> for Spelling {
@@ -134,13 +143,13 @@ impl Spelling {
             text: text.to_owned(),
             at_start,
         };
-        if self.call.first() == Some(&Part::Harmony) {
+        if self.call.first() == Some(&SpellingPart::Harmony) {
             // The prompt ends with `<|start|>assistant`, so the first message can begin with its
             // recipient.
             let marks = ["<|start|>", "<|channel|>"].map(|mark| opener(mark, false));
             return [&marks[..], &[opener("to=functions.", true)]].concat();
         }
-        let is_marked = matches!(self.call.first(), Some(Part::Mark(_)));
+        let is_marked = matches!(self.call.first(), Some(SpellingPart::Mark(_)));
         let own = self.open.is_empty() || is_marked;
         let texts = [
             opening(&self.open),
@@ -160,8 +169,8 @@ impl Spelling {
 
 /// Returns the number of parts at the beginning of a pattern, and their text: one mark, or all up
 /// to white space.
-pub(super) fn opening(parts: &[Part]) -> (usize, String) {
-    let is_marked = matches!(parts.first(), Some(Part::Mark(_)));
+pub(super) fn opening(parts: &[SpellingPart]) -> (usize, String) {
+    let is_marked = matches!(parts.first(), Some(SpellingPart::Mark(_)));
     let texts = parts.iter().map_while(literal);
     let texts: Vec<_> = texts
         .take_while(|text| !text.trim().is_empty())
@@ -171,45 +180,48 @@ pub(super) fn opening(parts: &[Part]) -> (usize, String) {
 }
 
 /// Returns the text of a part that is only text.
-pub(super) fn literal(part: &Part) -> Option<&str> {
+pub(super) fn literal(part: &SpellingPart) -> Option<&str> {
     match part {
-        Part::Mark(text) | Part::Text(text) => Some(text),
+        SpellingPart::Mark(text) | SpellingPart::Text(text) => Some(text),
         _ => None,
     }
 }
 
 /// Divides a pattern into parts.
-pub(super) fn parts(pattern: &str) -> Vec<Part> {
+pub(super) fn parts(pattern: &str) -> Vec<SpellingPart> {
     let mut pieces = pattern.split('$');
     let mut parts = literals(pieces.next().unwrap_or_default());
     for piece in pieces {
-        let place = |(word, part): &(&str, Part)| Some((part.clone(), piece.strip_prefix(word)?));
+        let place =
+            |(word, part): &(&str, SpellingPart)| Some((part.clone(), piece.strip_prefix(word)?));
         match PLACES.iter().find_map(place) {
             Some((part, rest)) => {
                 parts.push(part);
                 parts.extend(literals(rest));
             }
-            None => parts.push(Part::Maybe(piece.trim_start_matches('?').to_owned())),
+            None => parts.push(SpellingPart::Maybe(
+                piece.trim_start_matches('?').to_owned(),
+            )),
         }
     }
     parts
 }
 
 /// Divides a text into its marks, the texts between them, and the white space after each line.
-pub(super) fn literals(text: &str) -> Vec<Part> {
+pub(super) fn literals(text: &str) -> Vec<SpellingPart> {
     let mut parts = Vec::new();
-    let plain = |text: &str, parts: &mut Vec<Part>| {
+    let plain = |text: &str, parts: &mut Vec<SpellingPart>| {
         for line in text.split_inclusive('\n') {
             let (word, space) = line.split_at(line.trim_end().len());
             let texts = [word, space].into_iter().filter(|text| !text.is_empty());
-            parts.extend(texts.map(|text| Part::Text(text.to_owned())));
+            parts.extend(texts.map(|text| SpellingPart::Text(text.to_owned())));
         }
     };
     let (mut from, mut at) = (0, 0);
     while let Some(next) = text[at..].chars().next() {
         if let Some(length) = mark(&text[at..]) {
             plain(&text[from..at], &mut parts);
-            parts.push(Part::Mark(text[at..at + length].to_owned()));
+            parts.push(SpellingPart::Mark(text[at..at + length].to_owned()));
             at += length;
             from = at;
         } else {

@@ -1,6 +1,6 @@
 //! The table of the families of models, with the patterns of their calls.
 
-use super::Family;
+use super::CallFamily;
 use super::spelling::Pattern;
 use crate::text::formats::{Formats, NamedFormat};
 
@@ -11,7 +11,7 @@ pub(super) enum Ids {
     Random,
     /// Random, with nine letters and digits: Mistral's templates refuse any other.
     Nine,
-    /// Written by the model.
+    /// The one that the model wrote, or a random one if it wrote none.
     Written,
 }
 
@@ -44,11 +44,11 @@ const DEEPSEEK: Pattern = Pattern {
 macro_rules! families {
     ($($names:expr, $taught_by:expr, $ids:ident: $({ $($field:ident: $value:expr),* ; $rest:expr })+;)+) => {
         /// All families. The last one is for templates that teach none of the others.
-        pub(crate) static FORMATS: Formats<Family> = Formats {
+        pub(crate) static FORMATS: Formats<CallFamily> = Formats {
             of: "tool calls",
             all: &[$(NamedFormat {
                 names: &$names,
-                format: &Family {
+                format: &CallFamily {
                     patterns: &[$(Pattern { $($field: $value,)* ..$rest }),+],
                     ids: Ids::$ids,
                 },

@@ -10,11 +10,11 @@ use super::schema::{self, Domain};
 
 /// The tools of a request by name, with the schemas of their parameters.
 #[derive(Debug, Default)]
-pub(crate) struct Tools(BTreeMap<String, Parameters>);
+pub(crate) struct Tools(BTreeMap<String, ToolParameters>);
 
 /// The schema of a tool's parameters.
 #[derive(Debug, Default)]
-struct Parameters {
+struct ToolParameters {
     given: Value,
     /// Schema with its references resolved, as far as they can be.
     resolved: OnceLock<Value>,
@@ -26,9 +26,9 @@ impl Tools {
         let functions = tools.iter().map(|tool| &tool["function"]);
         let named = functions.filter_map(|function| {
             let name = function["name"].as_str()?;
-            let parameters = Parameters {
+            let parameters = ToolParameters {
                 given: function["parameters"].clone(),
-                ..Parameters::default()
+                ..ToolParameters::default()
             };
             Some((name.to_owned(), parameters))
         });
@@ -41,7 +41,7 @@ impl Tools {
 
     /// Returns the values that a parameter can have.
     pub(super) fn domain(&self, tool: &str, parameter: &str) -> Domain {
-        let Some(Parameters { given, resolved }) = self.0.get(tool) else {
+        let Some(ToolParameters { given, resolved }) = self.0.get(tool) else {
             return Domain::new(&[]);
         };
         let root = || resolved_schema(given).unwrap_or_else(|_| given.clone());

@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 use super::read::{Step, Stop};
 use super::scan::is_json;
 
-/// The syntax of literals.
+/// The syntax of literals: their quotes and escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Python,

@@ -51,7 +51,7 @@ impl Test {
         deadline: Option<u32>,
     ) -> Result<u64, Full> {
         self.number += 1;
-        let waiting = Waiting {
+        let waiting = QueuedRequest {
             number: self.number,
             kind,
             rows,

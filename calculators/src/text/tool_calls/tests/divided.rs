@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::{CallParser, FORMATS, Format, joined, tools};
+use super::{CallFormat, CallParser, FORMATS, joined, tools};
 
 /// Pieces of test texts: those of all formats, and some of no format.
 const PIECES: &[&str] = &[
@@ -132,7 +132,7 @@ proptest! {
             rest = remainder;
         }
         parts.push(rest);
-        let format = Format::from_family(FORMATS.all[number].format, "");
+        let format = CallFormat::from_family(FORMATS.all[number].format, "");
         let parser = || CallParser::new(Arc::clone(&format), tools(), eager, limit);
         let whole = joined(parser(), [text.as_str()]);
         prop_assert_eq!(&joined(parser(), parts), &whole);

@@ -8,7 +8,7 @@ use graphmill_llm::{CompileError, CompiledConstraint, LlmEngine};
 use serde_json::{Value, json};
 
 use super::super::grammar;
-use super::{FORMATS, Format, mixed, parse};
+use super::{CallFormat, FORMATS, mixed, parse};
 use crate::llm::LanguageModel;
 use crate::payload::ToolChoice;
 
@@ -25,7 +25,7 @@ fn compiled(
     parameters: &Value,
 ) -> Result<CompiledConstraint, CompileError> {
     let named = FORMATS.named(family).expect("known");
-    let format = Format::from_family(named.or_else(|| None).expect("a format"), template);
+    let format = CallFormat::from_family(named.or_else(|| None).expect("a format"), template);
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": parameters}});
     let choice = ToolChoice::Required;
     engine.compile(&grammar::calls(&format, &[tool], &choice, false))

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::{Format, outcome, parse_as};
+use super::{CallFormat, outcome, parse_as};
 use crate::text::chat_template::ChatTemplate;
 
 /// The format of a template that writes each call of a message like this.
-fn learned(calls: &str) -> Arc<Format> {
+fn learned(calls: &str) -> Arc<CallFormat> {
     let template = format!(
         "{{%- for message in messages -%}}\n<|turn|>{{{{ message.role }}}}\n{{{{ message.content }}}}{calls}<|done|>\n{{%- endfor -%}}"
     );
     let template = ChatTemplate::new(&template).expect("a template");
-    Format::taught_by(Some(&template)).expect("a format")
+    CallFormat::taught_by(Some(&template)).expect("a format")
 }
 
 #[test]

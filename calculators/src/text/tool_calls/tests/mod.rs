@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::formats::Choice;
+use super::super::formats::FormatChoice;
 use super::parser::{CallParser, ToolCallOutput};
-use super::{FORMATS, Format, Tools};
+use super::{CallFormat, FORMATS, Tools};
 
 mod divided;
 mod documented;
@@ -18,9 +18,9 @@ mod values;
 /// What came out: the text, and each call's name and arguments.
 type Outcome = (String, Vec<(String, String)>);
 
-fn format(name: &str) -> Arc<Format> {
+fn format(name: &str) -> Arc<CallFormat> {
     let family = FORMATS.named(name).expect("known");
-    Format::from_family(family.or_else(|| None).expect("a format"), "")
+    CallFormat::from_family(family.or_else(|| None).expect("a format"), "")
 }
 
 fn tools() -> Arc<Tools> {
@@ -59,7 +59,7 @@ fn mixed() -> Value {
     })
 }
 
-fn parser(format: Arc<Format>) -> CallParser {
+fn parser(format: Arc<CallFormat>) -> CallParser {
     CallParser::new(format, tools(), false, usize::MAX)
 }
 
@@ -93,7 +93,7 @@ fn parse(name: &str, text: &str) -> Outcome {
     parse_as(&format(name), text)
 }
 
-fn parse_as(format: &Arc<Format>, text: &str) -> Outcome {
+fn parse_as(format: &Arc<CallFormat>, text: &str) -> Outcome {
     let parser = || parser(Arc::clone(format));
     let whole = joined(parser(), [text]);
     let ends = text
@@ -384,8 +384,8 @@ fn a_template_tells_its_format() {
     ] {
         assert!(FORMATS.named(known).is_ok(), "{known}");
     }
-    assert!(matches!(FORMATS.named("none"), Ok(Choice::None)));
-    assert!(matches!(FORMATS.named(""), Ok(Choice::Open)));
+    assert!(matches!(FORMATS.named("none"), Ok(FormatChoice::None)));
+    assert!(matches!(FORMATS.named(""), Ok(FormatChoice::Open)));
     assert!(
         FORMATS
             .named("hermes4")
@@ -396,7 +396,7 @@ fn a_template_tells_its_format() {
 #[test]
 fn no_opener_begins_another() {
     for format in FORMATS.all {
-        let format = Format::from_family(format.format, "");
+        let format = CallFormat::from_family(format.format, "");
         let openers = &format.openers;
         for (index, opener) in openers.iter().enumerate() {
             assert!(!opener.text.is_empty());
