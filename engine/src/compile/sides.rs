@@ -9,6 +9,7 @@ use crate::{
     codes::sides,
     contract::{Arity, Group, PortSpec, ResourceNeed},
     error::Error,
+    packet::type_names,
     registry::environment::Loading,
     resource::INVALID_RESOURCE,
     tags::TagEntry,
@@ -17,7 +18,7 @@ use crate::{
 use super::{
     draft::{Draft, DraftNode, DraftResource, DraftSide},
     expand::option_place,
-    types::{self, Types},
+    types::Types,
 };
 
 pub(super) fn connect(draft: &mut Draft<'_>) {
@@ -115,17 +116,17 @@ fn check_types(draft: &mut Draft<'_>) {
                 let message = format!(
                     "side packet `{}` is {}, but `{}` takes {}",
                     port.name,
-                    types::names(&carried),
+                    type_names(&carried),
                     draft.nodes[node].calculator(),
-                    types::names(&wanted)
+                    type_names(&wanted)
                 );
                 let first = draft.sides[id].span;
                 let diagnostic = Diagnostic::error(&sides::SIDE_TYPE, port.span, message)
-                    .label(format!("expected {}", types::names(&wanted)));
+                    .label(format!("expected {}", type_names(&wanted)));
                 found.push(if first == port.span {
                     diagnostic
                 } else {
-                    diagnostic.also(first, format!("{} here", types::names(&carried)))
+                    diagnostic.also(first, format!("{} here", type_names(&carried)))
                 });
             }
         }

@@ -10,7 +10,7 @@ use petgraph::unionfind::UnionFind;
 use crate::{
     codes::types,
     contract::{Group, PortSpec},
-    packet::TypeInfo,
+    packet::{TypeInfo, type_names},
     plan::Producer,
 };
 
@@ -127,11 +127,6 @@ impl Types {
     }
 }
 
-pub(super) fn names(types: &[TypeInfo]) -> String {
-    let names: Vec<String> = types.iter().map(|of| format!("`{of}`")).collect();
-    names.join(" or ")
-}
-
 pub(super) fn check(draft: &mut Draft<'_>) {
     let mut types = Types::default();
     let streams: Vec<usize> = draft.streams.iter().map(|_| types.fresh()).collect();
@@ -194,27 +189,30 @@ fn mismatch(
         let message = format!(
             "graph input `{}` cannot be both {} and {}",
             stream.name,
-            names(carried),
-            names(wanted)
+            type_names(carried),
+            type_names(wanted)
         );
         return Diagnostic::error(&types::INPUT_OF_TWO_TYPES, port.span, message)
             .label(format!(
                 "`{}` takes {} here",
                 node.calculator(),
-                names(wanted)
+                type_names(wanted)
             ))
-            .also(span, format!("`{other}` takes {} here", names(carried)))
+            .also(
+                span,
+                format!("`{other}` takes {} here", type_names(carried)),
+            )
             .also(stream.span, "comes into the graph here");
     }
     let message = format!(
         "stream `{}` carries {}, but {place} of `{}` takes {}",
         stream.name,
-        names(carried),
+        type_names(carried),
         node.calculator(),
-        names(wanted)
+        type_names(wanted)
     );
     Diagnostic::error(&types::TYPE_MISMATCH, port.span, message)
-        .label(format!("expected {}", names(wanted)))
+        .label(format!("expected {}", type_names(wanted)))
         .also(
             stream.span,
             format!("produced here {}", producer_name(draft, stream.producer)),
@@ -231,7 +229,7 @@ fn with_origins(
         let Some(origin) = origin else { continue };
         let mut shown = std::iter::once(&diagnostic.primary).chain(&diagnostic.secondary);
         if !shown.any(|label| label.span == origin) {
-            diagnostic = diagnostic.also(origin, format!("because this is {}", names(types)));
+            diagnostic = diagnostic.also(origin, format!("because this is {}", type_names(types)));
         }
     }
     diagnostic
