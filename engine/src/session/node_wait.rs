@@ -147,16 +147,7 @@ impl WaitGraph<'_> {
     /// Finds the wait of a source whose queues have room.
     fn source(self, node: usize) -> WaitsFor {
         let layer = self.plan.nodes[node].layer;
-        let lower = self
-            .plan
-            .sources
-            .iter()
-            .map(|&source| usize::from(source))
-            .find(|&source| {
-                self.plan.nodes[source].layer < layer
-                    && self.running.nodes[source].status != Status::Closed
-            });
-        match lower {
+        match self.running.lower_source(self.plan, layer) {
             Some(lower) => WaitsFor::by(
                 Reason::Layer {
                     layer,
@@ -234,11 +225,10 @@ impl WaitGraph<'_> {
     /// call. Paused inputs and back edges do not count: a loop continues only after a packet has
     /// entered it.
     fn forward(self, node: usize) -> Option<Waiting> {
-        let inputs = self.plan.nodes[node].inputs.clone();
-        let queues = self.running.queues.node_queues(&inputs);
-        let waits = self.running.nodes[node].intake.waits_for(queues);
+        let first = self.plan.nodes[node].inputs.start;
+        let waits = self.running.nodes[node].intake.waits_for(self.queues(node));
         let is_inward = |waiting: &Waiting| {
-            let input = inputs.start + usize::from(waiting.stream);
+            let input = first + usize::from(waiting.stream);
             !self.plan.inputs[input].back_edge && !self.running.queues[input].holds_paused()
         };
         let inward = waits.into_iter().filter(is_inward);
@@ -254,16 +244,12 @@ impl WaitGraph<'_> {
     }
 
     fn readiness(self, node: usize) -> Readiness {
-        let inputs = &self.plan.nodes[node].inputs;
-        self.running.nodes[node]
-            .intake
-            .readiness(self.running.queues.node_queues(inputs))
+        self.running.nodes[node].intake.readiness(self.queues(node))
     }
 
     /// Returns `true` if at most full queues keep a node from being called.
     pub(super) fn would_run(self, node: usize) -> bool {
-        let plan = &self.plan.nodes[node];
-        self.running.nodes[node].would_run(plan, self.running.queues.node_queues(&plan.inputs))
+        self.running.nodes[node].would_run(&self.plan.nodes[node], self.queues(node))
     }
 }
 
