@@ -207,19 +207,11 @@ impl Handle {
 
     /// Describes the session's current wait. The session answers between two calls of nodes.
     pub async fn why(&self) -> Why {
-        let (answer, answered) = oneshot::channel();
-        if self.tell(Message::Why(answer)).is_err() {
-            return Why::ended();
-        }
-        answered.await.unwrap_or_else(|_| Why::ended())
+        self.viewer().why().await
     }
 
     fn input(&self, stream: &str) -> Result<u16> {
-        let found = self
-            .plan
-            .graph_inputs
-            .iter()
-            .position(|port| &*port.name == stream);
+        let found = self.plan.graph_inputs().position(|name| name == stream);
         found
             .map(|input| input as u16)
             .ok_or_else(|| Error::not_found(format!("`{stream}` is no input stream of the graph")))
@@ -278,13 +270,8 @@ impl Handle {
     }
 
     fn tell(&self, message: Message) -> Result<()> {
-        match self.shared.send(message) {
-            Ok(wake) => {
-                drop(wake);
-                Ok(())
-            }
-            Err(_) => self.shared.lock().ended(),
-        }
+        let sent = self.shared.send(message).map(drop);
+        sent.or_else(|_| self.shared.lock().ended())
     }
 }
 
