@@ -1,10 +1,6 @@
 //! Work when no node is ready: runs sources, finds deadlocks of full queues, and detects the end.
 
-use crate::{
-    error::{Error, Kind},
-    plan::Producer,
-    policy::Readiness,
-};
+use crate::{error::Error, plan::Producer, policy::Readiness};
 
 use super::{
     node::Status,
@@ -180,13 +176,10 @@ impl Running {
 
     fn deadlock(&self, frame: Frame<'_>, input: usize) -> Error {
         let stream = &frame.plan.streams[frame.plan.inputs[input].stream as usize].name;
-        Error::new(
-            Kind::Unavailable,
-            format!(
-                "deadlock: the queue of stream `{stream}` is full with {} packets, the node waits for another of its streams, \
+        Error::unavailable(format!(
+            "deadlock: the queue of stream `{stream}` is full with {} packets, the node waits for another of its streams, \
                  and nothing else can run; raise `max_queue_size`, or leave out `report_deadlock`",
-                self.queues[input].len()
-            ),
-        )
+            self.queues[input].len()
+        ))
     }
 }

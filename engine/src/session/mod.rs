@@ -166,11 +166,8 @@ impl Session {
                 format!("queues of stream `{stream}` must be limited before the session starts");
             return Err(Error::precondition(message));
         }
-        let input = self
-            .plan
-            .graph_inputs
-            .iter()
-            .position(|port| port.stream == id);
+        let mut inputs = self.plan.graph_inputs.iter();
+        let input = inputs.position(|port| port.stream == id);
         if let Some(input) = input
             && !self.plan.streams[id as usize].consumers.is_empty()
         {

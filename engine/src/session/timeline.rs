@@ -110,11 +110,7 @@ impl Recorder {
 
     /// Passes the timeline on at the end of the session.
     pub(super) fn end(self, error: Option<&Error>) {
-        let timeline = Timeline {
-            began: self.began,
-            events: self.events.into(),
-            dropped: self.dropped,
-        };
+        let timeline = self.timeline();
         (self.done)(timeline, error);
     }
 }
