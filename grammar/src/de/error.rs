@@ -32,16 +32,16 @@ pub(super) enum Problem {
     /// The value does not have the field's type.
     Mismatch(Mismatch),
     /// The value does not have the type that a custom `Deserialize` implementation expects.
-    Unexpected { expected: String },
+    Unexpected(String),
     /// The value's type is right, but the value is not allowed.
-    Invalid { expected: String },
+    Invalid(String),
     /// The word is not a value of the enum.
     Variant {
         name: String,
         variants: &'static [&'static str],
     },
     /// The message lacks a field that has no default.
-    Missing { field: &'static str },
+    Missing(&'static str),
     /// A message of a `Deserialize` implementation.
     Custom(String),
 }
@@ -86,17 +86,11 @@ impl serde::de::Error for Error<'_> {
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Problem::Unexpected {
-            expected: expected.to_string(),
-        }
-        .into()
+        Problem::Unexpected(expected.to_string()).into()
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Problem::Invalid {
-            expected: expected.to_string(),
-        }
-        .into()
+        Problem::Invalid(expected.to_string()).into()
     }
 
     fn unknown_variant(variant: &str, variants: &'static [&'static str]) -> Self {
@@ -108,7 +102,7 @@ impl serde::de::Error for Error<'_> {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Problem::Missing { field }.into()
+        Problem::Missing(field).into()
     }
 }
 
@@ -127,7 +121,7 @@ impl Problem {
             Self::Reported => return None,
             Self::Diagnosed(diagnostic) => *diagnostic,
             Self::Mismatch(mismatch) => return mismatch.diagnose(culprit?.1, what),
-            Self::Unexpected { expected } => match culprit {
+            Self::Unexpected(expected) => match culprit {
                 Some((_, value)) => {
                     return Mismatch::Type(WantedType::Other(expected)).diagnose(value, what);
                 }
@@ -137,7 +131,7 @@ impl Problem {
                     format!("`{what}` takes {expected}"),
                 ),
             },
-            Self::Invalid { expected } => Diagnostic::error(
+            Self::Invalid(expected) => Diagnostic::error(
                 &fields::INVALID_VALUE,
                 span,
                 format!("invalid value for `{what}`"),
@@ -155,7 +149,7 @@ impl Problem {
                     None => diagnostic,
                 }
             }
-            Self::Missing { field } => {
+            Self::Missing(field) => {
                 let place = self_place(head, culprit);
                 Diagnostic::error(
                     &fields::MISSING_FIELD,

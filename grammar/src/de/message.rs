@@ -85,7 +85,7 @@ impl<'t, 'c> Body<'t, 'c> {
         visitor
             .visit_map(Entries::new(self.cx, entries))
             .map_err(|mut error| {
-                if let (Problem::Missing { field }, None) = (&error.problem, error.culprit) {
+                if let (Problem::Missing(field), None) = (&error.problem, error.culprit) {
                     if self.excuses(field) {
                         error.problem = Problem::Reported;
                     } else if error.place.is_none() {
@@ -297,7 +297,7 @@ pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Result<Entry<
     }
     let one = |name| {
         let mut parts = message.fields_named(name);
-        let part = parts.next().ok_or(Problem::Missing { field: name })?;
+        let part = parts.next().ok_or(Problem::Missing(name))?;
         match parts.next() {
             Some(second) => {
                 let diagnostic = table::duplicate(second, part.name.span);

@@ -29,11 +29,10 @@ impl<'t, 'c> Variant<'t, 'c> {
         value: &'t Value,
         variants: &[&str],
     ) -> Result<Self, Problem> {
+        if let Some(name) = value.value.as_word() {
+            return Ok(Self::Name(name));
+        }
         match &value.value {
-            ValueKind::Identifier {
-                negative: false,
-                name,
-            } => Ok(Self::Name(name)),
             ValueKind::Number(Number {
                 negative: false,
                 literal: Literal::Integer { value: index, .. },
@@ -116,8 +115,7 @@ pub(super) struct VariantContent<'t, 'c>(Option<Input<'t, 'c>>);
 impl<'t, 'c> VariantContent<'t, 'c> {
     fn input(self) -> Result<Input<'t, 'c>, Error<'t>> {
         let expected = "a message with exactly one field".to_owned();
-        self.0
-            .ok_or_else(|| Problem::Unexpected { expected }.into())
+        self.0.ok_or_else(|| Problem::Unexpected(expected).into())
     }
 }
 
