@@ -163,11 +163,7 @@ impl<'t> Matcher<'t> {
 
     fn close(&mut self, at: usize) {
         self.go_to(at);
-        let wanted = match self.text.as_bytes()[at] {
-            b'}' => b'{',
-            b'>' => b'<',
-            _ => b'[',
-        };
+        let wanted = opener(self.text.as_bytes()[at]);
         let Some(position) = self.open.iter().rposition(|open| open.byte == wanted) else {
             self.blanked.push(at);
             match self.open.last_mut() {
@@ -236,7 +232,7 @@ impl<'t> Matcher<'t> {
         .label("closes nothing")
         .hint(format!(
             "remove it, or add the missing `{}` before it",
-            opener(found)
+            char::from(opener(self.text.as_bytes()[at]))
         ));
         self.diagnostics.push(diagnostic);
     }
@@ -351,10 +347,10 @@ fn closer(byte: u8) -> char {
     }
 }
 
-fn opener(close: &str) -> char {
+fn opener(close: u8) -> u8 {
     match close {
-        "}" => '{',
-        ">" => '<',
-        _ => '[',
+        b'}' => b'{',
+        b'>' => b'<',
+        _ => b'[',
     }
 }
