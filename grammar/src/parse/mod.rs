@@ -175,14 +175,13 @@ pub fn parse_graph(
     name: impl Into<String>,
     contents: impl Into<Vec<u8>>,
 ) -> ParsedGraph {
+    let refused = |diagnostic| ParsedGraph {
+        graph: None,
+        diagnostics: vec![diagnostic],
+    };
     let file = match add(sources, name, contents) {
         Ok(file) => file,
-        Err(diagnostic) => {
-            return ParsedGraph {
-                graph: None,
-                diagnostics: vec![*diagnostic],
-            };
-        }
+        Err(diagnostic) => return refused(*diagnostic),
     };
     let (tree, mut diagnostics) = parse_all(sources, file);
     let (mut graph, found) = graph::lower(&tree);
@@ -195,10 +194,7 @@ pub fn parse_graph(
     diagnostics.extend(found);
     diag::sort(&mut diagnostics);
     if let Some(no_graph) = foreign::recognize(sources.text(file), &tree, &diagnostics) {
-        return ParsedGraph {
-            graph: None,
-            diagnostics: vec![no_graph],
-        };
+        return refused(no_graph);
     }
     diag::truncate(&mut diagnostics);
     ParsedGraph { graph, diagnostics }
