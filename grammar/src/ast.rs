@@ -203,6 +203,14 @@ impl ValueKind {
         })
     }
 
+    /// Returns the word, if the value is one without a sign.
+    pub fn as_word(&self) -> Option<&str> {
+        match self {
+            Self::Identifier { negative, name } if !negative => Some(name),
+            _ => None,
+        }
+    }
+
     /// Describes the value for messages of the form "expected .., found ..".
     pub fn describe(&self) -> String {
         match self {

@@ -132,14 +132,7 @@ fn is_missing(value: &Value) -> bool {
 /// Returns `true` if the text at `span` directly follows the field's value, a word. `word.word` is
 /// one value without its quotes.
 fn continues(field: &Field, span: Span) -> bool {
-    let is_word = matches!(
-        field.value.value,
-        ValueKind::Identifier {
-            negative: false,
-            ..
-        }
-    );
-    is_word && field.value.span.end == span.start
+    field.value.value.as_word().is_some() && field.value.span.end == span.start
 }
 
 /// Returns the beginning of unreadable text, short enough for a headline.
