@@ -15,7 +15,7 @@ use graphmill_calculators::tensor::{
 use graphmill_engine::{Error, Result, block_on};
 use serde_json::json;
 
-use super::{Outcome, rate};
+use super::{BenchResult, rate};
 use crate::results::Results;
 
 /// Numbers of a row that goes in, of the layer inside, and of a row that comes out: 25 million
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     seconds: u64,
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     let time = Duration::from_secs(arguments.seconds);
     for &clients in &arguments.clients {
         for &most in &arguments.max_batch_size {

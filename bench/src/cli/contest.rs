@@ -7,7 +7,7 @@ use rustls::crypto::ring;
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Outcome, note};
+use super::{BenchResult, note};
 use crate::{
     load::{
         client::Target,
@@ -62,7 +62,7 @@ impl Entrant {
 impl Contest {
     /// Adds a row for each load and server. Rows so far are kept if a server fails or a signal stops the
     /// program; the servers that were started end with it.
-    pub(super) fn run(&self, results: &mut Results) -> Outcome {
+    pub(super) fn run(&self, results: &mut Results) -> BenchResult {
         until_stopped(async {
             let client = client()?;
             let mut running = Vec::new();
@@ -120,7 +120,7 @@ pub(super) struct Site {
 impl Site {
     /// Opens a server and asks it for two tokens, to learn how long words are in tokens. That warms
     /// it up too.
-    pub(super) async fn open(entrant: &Entrant, client: &Client) -> Outcome<Self> {
+    pub(super) async fn open(entrant: &Entrant, client: &Client) -> BenchResult<Self> {
         let server = entrant.origin.open(client).await?;
         if let (Some(after), Some(mib)) = (server.ready_after, server.peak_mib()) {
             let (name, seconds) = (&server.name, after.as_secs_f64());
@@ -225,7 +225,7 @@ pub(super) fn client() -> reqwest::Result<Client> {
 }
 
 /// Runs to the end, or until a signal asks this program to end.
-pub(super) fn until_stopped(run: impl Future<Output = Outcome>) -> Outcome {
+pub(super) fn until_stopped(run: impl Future<Output = BenchResult>) -> BenchResult {
     // One thread: the load generator is to leave the processors to the servers.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

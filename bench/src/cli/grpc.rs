@@ -16,7 +16,7 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use super::{Outcome, rate};
+use super::{BenchResult, rate};
 use crate::results::Results;
 
 #[derive(Clone, Debug, Args)]
@@ -70,7 +70,7 @@ struct InferResponse {
     raw_output_contents: Vec<Vec<u8>>,
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
 
 /// Returns the duration of each request, in nanoseconds, and of all together. Fails with the first error
 /// that comes back.
-async fn load(arguments: &Arguments, streams: usize) -> Outcome<(Vec<f64>, Duration)> {
+async fn load(arguments: &Arguments, streams: usize) -> BenchResult<(Vec<f64>, Duration)> {
     let endpoint = Endpoint::from_shared(arguments.base_url.clone())?;
     let channel = endpoint.connect().await?;
     let request = Arc::new(InferRequest {

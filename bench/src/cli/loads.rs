@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use super::{
-    Outcome,
+    BenchResult,
     contest::{Contest, Entrant},
     seconds,
 };
@@ -168,7 +168,7 @@ impl LoadArguments {
     }
 }
 
-pub(super) fn http(arguments: &HttpArguments, results: &mut Results) -> Outcome {
+pub(super) fn http(arguments: &HttpArguments, results: &mut Results) -> BenchResult {
     let entrant = match (&arguments.serve, &arguments.base_url) {
         (Some(model), _) => Entrant::own(model, &arguments.node_options),
         (None, url) => Entrant {
@@ -183,7 +183,7 @@ pub(super) fn http(arguments: &HttpArguments, results: &mut Results) -> Outcome 
     contest.run(results)
 }
 
-pub(super) fn compare(arguments: &CompareArguments, results: &mut Results) -> Outcome {
+pub(super) fn compare(arguments: &CompareArguments, results: &mut Results) -> BenchResult {
     let origin = match &arguments.peer_cmd {
         Some(line) => Origin::Command {
             line: line.clone(),

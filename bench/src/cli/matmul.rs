@@ -10,7 +10,7 @@ use clap::Args;
 use graphmill_llm::backend::{MeasuredMatmul, measure_matmul};
 use serde_json::json;
 
-use super::{Outcome, note};
+use super::{BenchResult, note};
 use crate::results::Results;
 
 /// Time for which a product is repeated, in about as many rounds as fit in it.
@@ -64,7 +64,7 @@ fn time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<(f64, String), Stri
     })
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     let threads = match arguments.threads {
         Some(threads) => threads,
         None => available_parallelism()?.get() as u32,

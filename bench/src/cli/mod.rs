@@ -10,7 +10,6 @@ mod share;
 mod speed;
 
 use std::{
-    error::Error,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -19,9 +18,7 @@ use std::{
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::{results::Results, samples::Samples};
-
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+use crate::{BenchResult, results::Results, samples::Samples};
 
 /// A new engine moves its memory to huge pages in its first idle seconds.
 const MOVES_IN: Duration = Duration::from_secs(5);
@@ -81,7 +78,7 @@ pub fn main() -> ExitCode {
     exit(outcome.and(saved.map_err(Into::into)))
 }
 
-fn exit(outcome: Outcome) -> ExitCode {
+fn exit(outcome: BenchResult) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

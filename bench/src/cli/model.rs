@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use graphmill_llm::weights::TYPES;
 
-use super::{Outcome, note, print};
+use super::{BenchResult, note, print};
 use crate::model::{Recipe, SHAPES};
 
 /// The small model of this repository, relative to its root.
@@ -44,7 +44,7 @@ fn kind(name: &str) -> Result<&'static str, String> {
         .ok_or_else(|| "use a type of `graphmill quantize`".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> BenchResult {
     let mut shapes = SHAPES.into_iter();
     let shape = shapes.find(|shape| shape.name == arguments.shape);
     let recipe = Recipe {

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
-    MOVES_IN, Outcome,
+    BenchResult, MOVES_IN,
     contest::{Entrant, Site, client, until_stopped},
     file_name, seconds,
 };
@@ -63,7 +63,7 @@ pub(super) struct Arguments {
 
 /// Adds a row for each number of sequences; those that were measured stay when one fails or a signal
 /// stops this program. While llama.cpp computes, signals wait.
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     until_stopped(async {
         let client = client()?;
         let own = Entrant::own(&arguments.model, &arguments.node_options);
@@ -118,7 +118,7 @@ impl Turn {
     /// Takes in when the tokens of a generation came; says what the turn gave if it is over. A
     /// generation whose answers hardly overlapped says nothing; a turn of only such ones is an
     /// error.
-    fn take(&mut self, streams: &[&[f64]]) -> Outcome<Option<f64>> {
+    fn take(&mut self, streams: &[&[f64]]) -> BenchResult<Option<f64>> {
         self.rates.extend(common_rate(streams));
         if Instant::now() < self.ends {
             return Ok(None);
@@ -137,7 +137,7 @@ async fn over_http(
     site: &Site,
     client: &Client,
     texts: &mut u64,
-) -> Outcome<f64> {
+) -> BenchResult<f64> {
     let sizes = Sizes {
         streams: sequences,
         prompt_tokens: arguments.prompt_tokens,
@@ -160,7 +160,7 @@ async fn over_http(
 }
 
 /// A turn of llama.cpp in this process.
-fn alone(arguments: &Arguments, sequences: usize, raw: &Raw) -> Outcome<f64> {
+fn alone(arguments: &Arguments, sequences: usize, raw: &Raw) -> BenchResult<f64> {
     let attention = Attention {
         layout: Layout::PerSequence,
         flash: !arguments.plain_attention,

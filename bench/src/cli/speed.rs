@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, spec::CpuKernels};
 use serde_json::json;
 
-use super::{MOVES_IN, Outcome, file_name, note};
+use super::{BenchResult, MOVES_IN, file_name, note};
 use crate::{
     generation,
     load::stats::median,
@@ -106,12 +106,12 @@ struct Speed {
     rounds: Vec<f64>,
 }
 
-pub(super) fn ceiling(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn ceiling(arguments: &Arguments, results: &mut Results) -> BenchResult {
     measure(arguments, None, results)
 }
 
 /// Measures llama.cpp and the engine in turn.
-pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> Outcome {
+pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> BenchResult {
     let common = &arguments.common;
     let mut spec = LlmEngineSpec::new(&common.model);
     spec.plugin_config = PluginConfig::from_json(&arguments.plugin_config)?;
@@ -139,7 +139,11 @@ pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> O
 /// it decodes. llama.cpp by itself is loaded when the engine's threads are gone: the threads that
 /// OpenMP keeps for both would be more than the machine has processors, and OpenMP then makes them
 /// sleep at every barrier, which costs a small model most of its speed.
-fn measure(arguments: &Arguments, spec: Option<LlmEngineSpec>, results: &mut Results) -> Outcome {
+fn measure(
+    arguments: &Arguments,
+    spec: Option<LlmEngineSpec>,
+    results: &mut Results,
+) -> BenchResult {
     let mut points = arguments.points(spec.is_some());
     // First the engine, which initializes llama.cpp for both.
     let engine = spec.map(LlmEngine::load).transpose()?;
@@ -200,7 +204,7 @@ impl Arguments {
     }
 
     /// Measures the points of llama.cpp alone.
-    fn llama(&self, points: &mut [Speed]) -> Outcome {
+    fn llama(&self, points: &mut [Speed]) -> BenchResult {
         let raw = Raw::load(&self.model, self.threads, self.cpu_kernels, self.context)?;
         for point in points {
             if let Some(attention) = point.attention {
