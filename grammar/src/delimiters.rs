@@ -29,7 +29,7 @@ pub(crate) struct BalancedText<'t> {
 struct Open {
     byte: u8,
     at: usize,
-    line: Line,
+    line: TextLine,
     /// First opening delimiter inside that is not indented deeper. It was probably meant to be
     /// outside.
     outdented: Option<usize>,
@@ -39,7 +39,7 @@ struct Open {
 
 /// A line with delimiters.
 #[derive(Copy, Clone)]
-struct Line {
+struct TextLine {
     start: usize,
     end: usize,
     /// Number of bytes of whitespace at its start.
@@ -56,7 +56,7 @@ struct Suspect {
 struct Matcher<'t> {
     file: FileId,
     text: &'t str,
-    line: Line,
+    line: TextLine,
     open: Vec<Open>,
     suspects: Vec<Suspect>,
     /// Offsets of delimiters to replace by spaces.
@@ -74,7 +74,7 @@ pub(crate) fn balance(file: FileId, text: &str) -> Result<BalancedText<'_>, Box<
     let mut matcher = Matcher {
         file,
         text,
-        line: Line {
+        line: TextLine {
             start: 0,
             end: 0,
             indent: 0,
@@ -135,7 +135,7 @@ impl<'t> Matcher<'t> {
         let line = &self.text[start..];
         let length = line.find('\n').unwrap_or(line.len());
         let content = line.trim_start_matches([' ', '\t', '\r']);
-        self.line = Line {
+        self.line = TextLine {
             start,
             end: start + length,
             indent: line.len() - content.len(),

@@ -62,9 +62,9 @@ pub struct Gguf {
 pub const ALIGNMENT: usize = 32;
 
 /// Takes values off the front of a file's bytes.
-struct Reader<'a>(&'a [u8]);
+struct GgufCursor<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> GgufCursor<'a> {
     fn take(&mut self, count: usize) -> io::Result<&'a [u8]> {
         let parts = self.0.split_at_checked(count);
         let (taken, rest) = parts.ok_or_else(|| io::Error::other("the file ends early"))?;
@@ -127,7 +127,7 @@ impl Gguf {
     ///
     /// If they are not those of a whole GGUF file.
     pub fn parse(file: &[u8]) -> io::Result<Self> {
-        let mut reader = Reader(file);
+        let mut reader = GgufCursor(file);
         if reader.take(4)? != b"GGUF" {
             return Err(io::Error::other("not a GGUF file"));
         }
@@ -261,7 +261,7 @@ impl Gguf {
     pub fn texts(&self, key: &str) -> Vec<String> {
         let value = self.value(key);
         let value = value.unwrap_or_else(|| panic!("the model has no `{key}`"));
-        let mut reader = Reader(&value[4..]);
+        let mut reader = GgufCursor(&value[4..]);
         let count = reader.u64().expect("a list");
         (0..count).map(|_| reader.text().expect("a text")).collect()
     }

@@ -18,7 +18,7 @@ use crate::{
         workload::Sizes,
     },
     results::{Results, Row, medians, ratios},
-    servers::{self, Origin, Server},
+    servers::{self, BenchServer, Origin},
 };
 
 /// Loads that are sent to servers in turn.
@@ -110,7 +110,7 @@ impl Contest {
 /// A server that is ready for loads.
 pub(super) struct Site {
     /// The server.
-    pub(super) server: Server,
+    pub(super) server: BenchServer,
     /// Address and model of requests.
     pub(super) target: Target,
     /// Lengths of words in tokens, by which prompts are made.

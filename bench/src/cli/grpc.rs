@@ -43,7 +43,7 @@ pub(super) struct Arguments {
 
 /// A tensor of a request or of an answer, as the protocol writes it.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Tensor {
+struct TensorHeader {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "2")]
@@ -57,7 +57,7 @@ struct InferRequest {
     #[prost(string, tag = "1")]
     model_name: String,
     #[prost(message, repeated, tag = "5")]
-    inputs: Vec<Tensor>,
+    inputs: Vec<TensorHeader>,
     #[prost(bytes = "vec", repeated, tag = "7")]
     raw_input_contents: Vec<Vec<u8>>,
 }
@@ -65,7 +65,7 @@ struct InferRequest {
 #[derive(Clone, PartialEq, prost::Message)]
 struct InferResponse {
     #[prost(message, repeated, tag = "5")]
-    outputs: Vec<Tensor>,
+    outputs: Vec<TensorHeader>,
     #[prost(bytes = "vec", repeated, tag = "6")]
     raw_output_contents: Vec<Vec<u8>>,
 }
@@ -92,7 +92,7 @@ async fn load(arguments: &Arguments, streams: usize) -> BenchResult<(Vec<f64>, D
     let channel = endpoint.connect().await?;
     let request = Arc::new(InferRequest {
         model_name: arguments.model.clone(),
-        inputs: vec![Tensor {
+        inputs: vec![TensorHeader {
             name: arguments.input.clone(),
             datatype: "UINT8".to_owned(),
             shape: vec![arguments.bytes as i64],

@@ -102,12 +102,12 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
 }
 
 /// Rates of one generation after another, until the turn is over: their median.
-struct Turn {
+struct MeasuredTurn {
     ends: Instant,
     rates: Vec<f64>,
 }
 
-impl Turn {
+impl MeasuredTurn {
     fn begin(arguments: &Arguments) -> Self {
         Self {
             ends: Instant::now() + arguments.turn,
@@ -144,7 +144,7 @@ async fn over_http(
         max_tokens: arguments.tokens as u32,
         ..Workload::Decode.sizes()
     };
-    let mut turn = Turn::begin(arguments);
+    let mut turn = MeasuredTurn::begin(arguments);
     loop {
         *texts += 1;
         let actors = plan("share", &sizes, site.measure, *texts);
@@ -170,7 +170,7 @@ fn alone(arguments: &Arguments, sequences: usize, raw: &Raw) -> BenchResult<f64>
         prompt_tokens: arguments.prompt_tokens,
         tokens: arguments.tokens,
     };
-    let mut turn = Turn::begin(arguments);
+    let mut turn = MeasuredTurn::begin(arguments);
     loop {
         let begun = Instant::now();
         let mut steps = Vec::with_capacity(arguments.tokens);

@@ -81,7 +81,7 @@ async fn receive(
     if !response.status().is_success() {
         return Err(format!("HTTP {}", response.status().as_u16()));
     }
-    let mut events = Events::default();
+    let mut events = SseLines::default();
     while let Ok(Some(bytes)) = response.chunk().await {
         let now = begun.elapsed().as_secs_f64();
         events.push(&bytes);
@@ -142,13 +142,13 @@ impl Reply {
 
 /// Finds the data of server-sent events in a stream of bytes. Each event here has one line of data.
 #[derive(Default)]
-struct Events {
+struct SseLines {
     bytes: Vec<u8>,
     /// Where the next line begins.
     at: usize,
 }
 
-impl Events {
+impl SseLines {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
@@ -178,7 +178,7 @@ mod tests {
     fn events_are_found_however_the_bytes_are_cut() {
         let stream = b": comment\n\ndata: one\r\n\r\nevent: x\ndata:two\n\ndata: [DONE]\n\n";
         for cut in 0..stream.len() {
-            let mut events = Events::default();
+            let mut events = SseLines::default();
             let mut found: Vec<Vec<u8>> = Vec::new();
             for part in [&stream[..cut], &stream[cut..]] {
                 events.push(part);

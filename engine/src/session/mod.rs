@@ -80,12 +80,12 @@ pub struct Session {
     running: Running,
     /// Resolves at the request's deadline.
     deadline: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    report: Option<Report>,
+    report: Option<EndReport>,
     ended: bool,
 }
 
 /// A callback with the counts of a session and the error that ended it, if any.
-type Report = Box<dyn FnOnce(&Summary, Option<&Error>) + Send>;
+type EndReport = Box<dyn FnOnce(&Summary, Option<&Error>) + Send>;
 
 impl Session {
     /// Makes a session of `plan`, not started yet, and its handle. Fails if a side packet that the

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::plan::{Plan, Producer};
 
 use super::{
-    guard::Call,
+    guard::CallReason,
     node::{NodeState, Status},
 };
 
@@ -70,11 +70,11 @@ impl Nodes {
     }
 
     /// Returns the kind of the next call of a source.
-    pub(super) fn source_call(&self) -> Call {
+    pub(super) fn source_call(&self) -> CallReason {
         if self.stopping {
-            Call::Close
+            CallReason::Close
         } else {
-            Call::Source
+            CallReason::Source
         }
     }
 

@@ -41,7 +41,7 @@ struct StreamRecord {
     bounds: Vec<Timestamp>,
 }
 
-type Streams = Arc<Mutex<BTreeMap<String, StreamRecord>>>;
+type StreamRecords = Arc<Mutex<BTreeMap<String, StreamRecord>>>;
 
 /// Runs one session by hand. If a text declares no graph inputs and outputs, its unconnected
 /// streams become these, so a single node is a graph.
@@ -57,7 +57,7 @@ pub struct Harness {
     clock: VirtualClock,
     executor: Arc<ManualExecutor>,
     sides: SidePackets,
-    seen: Streams,
+    seen: StreamRecords,
     woken: Arc<Woken>,
     session: Option<(Session, Handle)>,
     pub(super) outcome: Option<Result<Summary>>,
@@ -118,7 +118,7 @@ impl Harness {
             clock,
             executor,
             sides: SidePackets::new(),
-            seen: Streams::default(),
+            seen: StreamRecords::default(),
             woken: Arc::new(Woken {
                 flag: AtomicBool::new(true),
                 thread: std::thread::current(),

@@ -64,14 +64,14 @@ impl fmt::Display for TagIndex {
 }
 
 /// A string with the locations of its parts.
-struct Text<'a> {
+struct PortText<'a> {
     content: &'a str,
     literal: Option<&'a StringValue>,
     /// Location of the whole text, if the text is not a literal of a file.
     span: Span,
 }
 
-impl Text<'_> {
+impl PortText<'_> {
     fn span_of(&self, range: Range<usize>) -> Span {
         self.literal
             .map_or(self.span, |literal| literal.span_of(range))
@@ -113,7 +113,7 @@ macro_rules! read_text {
                     _ => None,
                 };
                 let span = value.span;
-                let read = $parse(&Text {
+                let read = $parse(&PortText {
                     content,
                     literal,
                     span,
@@ -139,7 +139,7 @@ impl PortSpec {
     /// Parses a port string that is in no file. A port without a tag has index 0 until it is
     /// numbered with the others.
     pub fn parse(text: &str) -> Result<Self, Box<Diagnostic>> {
-        parse_port(&Text {
+        parse_port(&PortText {
             content: text,
             literal: None,
             span: Span::NONE,
@@ -151,7 +151,7 @@ impl TagIndex {
     /// Parses a reference to a port, as in options such as `sync_set`. `span` is the location of
     /// the text, quotes included.
     pub fn parse(text: &str, span: Span) -> Result<Self, Box<Diagnostic>> {
-        parse_tag_index(&Text {
+        parse_tag_index(&PortText {
             content: text,
             literal: None,
             span,
@@ -180,7 +180,7 @@ impl Word {
 
     fn read(
         self,
-        text: &Text<'_>,
+        text: &PortText<'_>,
         range: Range<usize>,
     ) -> Result<Spanned<String>, Box<Diagnostic>> {
         let word = &text.content[range.clone()];
@@ -223,7 +223,7 @@ fn index(text: &str) -> Option<u32> {
         .filter(|&index| canonical && index <= MAX_INDEX)
 }
 
-fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
+fn parse_port(text: &PortText<'_>) -> Result<PortSpec, Box<Diagnostic>> {
     let bad = |why: &str| {
         let message = format!("`{}` is not a port", text.content);
         let diagnostic = Diagnostic::error(&ports::BAD_PORT, text.whole(), message);
@@ -264,7 +264,7 @@ fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
     })
 }
 
-fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
+fn parse_tag_index(text: &PortText<'_>) -> Result<TagIndex, Box<Diagnostic>> {
     let bad = |span: Span, why: &str| {
         Box::new(
             Diagnostic::error(&ports::BAD_TAG_INDEX, span, format!("`{}` is not a reference to a port", text.content))
@@ -308,7 +308,7 @@ fn parts(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
+fn read_index(text: &PortText<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
     let written = &text.content[range.clone()];
     index(written).ok_or_else(|| {
         Box::new(

@@ -15,7 +15,7 @@ use crate::codes::{calculators, subgraphs};
 
 use super::{
     handover,
-    path::{self, Path, Step},
+    path::{self, Path, PathStep},
 };
 
 /// Options of one use of a graph.
@@ -100,7 +100,8 @@ impl GraphOptions {
             source.taken = None;
             SourceValues::Whole(source.merged.clone())
         } else {
-            if let (Some(taken), Some(Step::Field(name))) = (&mut source.taken, from.steps.first())
+            if let (Some(taken), Some(PathStep::Field(name))) =
+                (&mut source.taken, from.steps.first())
             {
                 taken.push((*name).to_owned());
             }
@@ -144,7 +145,7 @@ impl GraphOptions {
     fn source(&mut self, path: &Path<'_>) -> Result<&mut OptionsDeclaration, Box<Diagnostic>> {
         let fitting = |own: &&mut OptionsDeclaration| path.fits(&own.merged);
         let has_field = |own: &OptionsDeclaration| match path.steps.first() {
-            Some(Step::Field(name)) => own.merged.body.fields_named(name).next().is_some(),
+            Some(PathStep::Field(name)) => own.merged.body.fields_named(name).next().is_some(),
             _ => true,
         };
         let chosen = self
