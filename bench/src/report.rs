@@ -1,6 +1,6 @@
 //! The table that a measurement prints: what was measured, and what it has to be.
 
-use crate::samples::Samples;
+use crate::{results::figure, samples::Samples};
 
 /// What a number has to be.
 #[derive(Copy, Clone, Debug)]
@@ -68,13 +68,4 @@ fn row(what: &str, value: f64, median: Option<f64>, unit: &str, goal: Goal) {
 
 fn verdict(met: bool) -> &'static str {
     if met { "ok:" } else { "MISSED:" }
-}
-
-/// Three digits that mean something.
-fn figure(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
-    }
 }

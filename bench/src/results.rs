@@ -78,8 +78,8 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// A number with three digits that mean something.
-fn figure(value: f64) -> String {
+/// Writes a number with three significant digits.
+pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),

@@ -195,10 +195,8 @@ fn add(measured: &[Vec<Vec<Row>>], results: &mut Results) {
     let parts = measured.iter().flatten().map(Vec::len).max().unwrap_or(0);
     for part in 0..parts {
         let of_part = |rounds: &Vec<Vec<Row>>| -> Vec<Row> {
-            rounds
-                .iter()
-                .filter_map(|rows| rows.get(part).cloned())
-                .collect()
+            let rows = rounds.iter().filter_map(|rows| rows.get(part));
+            rows.cloned().collect()
         };
         let servers: Vec<Vec<Row>> = measured.iter().map(of_part).collect();
         for rounds in &servers {
