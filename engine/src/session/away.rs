@@ -32,24 +32,12 @@ use super::{
 /// Number of calls in progress outside the session's task, over all nodes.
 #[derive(Default)]
 pub(super) struct InFlight {
-    calls: usize,
+    pub(super) calls: usize,
     /// Set once an executor has admitted the session.
     admitted: bool,
 }
 
 impl InFlight {
-    pub(super) fn departed(&mut self) {
-        self.calls += 1;
-    }
-
-    pub(super) fn arrived(&mut self) {
-        self.calls -= 1;
-    }
-
-    pub(super) fn any(&self) -> bool {
-        self.calls > 0
-    }
-
     /// Admits the session to an executor and starts the executor's threads. Only the first call has
     /// an effect.
     pub(super) fn admit(&mut self, executor: &Lane, tenant: Option<&Arc<str>>) -> Result<()> {

@@ -18,7 +18,7 @@ impl Running {
             self.call(frame, source, self.nodes.source_call());
             return Idle::Again;
         }
-        if self.in_flight.any() {
+        if self.in_flight.calls > 0 {
             return Idle::Waiting;
         }
         if self.grow(frame) {
@@ -135,7 +135,7 @@ impl Running {
                 Producer::Node(_) if frame.plan.report_deadlock && self.has_open_inputs() => true,
                 Producer::Node(node) => {
                     if !self.is_blocked(frame, usize::from(node))
-                        || self.nodes.is_held_elsewhere(usize::from(node))
+                        || self.nodes.held().any(|other| other != usize::from(node))
                     {
                         continue;
                     }

@@ -40,13 +40,13 @@ impl Running {
         let now = self.timer.read;
         let slot = self.nodes[node].depart(&frame.plan.nodes[node], call, now);
         self.nodes.look_at(node as u16);
-        self.in_flight.departed();
+        self.in_flight.calls += 1;
         Some((instance, slot))
     }
 
     /// Applies the effects of ended calls, up to the first call that has not ended.
     fn arrived(&mut self, frame: Frame<'_>, node: usize) {
-        self.in_flight.arrived();
+        self.in_flight.calls -= 1;
         while !self.has_failed()
             && let Some((call, flow, mut emits)) = self.nodes[node].next_answer()
         {

@@ -292,10 +292,10 @@ impl Running {
 
     /// Notifies waiters that the session is idle, unless a call is in progress elsewhere.
     fn tell_idle(&mut self) {
-        if self.in_flight.any() {
+        if self.in_flight.calls > 0 {
             return;
         }
-        let waits_for_events = self.nodes.any_held();
+        let waits_for_events = self.nodes.held().next().is_some();
         let told = |(without_events, _): &mut (bool, _)| !*without_events || !waits_for_events;
         // The caller may have given up meanwhile.
         self.idle_waiters
