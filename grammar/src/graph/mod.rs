@@ -11,6 +11,7 @@ mod numbering;
 mod options;
 mod port;
 mod settings;
+mod slot;
 pub(crate) mod table;
 
 pub use legacy::{PacketFactoryConfig, PacketGeneratorConfig, StatusHandlerConfig};

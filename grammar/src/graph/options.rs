@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::table::{FieldSlot, Lowering, Read, message_of, unknown};
+use super::slot::{FieldSlot, Read};
+use super::table::{Lowering, message_of, unknown};
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;

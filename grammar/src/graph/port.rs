@@ -7,7 +7,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::table::{Lowering, Read};
+use super::slot::Read;
+use super::table::Lowering;
 use crate::ast::{Field, StringValue, Value, ValueKind};
 use crate::codes::ports;
 use crate::diag::Diagnostic;
