@@ -16,7 +16,7 @@ use std::{
 use graphmill_grammar::{SourceMap, render};
 
 use crate::{
-    calculator::{AsyncCalculator, Calculator},
+    calculator::Calculator,
     error::Result,
     executors::Executors,
     lock::lock,
@@ -80,12 +80,6 @@ impl Harness {
     #[track_caller]
     pub fn for_calculator<C: Calculator>(text: &str) -> Self {
         Self::new(text, Environment::new(Registry::new().with::<C>()))
-    }
-
-    /// Makes a harness for a graph whose nodes use one async calculator.
-    #[track_caller]
-    pub fn for_async_calculator<C: AsyncCalculator>(text: &str) -> Self {
-        Self::new(text, Environment::new(Registry::new().with_async::<C>()))
     }
 
     /// Makes a harness for a graph with all registered calculators.
