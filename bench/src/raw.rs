@@ -27,13 +27,12 @@ const UBATCH: u32 = 512;
 /// Steps before the clock starts.
 const WARM_UP: usize = 2;
 
-/// How attention is computed. Which way is fastest depends on the model, the batch and the lengths,
-/// so all are measured.
+/// A way to compute attention. The fastest one depends on the model, the batch and the lengths, so
+/// all are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attention {
-    /// How the KV cache is laid out.
     pub(crate) layout: Layout,
-    /// Whether the fused kernel is used.
+    /// Uses the fused kernel instead of the plain ones.
     pub(crate) flash: bool,
 }
 
@@ -49,23 +48,22 @@ impl Attention {
     }
 }
 
-/// How the KV cache is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Unified: a sequence's attention runs over all cells that are used.
+    /// One cache for all sequences: a sequence's attention runs over all cells that are used.
     Unified,
     /// A cache for each sequence.
     PerSequence,
 }
 
-/// What to compute.
+/// The amount of work of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
-    /// Sequences at once.
+    /// Number of sequences that decode at once.
     pub(crate) sequences: usize,
-    /// Tokens of each prompt.
+    /// Number of tokens in each prompt.
     pub(crate) prompt_tokens: usize,
-    /// Tokens generated for each sequence.
+    /// Number of tokens generated for each sequence.
     pub(crate) tokens: usize,
 }
 

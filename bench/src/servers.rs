@@ -44,11 +44,11 @@ pub(crate) enum Origin {
 
 /// A server that can be asked.
 pub(crate) struct BenchServer {
-    /// What it is called in results.
+    /// Name of the server in results.
     pub(crate) name: String,
     /// The address that requests go below, such as `http://127.0.0.1:8000/v1`.
     pub(crate) base_url: String,
-    /// How long it took from its start until it was ready, if it was started here.
+    /// Time from its start until it was ready, if it was started here.
     pub(crate) ready_after: Option<Duration>,
     process: Option<u32>,
     child: Option<Child>,

@@ -30,19 +30,19 @@ const BLOCK: usize = 4;
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
-    /// Most rows of a batch; each number is a measurement, and 1 is without batching.
+    /// Maximum number of rows in a batch, one measurement for each number; 1 is without batching.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32])]
     max_batch_size: Vec<u32>,
     /// Microseconds that a request waits for others.
     #[arg(long, default_value_t = 0)]
     max_queue_delay_microseconds: u64,
-    /// Threads that compute batches.
+    /// Number of threads that compute batches.
     #[arg(long, default_value_t = 1)]
     instances: u32,
-    /// Clients at once, each with one row; each number is a measurement.
+    /// Number of concurrent clients, each with one row; one measurement for each number.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64])]
     clients: Vec<usize>,
-    /// Seconds of each measurement.
+    /// Duration of each measurement in seconds.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
 }

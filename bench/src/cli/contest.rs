@@ -34,7 +34,7 @@ pub(super) struct Contest {
     pub(super) restart: bool,
     /// Members that are added to each request.
     pub(super) extra: Map<String, Value>,
-    /// Seed of the texts.
+    /// Seed of the random texts in prompts.
     pub(super) seed: u64,
 }
 
@@ -109,7 +109,6 @@ impl Contest {
 
 /// A server that is ready for loads.
 pub(super) struct Site {
-    /// The server.
     pub(super) server: BenchServer,
     /// Address and model of requests.
     pub(super) target: Target,

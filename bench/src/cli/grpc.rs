@@ -24,19 +24,19 @@ pub(super) struct Arguments {
     /// A running server's address for gRPC, with a graph that gives back its one tensor.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9000")]
     base_url: String,
-    /// The graph.
+    /// Name of the graph that gives back its tensor.
     #[arg(long, value_name = "NAME", default_value = "mirror")]
     model: String,
-    /// Its input.
+    /// Name of the input of that graph.
     #[arg(long, value_name = "NAME", default_value = "x")]
     input: String,
-    /// The bytes of the tensor.
+    /// Size of the tensor in bytes.
     #[arg(long, default_value_t = 1024)]
     bytes: usize,
-    /// Requests at once; each number is a measurement.
+    /// Number of concurrent requests, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64])]
     streams: Vec<usize>,
-    /// Seconds of each measurement.
+    /// Duration of each measurement in seconds.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
 }

@@ -51,7 +51,7 @@ enum Command {
     Batching(batching::Arguments),
     /// Send tensors to a graph over gRPC and measure how fast they come back.
     Grpc(grpc::Arguments),
-    /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
+    /// Measure the share of llama.cpp's own rate of tokens that arrives over HTTP, both in turns.
     Share(share::Arguments),
     /// Send loads to our server and to another in turn, and compare.
     Compare(Box<loads::CompareArguments>),
@@ -88,7 +88,6 @@ fn exit(outcome: BenchResult) -> ExitCode {
     }
 }
 
-/// Prints results.
 #[expect(clippy::print_stdout, reason = "the results are the program's output")]
 fn print(text: &str) {
     println!("{text}");

@@ -11,7 +11,6 @@ use crate::model::{Recipe, SHAPES};
 /// The small model of this repository, relative to its root.
 const SHIPPED: &str = "demos/tiny_chat/model.gguf";
 
-/// Which model.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
     /// The shape: that of Qwen2.5 for 0.5b and 1.5b; tiny-moe has four experts, of which two
@@ -25,10 +24,10 @@ pub(super) struct Arguments {
     /// Make a model whose greedy text repeats itself.
     #[arg(long)]
     loops: bool,
-    /// Seed of the weights.
+    /// Seed of the random weights.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where models are kept.
+    /// Folder in which models are kept.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench-models")]
     folder: PathBuf,
     /// The GGUF file whose vocabulary is taken and extended.

@@ -38,13 +38,13 @@ pub(super) struct Arguments {
     /// Options of our server's LLM node, as in a graph file.
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     node_options: String,
-    /// Sequences that decode at once, one measurement for each number.
+    /// Number of sequences that decode at once, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_value = "1,4,8,16,32")]
     sequences: Vec<usize>,
-    /// Tokens of each prompt.
+    /// Number of tokens in each prompt.
     #[arg(long, default_value_t = 16)]
     prompt_tokens: usize,
-    /// Tokens generated for each sequence.
+    /// Number of tokens generated for each sequence.
     #[arg(long, default_value_t = 64)]
     tokens: usize,
     /// Cells that each sequence has at least without a server.

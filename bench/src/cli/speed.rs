@@ -22,29 +22,28 @@ pub(super) struct Arguments {
     /// The model, a GGUF file.
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Sequences that decode at once, one measurement for each number.
+    /// Number of sequences that decode at once, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32")]
     sequences: Vec<usize>,
-    /// Tokens of each prompt.
+    /// Number of tokens in each prompt.
     #[arg(long, default_value_t = 128)]
     prompt_tokens: usize,
-    /// Tokens generated for each sequence.
+    /// Number of tokens generated for each sequence.
     #[arg(long, default_value_t = 64)]
     tokens: usize,
-    /// Tokens of the prompt that prefill is measured with.
+    /// Number of tokens in the prompt that prefill is measured with.
     #[arg(long, default_value_t = 512)]
     prefill_tokens: usize,
-    /// How often everything is measured.
+    /// Number of times that everything is measured.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Whether the fused attention kernel is used by llama.cpp alone; measured with and without it
-    /// unless given.
+    /// Use of the fused attention kernel by llama.cpp alone; by default, both ways are measured.
     #[arg(long, value_enum, default_value = "both")]
     flash_attention: Flash,
-    /// Threads of llama.cpp; one for each processor without it.
+    /// Number of threads of llama.cpp; by default one for each processor.
     #[arg(long)]
     threads: Option<u32>,
-    /// Who multiplies quantized matrices in main memory: `auto`, `on` or `off`, as in
+    /// Use of our own kernels for quantized matrices in main memory: `auto`, `on` or `off`, as in
     /// `plugin_config`.
     #[arg(long, value_parser = cpu_kernels, default_value = "auto")]
     cpu_kernels: CpuKernels,
@@ -69,22 +68,22 @@ pub(super) struct LlmEngineArguments {
     /// The engine's `plugin_config`, a JSON object.
     #[arg(long, value_name = "JSON", default_value = "")]
     plugin_config: String,
-    /// The engine's `max_num_seqs`; the most sequences of the measurements without it.
+    /// The engine's `max_num_seqs`; by default the largest number of sequences that is measured.
     #[arg(long)]
     max_num_seqs: Option<u32>,
-    /// The engine's `max_num_batched_tokens`.
+    /// The engine's `max_num_batched_tokens`, if not its default.
     #[arg(long)]
     max_num_batched_tokens: Option<u32>,
 }
 
-/// With which kernels of attention something is measured.
+/// The attention kernels that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Flash {
-    /// The fused one.
+    /// Measure only the fused kernel.
     On,
-    /// The plain ones.
+    /// Measure only the plain kernels.
     Off,
-    /// Each by itself.
+    /// Measure both, each by itself.
     Both,
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 use reqwest::Client;
 use serde_json::{Map, Value, json};
 
-/// Where requests go and what all of them say.
+/// The server that requests go to, and the parts that all requests share.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The address up to and without `/chat/completions`.
@@ -19,21 +19,21 @@ pub(crate) struct Target {
 /// An answer, or its failure. Times are in seconds from the beginning of the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reply {
-    /// When the request was sent.
+    /// Time at which the request was sent.
     pub(crate) sent: f64,
-    /// When each piece of text arrived.
+    /// Times at which the pieces of text arrived.
     pub(crate) pieces: Vec<f64>,
-    /// The text.
+    /// The whole text of the answer.
     pub(crate) text: String,
-    /// Tokens of the prompt.
+    /// Number of tokens in the prompt.
     pub(crate) prompt_tokens: u64,
-    /// Tokens of the prompt that did not have to be computed; `None` if the server does not say.
+    /// Number of tokens in the prompt that were cached; `None` if the server does not say.
     pub(crate) cached_tokens: Option<u64>,
-    /// Tokens generated.
+    /// Number of tokens that were generated.
     pub(crate) tokens: u64,
-    /// When the answer was complete.
+    /// Time at which the answer was complete or failed.
     pub(crate) ended: f64,
-    /// What went wrong: `HTTP 503`, `connection`, `error event`, `cut off`, `no usage`.
+    /// The kind of failure: `HTTP 503`, `connection`, `error event`, `cut off`, `no usage`.
     pub(crate) error: Option<String>,
 }
 
@@ -144,7 +144,7 @@ impl Reply {
 #[derive(Default)]
 struct SseLines {
     bytes: Vec<u8>,
-    /// Where the next line begins.
+    /// Start of the next line in `bytes`.
     at: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What the samples of a load amount to.
+//! Summaries of the samples of a load: rates, latencies and failures.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// When the first piece of text came, or the end of an answer that has none.
+/// Returns the time of the first piece of text, or the end of an answer that has none.
 fn first_piece(sample: &Sample) -> f64 {
     let pieces = &sample.reply.pieces;
     pieces.first().copied().unwrap_or(sample.reply.ended)

@@ -31,28 +31,28 @@ const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
 /// template that takes it away makes other tokens of them, which a server has to compute again.
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-/// How much weaker the embeddings of tokens are that the model is not to generate.
+/// Factor on the embeddings of the tokens that the model is not to generate.
 const SILENT: f32 = 0.1;
-/// Tokens that a short convolution sees.
+/// Number of tokens that a short convolution sees.
 const CONVOLVED: u32 = 3;
-/// Tokens that a looping model generates.
+/// Number of different tokens that a looping model generates.
 const LOOP_TOKENS: usize = 64;
-/// Which model to make.
+/// Description of a model that can be made.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// Its shape.
+    /// Shape of its layers and its vocabulary.
     pub shape: Shape,
     /// The types of its matrices, by a name in [`TYPES`].
     pub kind: &'static str,
     /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as
     /// much as otherwise.
     pub loops: bool,
-    /// Seed of its weights.
+    /// Seed of its random weights.
     pub seed: u64,
 }
 
 impl Recipe {
-    /// The name of the model's file.
+    /// Returns the name of the model's file.
     pub fn file_name(&self) -> String {
         let kind = self.kind.to_lowercase();
         let loops = if self.loops { "-loops" } else { "" };
@@ -288,10 +288,9 @@ struct TensorPlan {
     fill: Fill,
 }
 
-/// What a tensor is filled with.
+/// Numbers that a tensor is filled with.
 #[derive(Clone, Copy)]
 enum Fill {
-    /// Ones.
     Ones,
     /// Random numbers of a deviation.
     Random(f32),
