@@ -17,9 +17,9 @@ use crate::text_format::{MAX_DEPTH, Rule, TextFormat};
 
 /// A text with matching delimiters.
 pub(crate) struct BalancedText<'t> {
-    /// File's own text, unless it was repaired.
+    /// The file's own text, unless it was repaired.
     pub(crate) text: Cow<'t, str>,
-    /// Reports of unbalanced delimiters.
+    /// Reports of the delimiters that do not match.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Set if all delimiters matched without repair.
     pub(crate) balanced: bool,
@@ -37,7 +37,7 @@ struct Open {
     wrong_close: Option<usize>,
 }
 
-/// A line with delimiters.
+/// The extent of a line, and its indentation.
 #[derive(Copy, Clone)]
 struct TextLine {
     start: usize,

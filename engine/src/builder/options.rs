@@ -1,6 +1,5 @@
 //! Conversion of options to messages of the text format, from any type that serde can serialize to
-//! fields and
-//! values.
+//! fields and values.
 //!
 //! A struct or map becomes a message, a sequence becomes a repeated field, and a variant without
 //! content becomes a word of an enum. `None`, `()` and absent fields are left out.

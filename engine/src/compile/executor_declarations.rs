@@ -282,7 +282,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
     matches!(name, "default" | "gpu") || name.starts_with("__")
 }
 
-/// Reports a reserved name.
+/// Reports an executor name that graphs cannot use.
 pub(super) fn reserved(name: &str, place: Span) -> Diagnostic {
     let message = format!("`{name}` is a reserved executor name");
     Diagnostic::error(&executors::RESERVED_EXECUTOR, place, message)

@@ -31,7 +31,7 @@ pub use table::RefusedFields;
 use table::{Lowering, Table, message};
 
 message! {
-    /// A graph: `CalculatorGraphConfig`.
+    /// A graph, the message `CalculatorGraphConfig`.
     pub struct GraphConfig = "CalculatorGraphConfig", finish = GraphConfig::check {
         /// Nodes in the order of the file.
         "node" node: Vec<Node>;

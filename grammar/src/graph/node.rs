@@ -13,7 +13,7 @@ use crate::scalar;
 use crate::span::{Span, Spanned};
 
 message! {
-    /// A node: `CalculatorGraphConfig.Node`.
+    /// A node of a graph, the message `CalculatorGraphConfig.Node`.
     pub struct Node = "Node", finish = Node::check {
         /// Name of the node; the default is the calculator's name.
         "name" name: Option<Spanned<String>>;

@@ -1,6 +1,5 @@
 //! Contracts: finds each node's calculator, reads its options, lets it declare its ports, and
-//! compares the
-//! declarations with the connected ports.
+//! compares the declarations with the connected ports.
 
 use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, Span, suggest};
 
