@@ -66,12 +66,9 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Dependency<'_>)]) -> Diagnosti
         let cut = MAX_SHOWN - 2;
         shown.splice(cut..cut + left_out, [format!(".. {left_out} more ..")]);
     }
-    let mut diagnostic = Diagnostic::error(
-        &cycles::CYCLE,
-        closing.port.span,
-        format!("nodes wait for each other: {}", shown.join(" > ")),
-    )
-    .label(format!("`{}` needs `{}`", node.name, closing.port.name));
+    let message = format!("nodes wait for each other: {}", shown.join(" > "));
+    let mut diagnostic = Diagnostic::error(&cycles::CYCLE, closing.port.span, message)
+        .label(format!("`{}` needs `{}`", node.name, closing.port.name));
     for (node, need) in steps.iter().take(steps.len().min(MAX_SHOWN) - 1) {
         let who = &draft.nodes[node.index()].name;
         diagnostic = diagnostic.also(

@@ -168,11 +168,8 @@ fn from_config(
             Some(Policy::TimestampAlign(input(node, &wanted, place, found)?))
         }
         _ => {
-            let diagnostic = Diagnostic::error(
-                &streams::UNKNOWN_POLICY,
-                span,
-                format!("unknown input policy `{name}`"),
-            );
+            let message = format!("unknown input policy `{name}`");
+            let diagnostic = Diagnostic::error(&streams::UNKNOWN_POLICY, span, message);
             found.push(match suggest::nearest(name, NAMES) {
                 Some(near) => diagnostic.fix(
                     format!("did you mean `{near}`?"),

@@ -117,6 +117,7 @@ impl Problem {
     ) -> Option<Diagnostic> {
         let what = culprit.map_or(message, |(field, _)| field.name.as_str());
         let span = culprit.map_or(head, |(_, value)| value.span);
+        let invalid = |message: String| Diagnostic::error(&fields::INVALID_VALUE, span, message);
         Some(match self {
             Self::Reported => return None,
             Self::Diagnosed(diagnostic) => *diagnostic,
@@ -125,25 +126,18 @@ impl Problem {
                 Some((_, value)) => {
                     return Mismatch::Type(WantedType::Other(expected)).diagnose(value, what);
                 }
-                None => Diagnostic::error(
-                    &fields::WRONG_TYPE,
-                    span,
-                    format!("`{what}` takes {expected}"),
-                ),
+                None => {
+                    let message = format!("`{what}` takes {expected}");
+                    Diagnostic::error(&fields::WRONG_TYPE, span, message)
+                }
             },
-            Self::Invalid(expected) => Diagnostic::error(
-                &fields::INVALID_VALUE,
-                span,
-                format!("invalid value for `{what}`"),
-            )
-            .label(format!("expected {expected}")),
+            Self::Invalid(expected) => {
+                invalid(format!("invalid value for `{what}`")).label(format!("expected {expected}"))
+            }
             Self::Variant { name, variants } => {
-                let diagnostic = Diagnostic::error(
-                    &fields::UNKNOWN_ENUM_VALUE,
-                    span,
-                    format!("`{what}` has no value `{name}`"),
-                )
-                .label(format!("expected {}", one_of(variants)));
+                let message = format!("`{what}` has no value `{name}`");
+                let diagnostic = Diagnostic::error(&fields::UNKNOWN_ENUM_VALUE, span, message)
+                    .label(format!("expected {}", one_of(variants)));
                 match suggest::nearest(&name, variants.iter().copied()) {
                     Some(near) => diagnostic.fix(format!("did you mean `{near}`?"), span, near),
                     None => diagnostic,
@@ -151,18 +145,11 @@ impl Problem {
             }
             Self::Missing(field) => {
                 let place = self_place(head, culprit);
-                Diagnostic::error(
-                    &fields::MISSING_FIELD,
-                    place,
-                    format!("`{message}` needs a `{field}`"),
-                )
-                .label(format!("`{field}` is missing"))
+                let message = format!("`{message}` needs a `{field}`");
+                Diagnostic::error(&fields::MISSING_FIELD, place, message)
+                    .label(format!("`{field}` is missing"))
             }
-            Self::Custom(why) => Diagnostic::error(
-                &fields::INVALID_VALUE,
-                span,
-                format!("invalid value for `{what}`: {why}"),
-            ),
+            Self::Custom(why) => invalid(format!("invalid value for `{what}`: {why}")),
         })
     }
 }

@@ -204,9 +204,9 @@ impl Word {
             ),
         };
         let message = format!("`{word}` is not {what}");
-        let diagnostic = Diagnostic::error(code, text.span_of(range.clone()), message).label(
-            format!("{letters}, digits and `_`, and begin with no digit"),
-        );
+        let label = format!("{letters}, digits and `_`, and begin with no digit");
+        let place = text.span_of(range.clone());
+        let diagnostic = Diagnostic::error(code, place, message).label(label);
         Err(Box::new(if self.is(&corrected) {
             text.correct(diagnostic, range, corrected)
         } else {
@@ -280,10 +280,8 @@ fn parse_tag_index(text: &PortText<'_>) -> Result<TagIndex, Box<Diagnostic>> {
         _ => return Err(bad(text.whole(), "more than one colon")),
     };
     if !tag.is_empty() && !Word::Tag.is(&text.content[tag.clone()]) {
-        return Err(bad(
-            text.span_of(tag),
-            "not a tag: tags are capital letters, digits and `_`",
-        ));
+        let why = "not a tag: tags are capital letters, digits and `_`";
+        return Err(bad(text.span_of(tag), why));
     }
     let index = match number {
         None => 0,
@@ -312,16 +310,9 @@ fn parts(text: &str) -> Vec<Range<usize>> {
 fn read_index(text: &PortText<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
     let written = &text.content[range.clone()];
     index(written).ok_or_else(|| {
-        Box::new(
-            Diagnostic::error(
-                &ports::BAD_INDEX,
-                text.span_of(range),
-                format!("`{written}` is not an index"),
-            )
-            .label(format!(
-                "expected a number from 0 to {MAX_INDEX} without leading zeros"
-            )),
-        )
+        let message = format!("`{written}` is not an index");
+        let label = format!("expected a number from 0 to {MAX_INDEX} without leading zeros");
+        Box::new(Diagnostic::error(&ports::BAD_INDEX, text.span_of(range), message).label(label))
     })
 }
 

@@ -43,14 +43,10 @@ impl Lowering {
 
 /// Reports a second occurrence of a singular field.
 pub(crate) fn duplicate(field: &Field, first: Span) -> Diagnostic {
-    let name = field.name.as_str();
-    Diagnostic::error(
-        &fields::DUPLICATE_FIELD,
-        field.name.span,
-        format!("`{name}` is given twice"),
-    )
-    .label("given again here")
-    .also(first, "first given here")
+    let message = format!("`{}` is given twice", field.name.as_str());
+    Diagnostic::error(&fields::DUPLICATE_FIELD, field.name.span, message)
+        .label("given again here")
+        .also(first, "first given here")
 }
 
 /// Reports a field that a message does not have.
@@ -60,12 +56,9 @@ pub(crate) fn unknown<'a>(
     known: impl IntoIterator<Item = &'a str> + Clone,
 ) -> Diagnostic {
     let name = &field.name;
-    let diagnostic = Diagnostic::error(
-        &fields::UNKNOWN_FIELD,
-        name.span,
-        format!("`{message}` has no field `{name}`"),
-    )
-    .label("unknown field");
+    let headline = format!("`{message}` has no field `{name}`");
+    let diagnostic =
+        Diagnostic::error(&fields::UNKNOWN_FIELD, name.span, headline).label("unknown field");
     if let (NameKind::Plain(plain), mut names) = (&name.kind, known.clone().into_iter()) {
         if let Some(near) = suggest::nearest(plain, known) {
             return diagnostic.fix(format!("did you mean `{near}`?"), name.span, near);

@@ -48,11 +48,8 @@ pub(crate) fn kind_of(bytes: &[u8]) -> Option<&'static str> {
 
 /// The diagnostic for a file of such a kind, at its beginning.
 pub(crate) fn is_of_kind(kind: &str, place: crate::Span) -> Diagnostic {
-    let diagnostic = Diagnostic::error(
-        &syntax::UNUSABLE_FILE,
-        place,
-        format!("the file is {kind}, not a graph"),
-    );
+    let message = format!("the file is {kind}, not a graph");
+    let diagnostic = Diagnostic::error(&syntax::UNUSABLE_FILE, place, message);
     match kind {
         UTF_16 => diagnostic.hint("save the file as UTF-8"),
         "a GGUF model" => {

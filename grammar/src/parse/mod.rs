@@ -57,11 +57,8 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
             "the file has {} MiB, more than the maximum of {limit} MiB",
             text.len() >> 20
         );
-        return nothing(Diagnostic::error(
-            &syntax::UNUSABLE_FILE,
-            whole.at_start(),
-            message,
-        ));
+        let place = whole.at_start();
+        return nothing(Diagnostic::error(&syntax::UNUSABLE_FILE, place, message));
     }
     if let Ok(pairs) = TextFormat::parse(Rule::file, text) {
         return read(file, text, pairs, true);
@@ -82,11 +79,8 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
             let at = match error.location {
                 InputLocation::Pos(at) | InputLocation::Span((at, _)) => at.min(text.len()),
             };
-            nothing(Diagnostic::error(
-                &syntax::UNEXPECTED_TEXT,
-                Span::new(file, at..at),
-                "the file cannot be read from here",
-            ))
+            let (place, message) = (Span::new(file, at..at), "the file cannot be read from here");
+            nothing(Diagnostic::error(&syntax::UNEXPECTED_TEXT, place, message))
         }
     }
 }

@@ -98,11 +98,8 @@ fn tag_map(ports: &[Port]) -> TagMap {
 fn unknown<'a>(node: &DraftNode, names: impl Iterator<Item = &'a str>) -> Diagnostic {
     let name = node.calculator();
     let place = node.config.place();
-    let diagnostic = Diagnostic::error(
-        &calculators::UNKNOWN_CALCULATOR,
-        place,
-        format!("unknown calculator `{name}`"),
-    );
+    let message = format!("unknown calculator `{name}`");
+    let diagnostic = Diagnostic::error(&calculators::UNKNOWN_CALCULATOR, place, message);
     if let Some(feature) = LeftOut::feature_of(name) {
         return diagnostic.label("not in this build").hint(format!(
             "this program was built without the feature `{feature}`, which the default build has"
