@@ -71,20 +71,17 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Dependency<'_>)]) -> Diagnosti
         .label(format!("`{}` needs `{}`", node.name, closing.port.name));
     for (node, need) in steps.iter().take(steps.len().min(MAX_SHOWN) - 1) {
         let who = &draft.nodes[node.index()].name;
-        diagnostic = diagnostic.also(
-            need.port.span,
-            format!("`{who}` needs `{}`", need.port.name),
-        );
+        let needs = format!("`{who}` needs `{}`", need.port.name);
+        diagnostic = diagnostic.also(need.port.span, needs);
     }
     let Some(input) = closing.input else {
         return diagnostic.hint("side packets cannot form loops");
     };
     let reference = node.contract.tag_map(Group::Inputs).reference(input);
     let field = format!("input_stream_info {{ tag_index: \"{reference}\" back_edge: true }}");
-    let advice = format!(
-        "if this input brings back what an earlier round made, add `{field}` to `{}`",
-        node.name
-    );
+    let name = &node.name;
+    let advice =
+        format!("if this input brings back what an earlier round made, add `{field}` to `{name}`");
     diagnostic.advise(advice, node.addition(&field))
 }
 

@@ -171,11 +171,7 @@ fn from_config(
             let message = format!("unknown input policy `{name}`");
             let diagnostic = Diagnostic::error(&streams::UNKNOWN_POLICY, span, message);
             found.push(match suggest::nearest(name, NAMES) {
-                Some(near) => diagnostic.fix(
-                    format!("did you mean `{near}`?"),
-                    span,
-                    format!("\"{near}\""),
-                ),
+                Some(near) => diagnostic.did_you_mean(near, Some((span, format!("\"{near}\"")))),
                 None => diagnostic.hint(format!("the input policies are {}", NAMES.join(", "))),
             });
             None
@@ -214,13 +210,8 @@ fn read<O: Default + serde::de::DeserializeOwned + JsonSchema>(
     options: Option<&OptionsMessage>,
     found: &mut Vec<Diagnostic>,
 ) -> Option<O> {
-    match read_options(options) {
-        Ok(read) => Some(read),
-        Err(diagnostics) => {
-            found.extend(diagnostics);
-            None
-        }
-    }
+    let read = read_options(options);
+    read.map_err(|wrong| found.extend(wrong)).ok()
 }
 
 fn sync_sets(
@@ -234,12 +225,9 @@ fn sync_sets(
     for entry in &read.sync_set {
         let mut set = Vec::new();
         if entry.tag_index.is_empty() {
-            let message = "a sync set names at least one input".to_owned();
-            found.push(Diagnostic::error(
-                &streams::BAD_POLICY,
-                options.map_or(span, |options| options.name.span),
-                message,
-            ));
+            let place = options.map_or(span, |options| options.name.span);
+            let message = "a sync set names at least one input";
+            found.push(Diagnostic::error(&streams::BAD_POLICY, place, message));
         }
         for wanted in &entry.tag_index {
             let place = place_of(wanted, options, span);

@@ -183,40 +183,23 @@ fn mismatch(
         "" => format!("input `{}`", port.name),
         _ => format!("port `{}`", node.port_label(Group::Inputs, input)),
     };
+    let (name, calculator) = (&stream.name, node.calculator());
+    let (has, takes) = (type_names(carried), type_names(wanted));
     if let Producer::Graph(_) = stream.producer
         && let Some((other, span)) = first_reader(draft, stream, carried)
     {
-        let message = format!(
-            "graph input `{}` cannot be both {} and {}",
-            stream.name,
-            type_names(carried),
-            type_names(wanted)
-        );
+        let message = format!("graph input `{name}` cannot be both {has} and {takes}");
         return Diagnostic::error(&types::INPUT_OF_TWO_TYPES, port.span, message)
-            .label(format!(
-                "`{}` takes {} here",
-                node.calculator(),
-                type_names(wanted)
-            ))
-            .also(
-                span,
-                format!("`{other}` takes {} here", type_names(carried)),
-            )
+            .label(format!("`{calculator}` takes {takes} here"))
+            .also(span, format!("`{other}` takes {has} here"))
             .also(stream.span, "comes into the graph here");
     }
-    let message = format!(
-        "stream `{}` carries {}, but {place} of `{}` takes {}",
-        stream.name,
-        type_names(carried),
-        node.calculator(),
-        type_names(wanted)
-    );
+    let message =
+        format!("stream `{name}` carries {has}, but {place} of `{calculator}` takes {takes}");
+    let origin = format!("produced here {}", producer_name(draft, stream.producer));
     Diagnostic::error(&types::TYPE_MISMATCH, port.span, message)
-        .label(format!("expected {}", type_names(wanted)))
-        .also(
-            stream.span,
-            format!("produced here {}", producer_name(draft, stream.producer)),
-        )
+        .label(format!("expected {takes}"))
+        .also(stream.span, origin)
 }
 
 /// Shows the locations that decided the conflicting types, if they are not shown already.

@@ -139,30 +139,18 @@ pub(crate) fn options(
     let own = format!("{calculator}Options");
     let mut chosen: Option<OptionsMessage> = None;
     for message in node.all_options() {
-        let short = |name: &str| {
-            name.rsplit_once('.')
-                .map_or(name, |(_, last)| last)
-                .to_owned()
-        };
-        let taken = message.short_name() == own
-            || option_names
-                .iter()
-                .any(|name| short(name) == message.short_name());
-        if taken {
+        let is_meant = |name: &&str| name.rsplit('.').next() == Some(message.short_name());
+        if message.short_name() == own || option_names.iter().any(is_meant) {
             // If both forms have the same type, the extension comes first and wins.
             chosen.get_or_insert_with(|| message.clone());
         } else {
-            let mut names: Vec<&str> = option_names.to_vec();
-            names.push(&own);
+            let taken = option_names.first().copied().unwrap_or(&own);
             let given = message.type_name();
+            let text = format!("`{calculator}` takes no options of type `{given}`");
             found.push(
-                Diagnostic::error(
-                    &calculators::FOREIGN_OPTIONS,
-                    message.name.span,
-                    format!("`{calculator}` takes no options of type `{given}`"),
-                )
-                .label("these options would have no effect")
-                .hint(format!("the type of its options is `{}`", names[0])),
+                Diagnostic::error(&calculators::FOREIGN_OPTIONS, message.name.span, text)
+                    .label("these options would have no effect")
+                    .hint(format!("the type of its options is `{taken}`")),
             );
         }
     }
