@@ -62,13 +62,14 @@ impl WaitGraph<'_> {
                     NodePlace::Inline => Reason::Future {
                         what: state.away().and_then(Away::waits_for),
                     },
-                    NodePlace::Executor(executor) => Reason::Executor {
-                        runs: self.plan.explain.nodes[node].runs.clone(),
-                        before: state
-                            .away()
-                            .and_then(Away::job)
-                            .and_then(|job| self.plan.executors[usize::from(executor)].before(job)),
-                    },
+                    NodePlace::Executor(executor) => {
+                        let job = state.away().and_then(Away::job);
+                        let lane = &self.plan.executors[usize::from(executor)];
+                        Reason::Executor {
+                            runs: self.plan.explain.nodes[node].runs.clone(),
+                            before: job.and_then(|job| lane.before(job)),
+                        }
+                    }
                 })
             }
             Status::Open if !state.has_room() && self.would_run(node) => self.full(node),
@@ -86,32 +87,27 @@ impl WaitGraph<'_> {
 
     fn unopened(self, node: usize) -> WaitsFor {
         for source in &self.plan.nodes[node].sides {
-            let SideSource::Packet(side) = source else {
-                continue;
-            };
-            if self.running.sides.get(*side as usize).is_some() {
-                continue;
-            }
             let mut makers = self.plan.nodes.iter();
-            let Some(maker) = makers.position(|other| other.side_outputs.contains(side)) else {
-                continue;
-            };
-            let reason = Reason::SidePacket {
-                side_packet: self.plan.sides[*side as usize].name.to_string(),
-                from: self.name(maker),
-            };
-            return WaitsFor {
-                side: Some(*side as usize),
-                ..WaitsFor::by(reason, maker)
-            };
+            if let SideSource::Packet(side) = source
+                && self.running.sides.get(*side as usize).is_none()
+                && let Some(maker) = makers.position(|other| other.side_outputs.contains(side))
+            {
+                let reason = Reason::SidePacket {
+                    side_packet: self.plan.sides[*side as usize].name.to_string(),
+                    from: self.name(maker),
+                };
+                return WaitsFor {
+                    side: Some(*side as usize),
+                    ..WaitsFor::by(reason, maker)
+                };
+            }
         }
-        let mut before = self.plan.nodes[node].upstream.iter();
-        let unopened = before
-            .find(|&&before| self.running.nodes[usize::from(before)].status == Status::Unopened);
-        match unopened {
-            Some(&before) => {
-                let of = self.name(usize::from(before));
-                WaitsFor::by(Reason::Opening { of }, usize::from(before))
+        let before = self.plan.nodes[node].upstream.iter();
+        let mut before = before.map(|&before| usize::from(before));
+        match before.find(|&before| self.running.nodes[before].status == Status::Unopened) {
+            Some(before) => {
+                let of = self.name(before);
+                WaitsFor::by(Reason::Opening { of }, before)
             }
             None => WaitsFor::root(Reason::Turn),
         }
@@ -120,19 +116,16 @@ impl WaitGraph<'_> {
     /// Finds the wait of a node that only full queues keep from running.
     fn full(self, node: usize) -> WaitsFor {
         for &stream in &self.plan.outputs[self.plan.nodes[node].outputs.clone()] {
-            for &input in &self.plan.streams[stream as usize].consumers {
-                if !self.running.queues.is_full(input as usize) {
-                    continue;
-                }
-                let at = usize::from(self.plan.inputs[input as usize].node);
-                return WaitsFor::by(
-                    Reason::Room {
-                        stream: self.stream(stream),
-                        at: self.name(at),
-                        queued: self.running.queues[input as usize].len(),
-                    },
-                    at,
-                );
+            let consumers = self.plan.streams[stream as usize].consumers.iter();
+            let mut inputs = consumers.map(|&input| input as usize);
+            if let Some(input) = inputs.find(|&input| self.running.queues.is_full(input)) {
+                let at = usize::from(self.plan.inputs[input].node);
+                let reason = Reason::Room {
+                    stream: self.stream(stream),
+                    at: self.name(at),
+                    queued: self.running.queues[input].len(),
+                };
+                return WaitsFor::by(reason, at);
             }
             if let Some(unread) = self.running.taps.unread(stream) {
                 return WaitsFor::root(Reason::Reader {
@@ -148,13 +141,10 @@ impl WaitGraph<'_> {
     fn source(self, node: usize) -> WaitsFor {
         let layer = self.plan.nodes[node].layer;
         match self.running.lower_source(self.plan, layer) {
-            Some(lower) => WaitsFor::by(
-                Reason::Layer {
-                    layer,
-                    source: self.name(lower),
-                },
-                lower,
-            ),
+            Some(lower) => {
+                let source = self.name(lower);
+                WaitsFor::by(Reason::Layer { layer, source }, lower)
+            }
             None => WaitsFor::root(Reason::Turn),
         }
     }
@@ -192,9 +182,8 @@ impl WaitGraph<'_> {
         let input = plan.inputs.start + usize::from(waiting.stream);
         let stream = self.plan.inputs[input].stream;
         if self.running.queues[input].holds_paused() {
-            return WaitsFor::root(Reason::Paused {
-                stream: self.stream(stream),
-            });
+            let stream = self.stream(stream);
+            return WaitsFor::root(Reason::Paused { stream });
         }
         let bound = self.running.queues[input].bound();
         let producer = match self.plan.streams[stream as usize].producer {
