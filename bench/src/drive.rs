@@ -20,7 +20,8 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// A session of `plan`, whose graph has an input `in` and a stream `out`. Not polled yet.
+    /// Makes a session of `plan`, whose graph has an input `in` and a stream `out`. It is not
+    /// polled yet.
     ///
     /// # Panics
     ///
@@ -44,7 +45,7 @@ impl Driver {
         }
     }
 
-    /// The same, with a timeline of the last so many events.
+    /// Makes a session that keeps a timeline of its last `events` events.
     ///
     /// # Panics
     ///
@@ -55,7 +56,12 @@ impl Driver {
         driver
     }
 
-    /// Polls the session.
+    ///
+    /// Polls the session once.
+    ///
+    /// # Panics
+    ///
+    /// If the session has failed.
     pub fn poll(&mut self) -> Poll<()> {
         let mut cx = Context::from_waker(Waker::noop());
         let polled = Pin::new(&mut self.session).poll(&mut cx);

@@ -1,7 +1,6 @@
 //! The engine alone: the same work as the ceiling's, submitted as requests.
 
 use std::{
-    error::Error,
     sync::mpsc,
     time::{Duration, Instant},
 };
@@ -9,6 +8,7 @@ use std::{
 use graphmill_llm::{FinishReason, GenerationRequest, LlmEngine, StepOutput};
 
 use crate::{
+    BenchResult,
     load::{random::Random, stats::common_rate},
     raw::Work,
 };
@@ -23,11 +23,7 @@ const SILENCE: Duration = Duration::from_mins(2);
 /// # Errors
 ///
 /// If a request is refused or fails, or the sequences never decoded together.
-pub(crate) fn decode_rate(
-    engine: &LlmEngine,
-    work: Work,
-    seed: u64,
-) -> Result<f64, Box<dyn Error>> {
+pub(crate) fn decode_rate(engine: &LlmEngine, work: Work, seed: u64) -> BenchResult<f64> {
     let chunk = engine.spec().max_num_batched_tokens;
     let times = run(engine, work, tokens(work, chunk), seed)?;
     let times: Vec<&[f64]> = times.iter().map(Vec::as_slice).collect();
@@ -55,7 +51,7 @@ pub(crate) fn prefill_rate(
     engine: &LlmEngine,
     prompt_tokens: usize,
     seed: u64,
-) -> Result<f64, Box<dyn Error>> {
+) -> BenchResult<f64> {
     let work = Work {
         sequences: 1,
         prompt_tokens,
@@ -69,12 +65,7 @@ pub(crate) fn prefill_rate(
 }
 
 /// When the tokens of each request came, in seconds from the submission of all.
-fn run(
-    engine: &LlmEngine,
-    work: Work,
-    tokens: usize,
-    seed: u64,
-) -> Result<Vec<Vec<f64>>, Box<dyn Error>> {
+fn run(engine: &LlmEngine, work: Work, tokens: usize, seed: u64) -> BenchResult<Vec<Vec<f64>>> {
     let vocabulary = engine.vocab().n_vocab();
     let (sender, outputs) = mpsc::channel();
     let begun = Instant::now();

@@ -19,3 +19,6 @@ pub mod report;
 mod results;
 pub mod samples;
 mod servers;
+
+/// Result of a measurement. Its errors are only shown.
+type BenchResult<T = ()> = Result<T, Box<dyn std::error::Error>>;

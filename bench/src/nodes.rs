@@ -48,7 +48,7 @@ impl Calculator for Work {
 }
 register!(Work);
 
-/// When a packet left the node before; nothing if it came from outside.
+/// Time at which a packet left the node before; `None` if it came from outside.
 #[derive(Copy, Clone, Debug)]
 pub struct Stamp(pub Option<Instant>);
 
@@ -57,7 +57,7 @@ pub struct Stamp(pub Option<Instant>);
 pub struct Hops(Arc<Mutex<Vec<f64>>>);
 
 impl Hops {
-    /// Takes what was collected.
+    /// Takes the times that were collected so far.
     pub fn take(&self) -> Vec<f64> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

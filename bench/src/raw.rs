@@ -4,8 +4,7 @@
 //! computed, as a server must; nothing is sampled.
 
 use std::{
-    error::Error, mem::ManuallyDrop, num::NonZeroU32, path::Path, thread::available_parallelism,
-    time::Instant,
+    mem::ManuallyDrop, num::NonZeroU32, path::Path, thread::available_parallelism, time::Instant,
 };
 
 use graphmill_llm::{backend::with_cpu_kernels, spec::CpuKernels};
@@ -20,7 +19,7 @@ use llama_cpp_2::{
 };
 use llama_cpp_sys_2::{LLAMA_FLASH_ATTN_TYPE_DISABLED, LLAMA_FLASH_ATTN_TYPE_ENABLED};
 
-use crate::load::random::Random;
+use crate::{BenchResult, load::random::Random};
 
 /// Tokens of a batch, and how many of them are computed at once: llama.cpp's own defaults.
 const BATCH: usize = 2048;
@@ -28,13 +27,12 @@ const UBATCH: u32 = 512;
 /// Steps before the clock starts.
 const WARM_UP: usize = 2;
 
-/// How attention is computed. Which way is fastest depends on the model, the batch and the lengths,
-/// so all are measured.
+/// A way to compute attention. The fastest one depends on the model, the batch and the lengths, so
+/// all are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attention {
-    /// How the KV cache is laid out.
     pub(crate) layout: Layout,
-    /// Whether the fused kernel is used.
+    /// Uses the fused kernel instead of the plain ones.
     pub(crate) flash: bool,
 }
 
@@ -50,23 +48,22 @@ impl Attention {
     }
 }
 
-/// How the KV cache is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// Unified: a sequence's attention runs over all cells that are used.
+    /// One cache for all sequences: a sequence's attention runs over all cells that are used.
     Unified,
     /// A cache for each sequence.
     PerSequence,
 }
 
-/// What to compute.
+/// The amount of work of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Work {
-    /// Sequences at once.
+    /// Number of sequences that decode at once.
     pub(crate) sequences: usize,
-    /// Tokens of each prompt.
+    /// Number of tokens in each prompt.
     pub(crate) prompt_tokens: usize,
-    /// Tokens generated for each sequence.
+    /// Number of tokens generated for each sequence.
     pub(crate) tokens: usize,
 }
 
@@ -93,7 +90,7 @@ impl Raw {
         threads: Option<u32>,
         kernels: CpuKernels,
         context: usize,
-    ) -> Result<Self, Box<dyn Error>> {
+    ) -> BenchResult<Self> {
         let load = || Self::load_weights(path);
         let (backend, model) = with_cpu_kernels(kernels, load)?;
         let threads = match threads {
@@ -108,9 +105,7 @@ impl Raw {
         })
     }
 
-    fn load_weights(
-        path: &Path,
-    ) -> Result<(ManuallyDrop<LlamaBackend>, LlamaModel), Box<dyn Error>> {
+    fn load_weights(path: &Path) -> BenchResult<(ManuallyDrop<LlamaBackend>, LlamaModel)> {
         // Where an engine of this process has initialized llama.cpp before, the value only stands
         // for that.
         let backend = ManuallyDrop::new(LlamaBackend::init().unwrap_or_else(|_| LlamaBackend {}));
@@ -129,11 +124,7 @@ impl Raw {
     /// # Errors
     ///
     /// If llama.cpp cannot make the context or compute.
-    pub(crate) fn decode_rate(
-        &self,
-        attention: Attention,
-        work: Work,
-    ) -> Result<f64, Box<dyn Error>> {
+    pub(crate) fn decode_rate(&self, attention: Attention, work: Work) -> BenchResult<f64> {
         let mut begun = Instant::now();
         let mut steps = 0;
         let warmed_up = Work {
@@ -160,7 +151,7 @@ impl Raw {
         attention: Attention,
         work: Work,
         mut after: impl FnMut(),
-    ) -> Result<(), Box<dyn Error>> {
+    ) -> BenchResult {
         let mut context = self.context(attention, work)?;
         self.prefill(&mut context, work)?;
         let mut batch = LlamaBatch::new(work.sequences, 1);
@@ -190,7 +181,7 @@ impl Raw {
         &self,
         attention: Attention,
         prompt_tokens: usize,
-    ) -> Result<f64, Box<dyn Error>> {
+    ) -> BenchResult<f64> {
         let work = Work {
             sequences: 1,
             prompt_tokens,
@@ -204,11 +195,7 @@ impl Raw {
         Ok(prompt_tokens as f64 / begun.elapsed().as_secs_f64())
     }
 
-    fn context(
-        &self,
-        attention: Attention,
-        work: Work,
-    ) -> Result<LlamaContext<'_>, Box<dyn Error>> {
+    fn context(&self, attention: Attention, work: Work) -> BenchResult<LlamaContext<'_>> {
         // llama.cpp allocates cells of a sequence in multiples of 256.
         let needed = work.prompt_tokens + work.tokens;
         let cells = needed.max(self.context).next_multiple_of(256);
@@ -232,7 +219,7 @@ impl Raw {
         Ok(self.model.new_context(&self.backend, params)?)
     }
 
-    fn prefill(&self, context: &mut LlamaContext<'_>, work: Work) -> Result<(), Box<dyn Error>> {
+    fn prefill(&self, context: &mut LlamaContext<'_>, work: Work) -> BenchResult {
         let mut batch = LlamaBatch::new(BATCH, 1);
         for sequence in 0..work.sequences {
             let positions: Vec<usize> = (0..work.prompt_tokens).collect();

@@ -1,15 +1,15 @@
 //! The table that a measurement prints: what was measured, and what it has to be.
 
-use crate::samples::Samples;
+use crate::{results::figure, samples::Samples};
 
-/// What a number has to be.
+/// The target for a number.
 #[derive(Copy, Clone, Debug)]
 pub enum Goal {
-    /// This number or less.
+    /// The number is at most this.
     AtMost(f64),
-    /// This number or more.
+    /// The number is at least this.
     AtLeast(f64),
-    /// Nothing: the number helps to understand the others.
+    /// No target. The number helps to understand the others.
     None,
 }
 
@@ -28,14 +28,14 @@ impl Report {
         Self { filter }
     }
 
-    /// Whether a group of measurements is asked for.
+    /// Returns `true` if the filter lets this group of measurements through.
     pub fn wants(&self, group: &str) -> bool {
         self.filter
             .as_ref()
             .is_none_or(|filter| group.contains(filter.as_str()))
     }
 
-    /// A row of samples in nanoseconds, shown in `unit`, of which there are `per` nanoseconds.
+    /// Prints a row of samples in nanoseconds, shown in `unit`, which is `per` nanoseconds.
     pub fn samples(&self, what: &str, samples: &Samples, (unit, per): (&str, f64), goal: Goal) {
         row(
             what,
@@ -46,7 +46,7 @@ impl Report {
         );
     }
 
-    /// A row of one number.
+    /// Prints a row of one number.
     pub fn number(&self, what: &str, value: f64, unit: &str, goal: Goal) {
         row(what, value, None, unit, goal);
     }
@@ -68,13 +68,4 @@ fn row(what: &str, value: f64, median: Option<f64>, unit: &str, goal: Goal) {
 
 fn verdict(met: bool) -> &'static str {
     if met { "ok:" } else { "MISSED:" }
-}
-
-/// Three digits that mean something.
-fn figure(value: f64) -> String {
-    match value {
-        value if value >= 100.0 => format!("{value:.0}"),
-        value if value >= 10.0 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
-    }
 }

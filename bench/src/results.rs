@@ -25,7 +25,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Nothing measured yet.
+    /// Describes the machine and begins without rows.
     pub(crate) fn new() -> Self {
         let rows = Vec::new();
         Self {
@@ -41,7 +41,7 @@ impl Results {
         }
     }
 
-    /// Writes all to a file; its folder is made.
+    /// Writes everything to a file and makes its folder.
     pub(crate) fn save(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -49,7 +49,7 @@ impl Results {
         fs::write(path, serde_json::to_vec_pretty(self)?)
     }
 
-    /// The rows as a table.
+    /// Returns the rows as a table in Markdown.
     pub(crate) fn table(&self) -> String {
         let mut columns: Vec<&str> = Vec::new();
         for (name, value) in self.rows.iter().flatten() {
@@ -78,8 +78,8 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// A number with three digits that mean something.
-fn figure(value: f64) -> String {
+/// Writes a number with three significant digits.
+pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),

@@ -43,12 +43,12 @@ pub(crate) enum Origin {
 }
 
 /// A server that can be asked.
-pub(crate) struct Server {
-    /// What it is called in results.
+pub(crate) struct BenchServer {
+    /// Name of the server in results.
     pub(crate) name: String,
     /// The address that requests go below, such as `http://127.0.0.1:8000/v1`.
     pub(crate) base_url: String,
-    /// How long it took from its start until it was ready, if it was started here.
+    /// Time from its start until it was ready, if it was started here.
     pub(crate) ready_after: Option<Duration>,
     process: Option<u32>,
     child: Option<Child>,
@@ -59,7 +59,7 @@ pub(crate) struct Server {
 impl Origin {
     /// Starts the server, if it does not run, and waits until it is ready. Fails if it cannot be
     /// started or ends before.
-    pub(crate) async fn open(&self, client: &Client) -> io::Result<Server> {
+    pub(crate) async fn open(&self, client: &Client) -> io::Result<BenchServer> {
         let folder = tempfile::tempdir()?;
         match self {
             Self::Own {
@@ -97,7 +97,7 @@ impl Origin {
                 let address = Some(format!("http://127.0.0.1:{port}"));
                 start("peer", shell, address, folder, ready_path, client).await
             }
-            Self::Running { url, process } => Ok(Server {
+            Self::Running { url, process } => Ok(BenchServer {
                 name: url.clone(),
                 base_url: url.trim_end_matches('/').to_owned(),
                 ready_after: None,
@@ -117,7 +117,7 @@ async fn start(
     folder: TempDir,
     ready_path: &str,
     client: &Client,
-) -> io::Result<Server> {
+) -> io::Result<BenchServer> {
     let log_path = folder.path().join("log");
     let log = File::create(&log_path)?;
     let begun = Instant::now();
@@ -126,7 +126,7 @@ async fn start(
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()?;
-    let mut server = Server {
+    let mut server = BenchServer {
         name: name.to_owned(),
         base_url: String::new(),
         ready_after: None,
@@ -161,7 +161,7 @@ async fn start(
     }
 }
 
-impl Server {
+impl BenchServer {
     /// Makes the server stand still until it is told to go on, if its process is known. Fails if its
     /// process is not there any more.
     pub(crate) fn pause(&self) -> io::Result<()> {
@@ -194,7 +194,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             // It may have ended by itself.

@@ -66,9 +66,9 @@ impl Calculator for Unique {
 }
 
 /// Appends a word's timestamp to it.
-struct Place;
+struct WordPlace;
 
-impl Calculator for Place {
+impl Calculator for WordPlace {
     const NAME: &'static str = "PlaceCalculator";
     type Options = NoOptions;
     type Ports = (In<String>, Out<String>);
@@ -90,7 +90,7 @@ impl Calculator for Place {
     }
 }
 
-/// Builds the graph: `word` through [`Unique`] and [`Place`] to `place`.
+/// Builds the graph: `word` through [`Unique`] and [`WordPlace`] to `place`.
 fn graph() -> GraphBuilder {
     let graph = GraphBuilder::new();
     let word = graph.input::<String>("word");
@@ -98,7 +98,7 @@ fn graph() -> GraphBuilder {
     unique
         .input(|ports| ports.word, &word)
         .options(&UniqueOptions { ignore_case: true });
-    let place = graph.node::<Place>();
+    let place = graph.node::<WordPlace>();
     place.input(|ports| ports.0, &unique.output(|ports| ports.new));
     graph.output("place", &place.output(|ports| ports.1));
     graph

@@ -187,11 +187,7 @@ fn infer(value: &Value) -> Packet {
 
 /// Converts a timestamp to JSON: a number, or the name of a special value such as `"PreStream"`.
 pub fn timestamp_to_json(time: Timestamp) -> Value {
-    if time.is_range() && time != Timestamp::MIN && time != Timestamp::MAX {
-        json!(time.value())
-    } else {
-        json!(time.to_string())
-    }
+    json!(time)
 }
 
 /// Reads a timestamp: a number, or the name of a special value in any case. The error says what is
@@ -232,14 +228,10 @@ const NOT_FINITE: [(&str, f64); 3] = [
 
 fn float_to_json(value: f64) -> Value {
     if value.is_finite() {
-        return json!(value);
+        json!(value)
+    } else {
+        json!(value.to_string().to_lowercase())
     }
-    let name = match (value.is_nan(), value.is_sign_negative()) {
-        (true, _) => "nan",
-        (false, true) => "-inf",
-        (false, false) => "inf",
-    };
-    json!(name)
 }
 
 fn float_from_json(value: &Value) -> Result<f64, String> {

@@ -32,7 +32,7 @@ const MAX_WAITING_OF_A_TENANT: usize = MAX_WAITING / 2;
 
 /// A lane and a tenant, whose jobs run in order of arrival. Sessions without a tenant share one
 /// owner.
-type Owner = (u64, Tenant);
+type JobOwner = (u64, Tenant);
 
 type Tenant = Option<Arc<str>>;
 
@@ -53,9 +53,9 @@ pub(crate) struct Share {
 #[derive(Default)]
 struct Queues {
     /// Waiting jobs of each owner, with their numbers.
-    jobs: HashMap<Owner, VecDeque<(u64, Job)>>,
+    jobs: HashMap<JobOwner, VecDeque<(u64, Job)>>,
     /// Owners with waiting jobs, each once, in order of their turns.
-    turns: VecDeque<Owner>,
+    turns: VecDeque<JobOwner>,
     /// Number of running jobs per tenant, without zeros.
     running: HashMap<Tenant, usize>,
     /// Turns postponed to the end of a running job, because the tenants of all waiting jobs were at
@@ -78,7 +78,7 @@ impl Queues {
     /// else its oldest.
     fn take(&mut self, number: Option<u64>, share: Option<&Share>) -> Option<(Tenant, Job)> {
         let running: usize = self.running.values().sum();
-        let may_run = |(_, tenant): &Owner| match (share, self.running.get(tenant)) {
+        let may_run = |(_, tenant): &JobOwner| match (share, self.running.get(tenant)) {
             (Some(Share { threads, most }), Some(own)) => own < most && running + 1 < *threads,
             _ => true,
         };
@@ -242,7 +242,7 @@ impl Lane {
         own.map(|(_, waiting)| waiting)
     }
 
-    fn waiting_of(&self, owner: &Owner) -> usize {
+    fn waiting_of(&self, owner: &JobOwner) -> usize {
         let queues = lock(&self.junction.queues);
         queues.jobs.get(owner).map_or(0, VecDeque::len)
     }

@@ -168,6 +168,12 @@ impl fmt::Display for TypeInfo {
     }
 }
 
+/// Joins the names of types for messages: `` `int` or `float` ``.
+pub(crate) fn type_names(types: &[TypeInfo]) -> String {
+    let names: Vec<String> = types.iter().map(|of| format!("`{of}`")).collect();
+    names.join(" or ")
+}
+
 /// The name of a payload type, as registered by [`register_payload!`](crate::register_payload).
 #[doc(hidden)]
 pub struct TypeName {

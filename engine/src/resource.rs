@@ -1,6 +1,5 @@
 //! Resources: objects that outlive a request, such as model weights with their engine thread,
-//! caches, limiters and
-//! tables.
+//! caches, limiters and tables.
 //!
 //! A resource is loaded when a plan is compiled. All sessions of all plans that ask for the same
 //! thing share it: the cache key is the resource's type, its resolved [`Resource::Spec`] and the

@@ -99,18 +99,12 @@ impl Timestamp {
     /// Returns the bound of an output with timestamp offset `offset`, once the input at this
     /// timestamp is processed.
     pub(crate) const fn offset_bound(self, offset: i64) -> Self {
-        if self.0 == Self::PRE_STREAM.0 {
-            Self::MIN
-        } else if self.0 == Self::MAX.0 {
-            if offset >= 0 {
-                Self::POST_STREAM
-            } else {
-                self.shift(offset).next()
-            }
-        } else if self.0 == Self::POST_STREAM.0 {
-            Self::ONE_OVER_POST_STREAM
-        } else {
-            self.next().shift(offset)
+        match self {
+            Self::PRE_STREAM => Self::MIN,
+            Self::MAX if offset >= 0 => Self::POST_STREAM,
+            Self::MAX => self.shift(offset).next(),
+            Self::POST_STREAM => Self::ONE_OVER_POST_STREAM,
+            _ => self.next().shift(offset),
         }
     }
 }

@@ -105,7 +105,7 @@ pub struct Name {
 /// The three kinds of field names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NameKind {
-    /// A plain name: `name`.
+    /// A name without brackets: `max_queue_size`.
     Plain(String),
     /// An extension: `[package.Message.ext]`, without inner whitespace.
     Extension(String),
@@ -168,7 +168,7 @@ pub enum ValueKind {
     Identifier {
         /// Set if a `-` precedes the word.
         negative: bool,
-        /// Word without the sign.
+        /// The word itself, without its sign.
         name: String,
     },
     /// A value that could not be read. It has been reported, so report nothing more about it.
@@ -201,6 +201,14 @@ impl ValueKind {
                 value: value.unsigned_abs(),
             },
         })
+    }
+
+    /// Returns the word, if the value is one without a sign.
+    pub fn as_word(&self) -> Option<&str> {
+        match self {
+            Self::Identifier { negative, name } if !negative => Some(name),
+            _ => None,
+        }
     }
 
     /// Describes the value for messages of the form "expected .., found ..".
@@ -237,7 +245,7 @@ pub enum Literal {
     Integer {
         /// Notation of the integer in the file.
         radix: Radix,
-        /// Value without its sign.
+        /// Magnitude of the number, without its sign.
         value: u64,
     },
     /// A decimal integer that does not fit in 64 bits, as the nearest double.

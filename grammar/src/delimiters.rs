@@ -17,9 +17,9 @@ use crate::text_format::{MAX_DEPTH, Rule, TextFormat};
 
 /// A text with matching delimiters.
 pub(crate) struct BalancedText<'t> {
-    /// File's own text, unless it was repaired.
+    /// The file's own text, unless it was repaired.
     pub(crate) text: Cow<'t, str>,
-    /// Reports of unbalanced delimiters.
+    /// Reports of the delimiters that do not match.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Set if all delimiters matched without repair.
     pub(crate) balanced: bool,
@@ -29,7 +29,7 @@ pub(crate) struct BalancedText<'t> {
 struct Open {
     byte: u8,
     at: usize,
-    line: Line,
+    line: TextLine,
     /// First opening delimiter inside that is not indented deeper. It was probably meant to be
     /// outside.
     outdented: Option<usize>,
@@ -37,9 +37,9 @@ struct Open {
     wrong_close: Option<usize>,
 }
 
-/// A line with delimiters.
+/// The extent of a line, and its indentation.
 #[derive(Copy, Clone)]
-struct Line {
+struct TextLine {
     start: usize,
     end: usize,
     /// Number of bytes of whitespace at its start.
@@ -56,7 +56,7 @@ struct Suspect {
 struct Matcher<'t> {
     file: FileId,
     text: &'t str,
-    line: Line,
+    line: TextLine,
     open: Vec<Open>,
     suspects: Vec<Suspect>,
     /// Offsets of delimiters to replace by spaces.
@@ -74,7 +74,7 @@ pub(crate) fn balance(file: FileId, text: &str) -> Result<BalancedText<'_>, Box<
     let mut matcher = Matcher {
         file,
         text,
-        line: Line {
+        line: TextLine {
             start: 0,
             end: 0,
             indent: 0,
@@ -135,7 +135,7 @@ impl<'t> Matcher<'t> {
         let line = &self.text[start..];
         let length = line.find('\n').unwrap_or(line.len());
         let content = line.trim_start_matches([' ', '\t', '\r']);
-        self.line = Line {
+        self.line = TextLine {
             start,
             end: start + length,
             indent: line.len() - content.len(),
@@ -163,11 +163,7 @@ impl<'t> Matcher<'t> {
 
     fn close(&mut self, at: usize) {
         self.go_to(at);
-        let wanted = match self.text.as_bytes()[at] {
-            b'}' => b'{',
-            b'>' => b'<',
-            _ => b'[',
-        };
+        let wanted = opener(self.text.as_bytes()[at]);
         let Some(position) = self.open.iter().rposition(|open| open.byte == wanted) else {
             self.blanked.push(at);
             match self.open.last_mut() {
@@ -178,20 +174,13 @@ impl<'t> Matcher<'t> {
         };
         for unclosed in self.open.drain(position + 1..).collect::<Vec<_>>() {
             self.blanked.push(unclosed.at);
-            let found = &self.text[at..=at];
+            let (found, wanted) = (&self.text[at..=at], closer(unclosed.byte));
+            let closed = self.byte_span(self.open[position].at);
+            let missing = format!("`{wanted}` is missing before this `{found}`");
             let diagnostic = self
                 .unclosed(unclosed.at)
-                .also(
-                    self.byte_span(self.open[position].at),
-                    format!("this is what `{found}` closes"),
-                )
-                .also(
-                    self.byte_span(at),
-                    format!(
-                        "`{}` is missing before this `{found}`",
-                        closer(unclosed.byte)
-                    ),
-                );
+                .also(closed, format!("this is what `{found}` closes"))
+                .also(self.byte_span(at), missing);
             self.diagnostics.push(diagnostic);
         }
         if let Some(open) = self.open.pop() {
@@ -212,52 +201,38 @@ impl<'t> Matcher<'t> {
         {
             return;
         }
-        if let Some(meant) = self
-            .open
-            .iter()
-            .rev()
-            .find(|outer| outer.line.indent == self.line.indent)
-        {
-            self.suspects.push(Suspect {
-                open: open.at,
-                close,
-                meant: meant.at,
-            });
-        }
+        let mut outer = self.open.iter().rev();
+        let meant = outer.find(|outer| outer.line.indent == self.line.indent);
+        self.suspects.extend(meant.map(|meant| Suspect {
+            open: open.at,
+            close,
+            meant: meant.at,
+        }));
     }
 
     fn report_unmatched(&mut self, at: usize) {
-        let found = &self.text[at..=at];
-        let diagnostic = Diagnostic::error(
-            &syntax::UNMATCHED_DELIMITER,
-            self.byte_span(at),
-            format!("unmatched `{found}`"),
-        )
-        .label("closes nothing")
-        .hint(format!(
-            "remove it, or add the missing `{}` before it",
-            opener(found)
-        ));
+        let message = format!("unmatched `{}`", &self.text[at..=at]);
+        let missing = char::from(opener(self.text.as_bytes()[at]));
+        let place = self.byte_span(at);
+        let diagnostic = Diagnostic::error(&syntax::UNMATCHED_DELIMITER, place, message)
+            .label("closes nothing")
+            .hint(format!(
+                "remove it, or add the missing `{missing}` before it"
+            ));
         self.diagnostics.push(diagnostic);
     }
 
     fn unclosed(&self, at: usize) -> Diagnostic {
-        let byte = &self.text[at..=at];
-        Diagnostic::error(
-            &syntax::UNCLOSED_DELIMITER,
-            self.byte_span(at),
-            format!("unclosed `{byte}`"),
-        )
-        .label("opened here")
+        let message = format!("unclosed `{}`", &self.text[at..=at]);
+        Diagnostic::error(&syntax::UNCLOSED_DELIMITER, self.byte_span(at), message)
+            .label("opened here")
     }
 
     /// Reports delimiters that are open at the end of the file.
     fn report_open(&mut self) {
         for open in &self.open {
-            let suspect = self
-                .suspects
-                .iter()
-                .find(|suspect| suspect.meant == open.at);
+            let mut suspects = self.suspects.iter();
+            let suspect = suspects.find(|suspect| suspect.meant == open.at);
             let earlier =
                 suspect.filter(|it| open.outdented.is_none_or(|outdented| it.close < outdented));
             let diagnostic = match (open.wrong_close, earlier, open.outdented) {
@@ -281,31 +256,20 @@ impl<'t> Matcher<'t> {
     }
 
     fn closed_wrongly(&self, open: &Open, wrong: usize) -> Diagnostic {
-        let wanted = closer(open.byte);
+        let (wanted, place) = (closer(open.byte), self.byte_span(wrong));
         let found = &self.text[wrong..=wrong];
         self.unclosed(open.at)
-            .also(
-                self.byte_span(wrong),
-                format!("expected `{wanted}`, found `{found}`"),
-            )
-            .fix(
-                format!("write `{wanted}`"),
-                self.byte_span(wrong),
-                wanted.to_string(),
-            )
+            .also(place, format!("expected `{wanted}`, found `{found}`"))
+            .fix(format!("write `{wanted}`"), place, wanted.to_string())
     }
 
     fn closed_by_another(&self, open: &Open, suspect: &Suspect) -> Diagnostic {
         let wanted = closer(self.text.as_bytes()[suspect.open]);
+        let indented = format!("the `{wanted}` below is indented like this");
+        let missing = format!("`{wanted}` is missing before this line");
         self.unclosed(suspect.open)
-            .also(
-                self.byte_span(open.at),
-                format!("the `{wanted}` below is indented like this"),
-            )
-            .also(
-                self.byte_span(suspect.close),
-                format!("`{wanted}` is missing before this line"),
-            )
+            .also(self.byte_span(open.at), indented)
+            .also(self.byte_span(suspect.close), missing)
     }
 
     fn too_deep(&self, at: usize) -> Diagnostic {
@@ -351,10 +315,10 @@ fn closer(byte: u8) -> char {
     }
 }
 
-fn opener(close: &str) -> char {
+fn opener(close: u8) -> u8 {
     match close {
-        "}" => '{',
-        ">" => '<',
-        _ => '[',
+        b'}' => b'{',
+        b'>' => b'<',
+        _ => b'[',
     }
 }

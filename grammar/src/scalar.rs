@@ -17,11 +17,8 @@ pub(crate) enum Mismatch {
     Reported,
     /// The value has another type.
     Type(WantedType),
-    /// The value is a number outside the allowed range.
-    Range {
-        /// Range of numbers that is allowed.
-        expected: String,
-    },
+    /// The value is a number outside this range, which is allowed.
+    Range(RangeInclusive<i128>),
     /// The value is a string, but its bytes are not text.
     NotUtf8,
     /// The value is a list, but a single value is wanted.
@@ -56,11 +53,15 @@ impl Mismatch {
                     None => diagnostic,
                 }
             }
-            Self::Range { expected } => at(
+            Self::Range(allowed) => at(
                 &fields::OUT_OF_RANGE,
                 format!("the number for `{what}` is out of range"),
             )
-            .label(format!("expected {expected}")),
+            .label(format!(
+                "expected an integer from {} to {}",
+                allowed.start(),
+                allowed.end()
+            )),
             Self::NotUtf8 => at(
                 &fields::NOT_UTF8,
                 format!("the string for `{what}` is not UTF-8"),
@@ -108,49 +109,26 @@ impl WantedType {
     /// Suggests a repair for mistakes whose intention is clear: missing or additional quotes, `yes`
     /// for `true`. Returns the advice and the new text.
     fn repair(&self, value: &Value) -> Option<(String, String)> {
-        let without_quotes = |text: &str| (format!("remove the quotes: `{text}`"), text.to_owned());
-        match (self, &value.value) {
-            (
-                Self::String,
-                ValueKind::Identifier {
-                    negative: false,
-                    name,
-                },
-            ) => {
-                let quoted = format!("\"{name}\"");
-                Some((format!("write it in quotes: `{quoted}`"), quoted))
-            }
-            (
-                Self::Bool,
-                ValueKind::Identifier {
-                    negative: false,
-                    name,
-                },
-            ) => {
-                let word = match name.to_ascii_lowercase().as_str() {
-                    "yes" | "on" | "true" => "true",
-                    "no" | "off" | "false" => "false",
-                    _ => return None,
-                };
-                Some((format!("write `{word}`"), word.to_owned()))
-            }
-            (Self::Bool, ValueKind::String(string)) => {
-                let text = string.as_str()?;
-                BOOL_WORDS
-                    .iter()
-                    .any(|&(word, _)| word == text)
-                    .then(|| without_quotes(text))
-            }
-            (Self::Integer, ValueKind::String(string)) => {
-                let text = string.as_str()?;
-                text.parse::<i64>().is_ok().then(|| without_quotes(text))
-            }
-            (Self::Float, ValueKind::String(string)) => {
-                let text = string.as_str()?;
-                text.parse::<f64>().is_ok().then(|| without_quotes(text))
-            }
-            _ => None,
+        if let Some(word) = value.value.as_word() {
+            let meant = match (self, word.to_ascii_lowercase().as_str()) {
+                (Self::String, _) => {
+                    let quoted = format!("\"{word}\"");
+                    return Some((format!("write it in quotes: `{quoted}`"), quoted));
+                }
+                (Self::Bool, "yes" | "on" | "true") => "true",
+                (Self::Bool, "no" | "off" | "false") => "false",
+                _ => return None,
+            };
+            return Some((format!("write `{meant}`"), meant.to_owned()));
         }
+        let text = string(value).ok()?;
+        let is_quoted = match self {
+            Self::Bool => BOOL_WORDS.iter().any(|&(word, _)| word == text),
+            Self::Integer => text.parse::<i64>().is_ok(),
+            Self::Float => text.parse::<f64>().is_ok(),
+            _ => false,
+        };
+        is_quoted.then(|| (format!("remove the quotes: `{text}`"), text.to_owned()))
     }
 }
 
@@ -182,49 +160,37 @@ pub(crate) fn bytes(value: &Value) -> Result<&[u8], Mismatch> {
 /// Reads a boolean: one of six words, or the integer 0 or 1.
 pub(crate) fn boolean(value: &Value) -> Result<bool, Mismatch> {
     let read = match &value.value {
-        ValueKind::Identifier {
-            negative: false,
-            name,
-        } => BOOL_WORDS
-            .iter()
-            .find(|(word, _)| word == name)
-            .map(|&(_, value)| value),
         ValueKind::Number(number) if !number.negative => match number.literal {
             Literal::Integer { value: 0, .. } => Some(false),
             Literal::Integer { value: 1, .. } => Some(true),
             _ => None,
         },
-        _ => None,
+        other => {
+            let known = |(word, _): &&(&str, bool)| other.as_word() == Some(*word);
+            BOOL_WORDS.iter().find(known).map(|&(_, value)| value)
+        }
     };
     read.ok_or_else(|| Mismatch::from_value(value, WantedType::Bool))
 }
 
 /// Reads an integer within `range`.
 pub(crate) fn integer(value: &Value, range: RangeInclusive<i128>) -> Result<i128, Mismatch> {
-    let out_of_range = || Mismatch::Range {
-        expected: format!("an integer from {} to {}", range.start(), range.end()),
-    };
     let ValueKind::Number(number) = &value.value else {
         return Err(Mismatch::from_value(value, WantedType::Integer));
     };
     match number.literal {
-        Literal::Integer {
-            value: magnitude, ..
-        } => {
-            let signed = if number.negative {
-                -i128::from(magnitude)
-            } else {
-                i128::from(magnitude)
-            };
+        Literal::Integer { value, .. } => {
+            let sign = if number.negative { -1 } else { 1 };
+            let signed = sign * i128::from(value);
             // An unsigned field allows no sign, not even before a zero.
             let takes_sign = *range.start() < 0 || !number.negative;
             if takes_sign && range.contains(&signed) {
                 Ok(signed)
             } else {
-                Err(out_of_range())
+                Err(Mismatch::Range(range))
             }
         }
-        Literal::HugeInteger(_) => Err(out_of_range()),
+        Literal::HugeInteger(_) => Err(Mismatch::Range(range)),
         Literal::Float(_) => Err(Mismatch::from_value(value, WantedType::Integer)),
     }
 }

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-/// Numbers of a row.
+/// Number of values in a row.
 pub const WIDTH: usize = 192;
 /// Bytes of all tensors of the file, of which the embeddings are the first.
 const TENSORS: usize = 3_247_872;
-/// Numbers that have a scale in common (`Q8_0`).
+/// Number of values that share a scale (`Q8_0`).
 const BLOCK: usize = 32;
 
-/// The embeddings of these tokens.
+/// Returns the embeddings of these tokens, [`WIDTH`] values for each.
 pub fn rows(model: &Path, tokens: &[i32]) -> Vec<f32> {
     let file = std::fs::read(model).expect("the model");
     let matrix = &file[file.len() - TENSORS..];

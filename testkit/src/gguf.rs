@@ -2,25 +2,25 @@
 
 use std::{collections::HashMap, io, ops::Range};
 
-/// The type of unsigned numbers.
+/// The type of unsigned 32-bit integers.
 pub const U32: u32 = 4;
-/// The type of signed numbers.
+/// The type of signed 32-bit integers.
 pub const I32: u32 = 5;
-/// The type of numbers with a fraction.
+/// The type of 32-bit floating-point numbers.
 pub const F32: u32 = 6;
-/// The type of truth values.
+/// The type of booleans, one byte each.
 pub const BOOL: u32 = 7;
-/// The type of texts.
+/// The type of strings: a 64-bit length and UTF-8.
 pub const TEXT: u32 = 8;
-/// The type of lists.
+/// The type of arrays: a type, a 64-bit length and values.
 pub const LIST: u32 = 9;
-/// The type of unsigned numbers of 64 bits.
+/// The type of unsigned 64-bit integers.
 pub const U64: u32 = 10;
 
 /// An entry of the metadata.
 #[derive(Clone)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the entry, such as `general.architecture`.
     pub key: String,
     /// The type of its value.
     pub kind: u32,
@@ -31,13 +31,13 @@ pub struct Entry {
 /// Description of a tensor in the header.
 #[derive(Clone)]
 pub struct Tensor {
-    /// Its name.
+    /// Name that models find the tensor by.
     pub name: String,
-    /// Its lengths, the fastest-running first.
+    /// Lengths of its dimensions, the fastest-running first.
     pub dimensions: Vec<u64>,
     /// ggml's number of its type.
     pub kind: u32,
-    /// Byte at which its data begin, counted from the first tensor's.
+    /// Offset of its data in bytes from the data of the first tensor.
     pub offset: u64,
 }
 
@@ -46,25 +46,25 @@ pub struct Tensor {
 pub struct Gguf {
     /// The version of the format.
     pub version: u32,
-    /// The number of entries that is written instead of the true one.
+    /// Number of entries in the header; `None` is the true one.
     pub entry_count: Option<u64>,
-    /// The number of tensors that is written instead of the true one.
+    /// Number of tensors in the header; `None` is the true one.
     pub tensor_count: Option<u64>,
-    /// The metadata.
+    /// Entries of the metadata in the order of the file.
     pub entries: Vec<Entry>,
     /// Descriptions of the tensors, in order.
     pub tensors: Vec<Tensor>,
-    /// The tensors' data.
+    /// Data of all tensors, which start at their offsets.
     pub data: Vec<u8>,
 }
 
 /// Data of a tensor begin at multiples of this many bytes.
 pub const ALIGNMENT: usize = 32;
 
-/// Takes values off the front of a file's bytes.
-struct Reader<'a>(&'a [u8]);
+/// A reader that takes values off the front of a file's bytes.
+struct GgufCursor<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> GgufCursor<'a> {
     fn take(&mut self, count: usize) -> io::Result<&'a [u8]> {
         let parts = self.0.split_at_checked(count);
         let (taken, rest) = parts.ok_or_else(|| io::Error::other("the file ends early"))?;
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         String::from_utf8(self.take(length)?.to_vec()).map_err(io::Error::other)
     }
 
-    /// Skips a value of a type.
+    /// Skips a value of this type.
     fn skip(&mut self, kind: u32) -> io::Result<()> {
         let length = match kind {
             0 | 1 | BOOL => 1,
@@ -127,7 +127,7 @@ impl Gguf {
     ///
     /// If they are not those of a whole GGUF file.
     pub fn parse(file: &[u8]) -> io::Result<Self> {
-        let mut reader = Reader(file);
+        let mut reader = GgufCursor(file);
         if reader.take(4)? != b"GGUF" {
             return Err(io::Error::other("not a GGUF file"));
         }
@@ -164,7 +164,7 @@ impl Gguf {
         })
     }
 
-    /// Keeps only what the file says of its vocabulary.
+    /// Removes everything but the vocabulary.
     pub fn keep_vocabulary(&mut self) {
         self.entries
             .retain(|entry| entry.key.starts_with("tokenizer."));
@@ -172,12 +172,17 @@ impl Gguf {
         self.data.clear();
     }
 
-    /// Number of tokens of its vocabulary.
+    ///
+    /// Returns the number of tokens in the vocabulary.
+    ///
+    /// # Panics
+    ///
+    /// If the file has no vocabulary.
     pub fn tokens(&self) -> u64 {
         self.texts("tokenizer.ggml.tokens").len() as u64
     }
 
-    /// The header, padded to where the data begin.
+    /// Returns the header, padded to the start of the data.
     pub fn header(&self) -> Vec<u8> {
         let mut bytes = b"GGUF".to_vec();
         bytes.extend(self.version.to_le_bytes());
@@ -212,7 +217,7 @@ impl Gguf {
         bytes
     }
 
-    /// Sets an entry, or adds it.
+    /// Sets an entry or adds it.
     pub fn set(&mut self, key: &str, kind: u32, value: impl Into<Vec<u8>>) {
         let entry = Entry {
             key: key.to_owned(),
@@ -225,55 +230,70 @@ impl Gguf {
         }
     }
 
-    /// Sets a number, or adds it.
+    /// Sets an unsigned 32-bit integer or adds it.
     pub fn set_u32(&mut self, key: &str, value: u32) {
         self.set(key, U32, value.to_le_bytes());
     }
 
-    /// Sets a number with a fraction, or adds it.
+    /// Sets a 32-bit floating-point number or adds it.
     pub fn set_f32(&mut self, key: &str, value: f32) {
         self.set(key, F32, value.to_le_bytes());
     }
 
-    /// Sets a text, or adds it.
+    /// Sets a string or adds it.
     pub fn set_text(&mut self, key: &str, value: &str) {
         self.set(key, TEXT, text(value));
     }
 
-    /// Removes an entry.
+    /// Removes the entry of a key, if there is one.
     pub fn remove(&mut self, key: &str) {
         self.entries.retain(|entry| entry.key != key);
     }
 
-    /// The entry of a key, which there is.
+    ///
+    /// Returns the entry of a key.
+    ///
+    /// # Panics
+    ///
+    /// If the file has no such entry.
     pub fn entry(&mut self, key: &str) -> &mut Entry {
         let found = self.entries.iter_mut().find(|entry| entry.key == key);
         found.unwrap_or_else(|| panic!("the model has no `{key}`"))
     }
 
-    /// The value of a key, if there is such an entry.
+    /// Returns the value of a key as in the file, if there is such an entry.
     pub fn value(&self, key: &str) -> Option<&[u8]> {
         let mut entries = self.entries.iter();
         entries.find_map(|entry| (entry.key == key).then_some(entry.value.as_slice()))
     }
 
-    /// The texts of a list, which there is.
+    ///
+    /// Returns the strings of an array.
+    ///
+    /// # Panics
+    ///
+    /// If the file has no such array of strings.
     pub fn texts(&self, key: &str) -> Vec<String> {
         let value = self.value(key);
         let value = value.unwrap_or_else(|| panic!("the model has no `{key}`"));
-        let mut reader = Reader(&value[4..]);
+        let mut reader = GgufCursor(&value[4..]);
         let count = reader.u64().expect("a list");
         (0..count).map(|_| reader.text().expect("a text")).collect()
     }
 
-    /// The numbers of 32 bits of a list, which there is.
+    ///
+    /// Returns the 32-bit numbers of an array.
+    ///
+    /// # Panics
+    ///
+    /// If the file has no such array.
     pub fn numbers(&self, key: &str) -> Vec<[u8; 4]> {
         let value = self.value(key);
         let value = value.unwrap_or_else(|| panic!("the model has no `{key}`"));
         value[12..].as_chunks().0.to_vec()
     }
 
-    /// Sets a list of texts, or adds it.
+    /// Sets an array of strings or adds it.
     pub fn set_texts(&mut self, key: &str, texts: &[String]) {
         let mut value = TEXT.to_le_bytes().to_vec();
         value.extend((texts.len() as u64).to_le_bytes());
@@ -290,7 +310,7 @@ impl Gguf {
         found.unwrap_or_else(|| panic!("the model has no tensor `{name}`"))
     }
 
-    /// Makes it a model of another architecture, with what it says of its own.
+    /// Changes the architecture from `llama` to another one, also in the keys of entries.
     pub fn rename(&mut self, architecture: &str) {
         for entry in &mut self.entries {
             if let Some(name) = entry.key.strip_prefix("llama.") {
@@ -300,7 +320,7 @@ impl Gguf {
         self.set_text("general.architecture", architecture);
     }
 
-    /// Bytes of the data of each tensor, by name.
+    /// Returns the range of each tensor in the data, by name. It ends where the next one starts.
     pub fn extents(&self) -> HashMap<String, Range<usize>> {
         let mut starts: Vec<usize> = self
             .tensors
@@ -318,14 +338,14 @@ impl Gguf {
     }
 }
 
-/// A text as in the file.
+/// Returns a string as in the file.
 pub fn text(text: &str) -> Vec<u8> {
     let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
     bytes.extend(text.as_bytes());
     bytes
 }
 
-/// A list of numbers as in the file.
+/// Returns an array of 32-bit numbers as in the file.
 pub fn list(kind: u32, numbers: &[[u8; 4]]) -> Vec<u8> {
     let mut bytes = kind.to_le_bytes().to_vec();
     bytes.extend((numbers.len() as u64).to_le_bytes());

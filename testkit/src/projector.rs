@@ -208,7 +208,7 @@ fn layers(tensors: &mut Vec<Weights>, prefix: &str, keys_have_bias: bool) {
     }
 }
 
-/// Small numbers.
+/// Describes a vector of small random numbers.
 fn bias(name: &str, length: u64) -> Weights {
     matrix(name, &[length], 0.1)
 }

@@ -5,39 +5,40 @@ use crate::gguf::{ALIGNMENT, Gguf, Tensor};
 const F32: u32 = 0;
 const I64: u32 = 27;
 
-/// Content of a tensor.
+/// Numbers that a tensor is filled with.
 #[derive(Clone, Copy)]
 pub enum Fill {
-    /// Ones.
+    /// The number 1 for every element.
     Ones,
-    /// Numbers of a deviation.
+    /// Random numbers with this standard deviation.
     Random(f32),
-    /// Numbers that keep the size of a vector that is multiplied by them.
+    /// Random numbers that keep the length of a vector multiplied by them about the same.
     Matrix,
-    /// Negative numbers, slow decays.
+    /// Negative random numbers near zero, which make slow decays.
     Decay,
-    /// A matrix that picks the elements of a vector from a place on, scaled by a factor.
+    /// A matrix that picks the elements of a vector from this index on, scaled by this factor.
     Part(u64, f32),
-    /// The numbers of the embeddings that tokens so many places before have, of this deviation.
+    /// The random embeddings of [`EMBEDDINGS`], moved by this number of tokens, with this standard
+    /// deviation.
     Earlier(u64, f32),
-    /// The integers from 0 on.
+    /// The integers from 0 on, as 64-bit integers.
     Places,
 }
 
-/// A tensor of weights.
+/// Description of a tensor that [`Gguf::add`] fills.
 pub struct Weights {
-    /// Its name.
+    /// Name of the tensor in the file.
     pub name: String,
-    /// Its lengths, the fastest-running first.
+    /// Lengths of its dimensions, the fastest-running first.
     pub shape: Vec<u64>,
-    /// Content of the tensor.
+    /// Numbers that the tensor is filled with.
     pub fill: Fill,
 }
 
-/// The tensor of the embeddings of tokens.
+/// Name of the tensor with the embeddings of tokens.
 pub const EMBEDDINGS: &str = "token_embd.weight";
 
-/// A vector of ones.
+/// Describes a vector of `length` ones.
 pub fn ones(name: &str, length: u64) -> Weights {
     Weights {
         name: name.to_owned(),
@@ -46,7 +47,7 @@ pub fn ones(name: &str, length: u64) -> Weights {
     }
 }
 
-/// A matrix of random numbers that makes numbers of this deviation from those of deviation 1.
+/// Describes a random matrix whose products with vectors of deviation 1 have this deviation.
 pub fn matrix(name: &str, shape: &[u64], deviation: f32) -> Weights {
     Weights {
         name: name.to_owned(),
@@ -85,7 +86,7 @@ impl Weights {
 }
 
 impl Gguf {
-    /// Adds weights.
+    /// Appends tensors with their data, each padded to [`ALIGNMENT`].
     pub fn add(&mut self, weights: &[Weights]) {
         for weights in weights {
             let numbers = weights.numbers().into_iter();

@@ -15,7 +15,7 @@ use graphmill_calculators::tensor::{
 use graphmill_engine::{Error, Result, block_on};
 use serde_json::json;
 
-use super::{Outcome, rate};
+use super::{BenchResult, rate};
 use crate::results::Results;
 
 /// Numbers of a row that goes in, of the layer inside, and of a row that comes out: 25 million
@@ -30,24 +30,24 @@ const BLOCK: usize = 4;
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
-    /// Most rows of a batch; each number is a measurement, and 1 is without batching.
+    /// Maximum number of rows in a batch, one measurement for each number; 1 is without batching.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32])]
     max_batch_size: Vec<u32>,
     /// Microseconds that a request waits for others.
     #[arg(long, default_value_t = 0)]
     max_queue_delay_microseconds: u64,
-    /// Threads that compute batches.
+    /// Number of threads that compute batches.
     #[arg(long, default_value_t = 1)]
     instances: u32,
-    /// Clients at once, each with one row; each number is a measurement.
+    /// Number of concurrent clients, each with one row; one measurement for each number.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64])]
     clients: Vec<usize>,
-    /// Seconds of each measurement.
+    /// Duration of each measurement in seconds.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     let time = Duration::from_secs(arguments.seconds);
     for &clients in &arguments.clients {
         for &most in &arguments.max_batch_size {

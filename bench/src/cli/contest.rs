@@ -7,7 +7,7 @@ use rustls::crypto::ring;
 use serde_json::{Map, Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Outcome, note};
+use super::{BenchResult, note};
 use crate::{
     load::{
         client::Target,
@@ -18,7 +18,7 @@ use crate::{
         workload::Sizes,
     },
     results::{Results, Row, medians, ratios},
-    servers::{self, Origin, Server},
+    servers::{self, BenchServer, Origin},
 };
 
 /// Loads that are sent to servers in turn.
@@ -34,7 +34,7 @@ pub(super) struct Contest {
     pub(super) restart: bool,
     /// Members that are added to each request.
     pub(super) extra: Map<String, Value>,
-    /// Seed of the texts.
+    /// Seed of the random texts in prompts.
     pub(super) seed: u64,
 }
 
@@ -62,7 +62,7 @@ impl Entrant {
 impl Contest {
     /// Adds a row for each load and server. Rows so far are kept if a server fails or a signal stops the
     /// program; the servers that were started end with it.
-    pub(super) fn run(&self, results: &mut Results) -> Outcome {
+    pub(super) fn run(&self, results: &mut Results) -> BenchResult {
         until_stopped(async {
             let client = client()?;
             let mut running = Vec::new();
@@ -109,8 +109,7 @@ impl Contest {
 
 /// A server that is ready for loads.
 pub(super) struct Site {
-    /// The server.
-    pub(super) server: Server,
+    pub(super) server: BenchServer,
     /// Address and model of requests.
     pub(super) target: Target,
     /// Lengths of words in tokens, by which prompts are made.
@@ -120,7 +119,7 @@ pub(super) struct Site {
 impl Site {
     /// Opens a server and asks it for two tokens, to learn how long words are in tokens. That warms
     /// it up too.
-    pub(super) async fn open(entrant: &Entrant, client: &Client) -> Outcome<Self> {
+    pub(super) async fn open(entrant: &Entrant, client: &Client) -> BenchResult<Self> {
         let server = entrant.origin.open(client).await?;
         if let (Some(after), Some(mib)) = (server.ready_after, server.peak_mib()) {
             let (name, seconds) = (&server.name, after.as_secs_f64());
@@ -195,10 +194,8 @@ fn add(measured: &[Vec<Vec<Row>>], results: &mut Results) {
     let parts = measured.iter().flatten().map(Vec::len).max().unwrap_or(0);
     for part in 0..parts {
         let of_part = |rounds: &Vec<Vec<Row>>| -> Vec<Row> {
-            rounds
-                .iter()
-                .filter_map(|rows| rows.get(part).cloned())
-                .collect()
+            let rows = rounds.iter().filter_map(|rows| rows.get(part));
+            rows.cloned().collect()
         };
         let servers: Vec<Vec<Row>> = measured.iter().map(of_part).collect();
         for rounds in &servers {
@@ -225,7 +222,7 @@ pub(super) fn client() -> reqwest::Result<Client> {
 }
 
 /// Runs to the end, or until a signal asks this program to end.
-pub(super) fn until_stopped(run: impl Future<Output = Outcome>) -> Outcome {
+pub(super) fn until_stopped(run: impl Future<Output = BenchResult>) -> BenchResult {
     // One thread: the load generator is to leave the processors to the servers.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

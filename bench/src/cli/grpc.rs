@@ -16,7 +16,7 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use super::{Outcome, rate};
+use super::{BenchResult, rate};
 use crate::results::Results;
 
 #[derive(Clone, Debug, Args)]
@@ -24,26 +24,26 @@ pub(super) struct Arguments {
     /// A running server's address for gRPC, with a graph that gives back its one tensor.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9000")]
     base_url: String,
-    /// The graph.
+    /// Name of the graph that gives back its tensor.
     #[arg(long, value_name = "NAME", default_value = "mirror")]
     model: String,
-    /// Its input.
+    /// Name of the input of that graph.
     #[arg(long, value_name = "NAME", default_value = "x")]
     input: String,
-    /// The bytes of the tensor.
+    /// Size of the tensor in bytes.
     #[arg(long, default_value_t = 1024)]
     bytes: usize,
-    /// Requests at once; each number is a measurement.
+    /// Number of concurrent requests, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64])]
     streams: Vec<usize>,
-    /// Seconds of each measurement.
+    /// Duration of each measurement in seconds.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
 }
 
 /// A tensor of a request or of an answer, as the protocol writes it.
 #[derive(Clone, PartialEq, prost::Message)]
-struct Tensor {
+struct TensorHeader {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "2")]
@@ -57,7 +57,7 @@ struct InferRequest {
     #[prost(string, tag = "1")]
     model_name: String,
     #[prost(message, repeated, tag = "5")]
-    inputs: Vec<Tensor>,
+    inputs: Vec<TensorHeader>,
     #[prost(bytes = "vec", repeated, tag = "7")]
     raw_input_contents: Vec<Vec<u8>>,
 }
@@ -65,12 +65,12 @@ struct InferRequest {
 #[derive(Clone, PartialEq, prost::Message)]
 struct InferResponse {
     #[prost(message, repeated, tag = "5")]
-    outputs: Vec<Tensor>,
+    outputs: Vec<TensorHeader>,
     #[prost(bytes = "vec", repeated, tag = "6")]
     raw_output_contents: Vec<Vec<u8>>,
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -87,12 +87,12 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
 
 /// Returns the duration of each request, in nanoseconds, and of all together. Fails with the first error
 /// that comes back.
-async fn load(arguments: &Arguments, streams: usize) -> Outcome<(Vec<f64>, Duration)> {
+async fn load(arguments: &Arguments, streams: usize) -> BenchResult<(Vec<f64>, Duration)> {
     let endpoint = Endpoint::from_shared(arguments.base_url.clone())?;
     let channel = endpoint.connect().await?;
     let request = Arc::new(InferRequest {
         model_name: arguments.model.clone(),
-        inputs: vec![Tensor {
+        inputs: vec![TensorHeader {
             name: arguments.input.clone(),
             datatype: "UINT8".to_owned(),
             shape: vec![arguments.bytes as i64],

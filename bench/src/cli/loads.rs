@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use super::{
-    Outcome,
+    BenchResult,
     contest::{Contest, Entrant},
     seconds,
 };
@@ -83,7 +83,7 @@ pub(super) struct CompareArguments {
 /// Sizes and order of the requests.
 #[derive(Clone, Debug, Args)]
 struct LoadArguments {
-    /// The workloads, in order.
+    /// The workloads, in the order in which they run.
     #[arg(
         long = "workload",
         value_enum,
@@ -91,28 +91,29 @@ struct LoadArguments {
         default_value = "short"
     )]
     workloads: Vec<Workload>,
-    /// Streams, chats or requests at once; several numbers run the workload with each.
+    /// Number of concurrent streams, chats or requests; with several numbers, the workload runs
+    /// with each of them.
     #[arg(long, value_delimiter = ',')]
     streams: Vec<usize>,
-    /// Requests of each stream, or turns of each chat.
+    /// Number of requests of each stream, or of turns of each chat.
     #[arg(long)]
     turns: Option<usize>,
-    /// Tokens of a prompt, without what is shared.
+    /// Number of tokens in a prompt without its shared part.
     #[arg(long)]
     prompt_tokens: Option<usize>,
-    /// Tokens of a shared system prompt.
+    /// Number of tokens in a shared system prompt.
     #[arg(long)]
     shared_tokens: Option<usize>,
-    /// Tokens of an answer.
+    /// Maximum number of tokens in an answer.
     #[arg(long)]
     max_tokens: Option<u32>,
-    /// Long prompts that arrive.
+    /// Number of long prompts that arrive while streams decode.
     #[arg(long)]
     arrivals: Option<usize>,
-    /// Tokens of a long prompt that arrives.
+    /// Number of tokens in a long prompt that arrives.
     #[arg(long)]
     arrival_tokens: Option<usize>,
-    /// Seconds between two of them.
+    /// Time between two long prompts in seconds.
     #[arg(long, value_parser = seconds)]
     every: Option<Duration>,
     /// A JSON object whose members are added to each request.
@@ -168,7 +169,7 @@ impl LoadArguments {
     }
 }
 
-pub(super) fn http(arguments: &HttpArguments, results: &mut Results) -> Outcome {
+pub(super) fn http(arguments: &HttpArguments, results: &mut Results) -> BenchResult {
     let entrant = match (&arguments.serve, &arguments.base_url) {
         (Some(model), _) => Entrant::own(model, &arguments.node_options),
         (None, url) => Entrant {
@@ -183,7 +184,7 @@ pub(super) fn http(arguments: &HttpArguments, results: &mut Results) -> Outcome 
     contest.run(results)
 }
 
-pub(super) fn compare(arguments: &CompareArguments, results: &mut Results) -> Outcome {
+pub(super) fn compare(arguments: &CompareArguments, results: &mut Results) -> BenchResult {
     let origin = match &arguments.peer_cmd {
         Some(line) => Origin::Command {
             line: line.clone(),

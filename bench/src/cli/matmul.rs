@@ -10,7 +10,7 @@ use clap::Args;
 use graphmill_llm::backend::{MeasuredMatmul, measure_matmul};
 use serde_json::json;
 
-use super::{Outcome, note};
+use super::{BenchResult, note};
 use crate::results::Results;
 
 /// Time for which a product is repeated, in about as many rounds as fit in it.
@@ -18,7 +18,6 @@ const TIME: Duration = Duration::from_millis(400);
 /// Rounds that a product is repeated for at least.
 const MIN_ROUNDS: usize = 3;
 
-/// Which multiplications.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
     /// The types of the weights.
@@ -38,10 +37,10 @@ pub(super) struct Arguments {
         value_parser = shape
     )]
     shapes: Vec<(usize, usize)>,
-    /// How many activations are multiplied at once.
+    /// Number of activations that are multiplied at once, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_value = "1,8,32,128,512")]
     activations: Vec<usize>,
-    /// Threads; without this, one for each processor that this process may use.
+    /// Number of threads; by default one for each processor that this process may use.
     #[arg(long)]
     threads: Option<u32>,
 }
@@ -64,7 +63,7 @@ fn time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<(f64, String), Stri
     })
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     let threads = match arguments.threads {
         Some(threads) => threads,
         None => available_parallelism()?.get() as u32,

@@ -10,7 +10,6 @@ mod share;
 mod speed;
 
 use std::{
-    error::Error,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -19,9 +18,7 @@ use std::{
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::{results::Results, samples::Samples};
-
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+use crate::{BenchResult, results::Results, samples::Samples};
 
 /// A new engine moves its memory to huge pages in its first idle seconds.
 const MOVES_IN: Duration = Duration::from_secs(5);
@@ -54,7 +51,7 @@ enum Command {
     Batching(batching::Arguments),
     /// Send tensors to a graph over gRPC and measure how fast they come back.
     Grpc(grpc::Arguments),
-    /// What arrives over HTTP of the tokens that llama.cpp alone can make, both in turns.
+    /// Measure the share of llama.cpp's own rate of tokens that arrives over HTTP, both in turns.
     Share(share::Arguments),
     /// Send loads to our server and to another in turn, and compare.
     Compare(Box<loads::CompareArguments>),
@@ -81,7 +78,7 @@ pub fn main() -> ExitCode {
     exit(outcome.and(saved.map_err(Into::into)))
 }
 
-fn exit(outcome: Outcome) -> ExitCode {
+fn exit(outcome: BenchResult) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -91,7 +88,6 @@ fn exit(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// Prints results.
 #[expect(clippy::print_stdout, reason = "the results are the program's output")]
 fn print(text: &str) {
     println!("{text}");

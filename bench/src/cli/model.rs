@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use graphmill_llm::weights::TYPES;
 
-use super::{Outcome, note, print};
+use super::{BenchResult, note, print};
 use crate::model::{Recipe, SHAPES};
 
 /// The small model of this repository, relative to its root.
 const SHIPPED: &str = "demos/tiny_chat/model.gguf";
 
-/// Which model.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Arguments {
     /// The shape: that of Qwen2.5 for 0.5b and 1.5b; tiny-moe has four experts, of which two
@@ -25,10 +24,10 @@ pub(super) struct Arguments {
     /// Make a model whose greedy text repeats itself.
     #[arg(long)]
     loops: bool,
-    /// Seed of the weights.
+    /// Seed of the random weights.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where models are kept.
+    /// Folder in which models are kept.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench-models")]
     folder: PathBuf,
     /// The GGUF file whose vocabulary is taken and extended.
@@ -44,7 +43,7 @@ fn kind(name: &str) -> Result<&'static str, String> {
         .ok_or_else(|| "use a type of `graphmill quantize`".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments) -> Outcome {
+pub(super) fn run(arguments: &Arguments) -> BenchResult {
     let mut shapes = SHAPES.into_iter();
     let shape = shapes.find(|shape| shape.name == arguments.shape);
     let recipe = Recipe {

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
-    MOVES_IN, Outcome,
+    BenchResult, MOVES_IN,
     contest::{Entrant, Site, client, until_stopped},
     file_name, seconds,
 };
@@ -38,13 +38,13 @@ pub(super) struct Arguments {
     /// Options of our server's LLM node, as in a graph file.
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     node_options: String,
-    /// Sequences that decode at once, one measurement for each number.
+    /// Number of sequences that decode at once, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_value = "1,4,8,16,32")]
     sequences: Vec<usize>,
-    /// Tokens of each prompt.
+    /// Number of tokens in each prompt.
     #[arg(long, default_value_t = 16)]
     prompt_tokens: usize,
-    /// Tokens generated for each sequence.
+    /// Number of tokens generated for each sequence.
     #[arg(long, default_value_t = 64)]
     tokens: usize,
     /// Cells that each sequence has at least without a server.
@@ -63,7 +63,7 @@ pub(super) struct Arguments {
 
 /// Adds a row for each number of sequences; those that were measured stay when one fails or a signal
 /// stops this program. While llama.cpp computes, signals wait.
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     until_stopped(async {
         let client = client()?;
         let own = Entrant::own(&arguments.model, &arguments.node_options);
@@ -102,12 +102,12 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> Outcome {
 }
 
 /// Rates of one generation after another, until the turn is over: their median.
-struct Turn {
+struct MeasuredTurn {
     ends: Instant,
     rates: Vec<f64>,
 }
 
-impl Turn {
+impl MeasuredTurn {
     fn begin(arguments: &Arguments) -> Self {
         Self {
             ends: Instant::now() + arguments.turn,
@@ -118,7 +118,7 @@ impl Turn {
     /// Takes in when the tokens of a generation came; says what the turn gave if it is over. A
     /// generation whose answers hardly overlapped says nothing; a turn of only such ones is an
     /// error.
-    fn take(&mut self, streams: &[&[f64]]) -> Outcome<Option<f64>> {
+    fn take(&mut self, streams: &[&[f64]]) -> BenchResult<Option<f64>> {
         self.rates.extend(common_rate(streams));
         if Instant::now() < self.ends {
             return Ok(None);
@@ -137,14 +137,14 @@ async fn over_http(
     site: &Site,
     client: &Client,
     texts: &mut u64,
-) -> Outcome<f64> {
+) -> BenchResult<f64> {
     let sizes = Sizes {
         streams: sequences,
         prompt_tokens: arguments.prompt_tokens,
         max_tokens: arguments.tokens as u32,
         ..Workload::Decode.sizes()
     };
-    let mut turn = Turn::begin(arguments);
+    let mut turn = MeasuredTurn::begin(arguments);
     loop {
         *texts += 1;
         let actors = plan("share", &sizes, site.measure, *texts);
@@ -160,7 +160,7 @@ async fn over_http(
 }
 
 /// A turn of llama.cpp in this process.
-fn alone(arguments: &Arguments, sequences: usize, raw: &Raw) -> Outcome<f64> {
+fn alone(arguments: &Arguments, sequences: usize, raw: &Raw) -> BenchResult<f64> {
     let attention = Attention {
         layout: Layout::PerSequence,
         flash: !arguments.plain_attention,
@@ -170,7 +170,7 @@ fn alone(arguments: &Arguments, sequences: usize, raw: &Raw) -> Outcome<f64> {
         prompt_tokens: arguments.prompt_tokens,
         tokens: arguments.tokens,
     };
-    let mut turn = Turn::begin(arguments);
+    let mut turn = MeasuredTurn::begin(arguments);
     loop {
         let begun = Instant::now();
         let mut steps = Vec::with_capacity(arguments.tokens);

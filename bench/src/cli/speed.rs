@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, spec::CpuKernels};
 use serde_json::json;
 
-use super::{MOVES_IN, Outcome, file_name, note};
+use super::{BenchResult, MOVES_IN, file_name, note};
 use crate::{
     generation,
     load::stats::median,
@@ -22,29 +22,28 @@ pub(super) struct Arguments {
     /// The model, a GGUF file.
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Sequences that decode at once, one measurement for each number.
+    /// Number of sequences that decode at once, one measurement for each number.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16,32")]
     sequences: Vec<usize>,
-    /// Tokens of each prompt.
+    /// Number of tokens in each prompt.
     #[arg(long, default_value_t = 128)]
     prompt_tokens: usize,
-    /// Tokens generated for each sequence.
+    /// Number of tokens generated for each sequence.
     #[arg(long, default_value_t = 64)]
     tokens: usize,
-    /// Tokens of the prompt that prefill is measured with.
+    /// Number of tokens in the prompt that prefill is measured with.
     #[arg(long, default_value_t = 512)]
     prefill_tokens: usize,
-    /// How often everything is measured.
+    /// Number of times that everything is measured.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Whether the fused attention kernel is used by llama.cpp alone; measured with and without it
-    /// unless given.
+    /// Use of the fused attention kernel by llama.cpp alone; by default, both ways are measured.
     #[arg(long, value_enum, default_value = "both")]
     flash_attention: Flash,
-    /// Threads of llama.cpp; one for each processor without it.
+    /// Number of threads of llama.cpp; by default one for each processor.
     #[arg(long)]
     threads: Option<u32>,
-    /// Who multiplies quantized matrices in main memory: `auto`, `on` or `off`, as in
+    /// Use of our own kernels for quantized matrices in main memory: `auto`, `on` or `off`, as in
     /// `plugin_config`.
     #[arg(long, value_parser = cpu_kernels, default_value = "auto")]
     cpu_kernels: CpuKernels,
@@ -69,22 +68,22 @@ pub(super) struct LlmEngineArguments {
     /// The engine's `plugin_config`, a JSON object.
     #[arg(long, value_name = "JSON", default_value = "")]
     plugin_config: String,
-    /// The engine's `max_num_seqs`; the most sequences of the measurements without it.
+    /// The engine's `max_num_seqs`; by default the largest number of sequences that is measured.
     #[arg(long)]
     max_num_seqs: Option<u32>,
-    /// The engine's `max_num_batched_tokens`.
+    /// The engine's `max_num_batched_tokens`, if not its default.
     #[arg(long)]
     max_num_batched_tokens: Option<u32>,
 }
 
-/// With which kernels of attention something is measured.
+/// The attention kernels that are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Flash {
-    /// The fused one.
+    /// Measure only the fused kernel.
     On,
-    /// The plain ones.
+    /// Measure only the plain kernels.
     Off,
-    /// Each by itself.
+    /// Measure both, each by itself.
     Both,
 }
 
@@ -106,12 +105,12 @@ struct Speed {
     rounds: Vec<f64>,
 }
 
-pub(super) fn ceiling(arguments: &Arguments, results: &mut Results) -> Outcome {
+pub(super) fn ceiling(arguments: &Arguments, results: &mut Results) -> BenchResult {
     measure(arguments, None, results)
 }
 
 /// Measures llama.cpp and the engine in turn.
-pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> Outcome {
+pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> BenchResult {
     let common = &arguments.common;
     let mut spec = LlmEngineSpec::new(&common.model);
     spec.plugin_config = PluginConfig::from_json(&arguments.plugin_config)?;
@@ -139,7 +138,11 @@ pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> O
 /// it decodes. llama.cpp by itself is loaded when the engine's threads are gone: the threads that
 /// OpenMP keeps for both would be more than the machine has processors, and OpenMP then makes them
 /// sleep at every barrier, which costs a small model most of its speed.
-fn measure(arguments: &Arguments, spec: Option<LlmEngineSpec>, results: &mut Results) -> Outcome {
+fn measure(
+    arguments: &Arguments,
+    spec: Option<LlmEngineSpec>,
+    results: &mut Results,
+) -> BenchResult {
     let mut points = arguments.points(spec.is_some());
     // First the engine, which initializes llama.cpp for both.
     let engine = spec.map(LlmEngine::load).transpose()?;
@@ -200,7 +203,7 @@ impl Arguments {
     }
 
     /// Measures the points of llama.cpp alone.
-    fn llama(&self, points: &mut [Speed]) -> Outcome {
+    fn llama(&self, points: &mut [Speed]) -> BenchResult {
         let raw = Raw::load(&self.model, self.threads, self.cpu_kernels, self.context)?;
         for point in points {
             if let Some(attention) = point.attention {

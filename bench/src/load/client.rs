@@ -5,7 +5,7 @@ use std::time::Instant;
 use reqwest::Client;
 use serde_json::{Map, Value, json};
 
-/// Where requests go and what all of them say.
+/// The server that requests go to, and the parts that all requests share.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The address up to and without `/chat/completions`.
@@ -19,21 +19,21 @@ pub(crate) struct Target {
 /// An answer, or its failure. Times are in seconds from the beginning of the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reply {
-    /// When the request was sent.
+    /// Time at which the request was sent.
     pub(crate) sent: f64,
-    /// When each piece of text arrived.
+    /// Times at which the pieces of text arrived.
     pub(crate) pieces: Vec<f64>,
-    /// The text.
+    /// The whole text of the answer.
     pub(crate) text: String,
-    /// Tokens of the prompt.
+    /// Number of tokens in the prompt.
     pub(crate) prompt_tokens: u64,
-    /// Tokens of the prompt that did not have to be computed; `None` if the server does not say.
+    /// Number of tokens in the prompt that were cached; `None` if the server does not say.
     pub(crate) cached_tokens: Option<u64>,
-    /// Tokens generated.
+    /// Number of tokens that were generated.
     pub(crate) tokens: u64,
-    /// When the answer was complete.
+    /// Time at which the answer was complete or failed.
     pub(crate) ended: f64,
-    /// What went wrong: `HTTP 503`, `connection`, `error event`, `cut off`, `no usage`.
+    /// The kind of failure: `HTTP 503`, `connection`, `error event`, `cut off`, `no usage`.
     pub(crate) error: Option<String>,
 }
 
@@ -81,7 +81,7 @@ async fn receive(
     if !response.status().is_success() {
         return Err(format!("HTTP {}", response.status().as_u16()));
     }
-    let mut events = Events::default();
+    let mut events = SseLines::default();
     while let Ok(Some(bytes)) = response.chunk().await {
         let now = begun.elapsed().as_secs_f64();
         events.push(&bytes);
@@ -142,13 +142,13 @@ impl Reply {
 
 /// Finds the data of server-sent events in a stream of bytes. Each event here has one line of data.
 #[derive(Default)]
-struct Events {
+struct SseLines {
     bytes: Vec<u8>,
-    /// Where the next line begins.
+    /// Start of the next line in `bytes`.
     at: usize,
 }
 
-impl Events {
+impl SseLines {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.at);
         self.at = 0;
@@ -178,7 +178,7 @@ mod tests {
     fn events_are_found_however_the_bytes_are_cut() {
         let stream = b": comment\n\ndata: one\r\n\r\nevent: x\ndata:two\n\ndata: [DONE]\n\n";
         for cut in 0..stream.len() {
-            let mut events = Events::default();
+            let mut events = SseLines::default();
             let mut found: Vec<Vec<u8>> = Vec::new();
             for part in [&stream[..cut], &stream[cut..]] {
                 events.push(part);

@@ -14,14 +14,14 @@ const ARRIVAL_ANSWER: u32 = 2;
 /// A client that sends a request, waits for the answer, and sends the next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Actor {
-    /// The actor that it waits for before it begins, and how many pieces of text that one has to
-    /// have had.
+    /// The actor that it waits for before it begins, and the number of pieces of text that this
+    /// actor must have received.
     pub(crate) after: Option<(usize, usize)>,
-    /// How long it waits then.
+    /// Time that it waits after that.
     pub(crate) delay: Duration,
     /// The system prompt of its requests.
     pub(crate) system: Option<String>,
-    /// What it asks, in order.
+    /// Questions that it asks, in order.
     pub(crate) turns: Vec<String>,
     /// Maximum number of tokens of each answer.
     pub(crate) max_tokens: u32,

@@ -5,12 +5,12 @@
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// Starts the stream of a seed.
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The stream of a seed and a name, which does not depend on what other names there are.
+    /// Starts the stream of a seed and a name, which is independent of all other names.
     pub(crate) fn named(seed: u64, name: &str) -> Self {
         // FNV-1a.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -19,7 +19,7 @@ impl Random {
         Self(Self(seed ^ hash).next_u64())
     }
 
-    /// 64 random bits.
+    /// Returns the next 64 random bits.
     pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;

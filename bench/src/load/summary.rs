@@ -1,4 +1,4 @@
-//! What the samples of a load amount to.
+//! Summaries of the samples of a load: rates, latencies and failures.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,13 @@ use super::{
 /// Sums up samples of a load. Gaps between pieces of text count only `from` a time `until` another.
 pub(crate) fn summary(samples: &[&Sample], (from, until): (f64, f64)) -> Value {
     let failed = samples.iter().filter(|sample| sample.reply.error.is_some());
-    let good: Vec<&Sample> = samples
-        .iter()
-        .copied()
-        .filter(|sample| sample.reply.error.is_none())
-        .collect();
+    let mut good = samples.to_vec();
+    good.retain(|sample| sample.reply.error.is_none());
     let sum = |number: fn(&Sample) -> u64| good.iter().map(|it| number(it)).sum::<u64>();
     let cached: Option<u64> = good.iter().map(|sample| sample.reply.cached_tokens).sum();
     let prompt_tokens = sum(|sample| sample.reply.prompt_tokens);
-    let ttft = ascending(
-        good.iter()
-            .map(|sample| first_piece(sample) - sample.reply.sent),
-    );
+    let waits = good.iter().map(|it| first_piece(it) - it.reply.sent);
+    let ttft = ascending(waits);
     let tpot = ascending(good.iter().filter_map(|sample| tpot(sample)));
     let gaps = good.iter().flat_map(|sample| {
         let pairs = sample.reply.pieces.windows(2);
@@ -74,7 +69,7 @@ fn ascending(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// When the first piece of text came, or the end of an answer that has none.
+/// Returns the time of the first piece of text, or the end of an answer that has none.
 fn first_piece(sample: &Sample) -> f64 {
     let pieces = &sample.reply.pieces;
     pieces.first().copied().unwrap_or(sample.reply.ended)
@@ -102,10 +97,8 @@ fn decode_rate(streams: &[&Sample]) -> Option<f64> {
     if actors.len() < streams.len() {
         return None;
     }
-    let times: Vec<&[f64]> = streams
-        .iter()
-        .map(|it| it.reply.pieces.as_slice())
-        .collect();
+    let times = streams.iter().map(|it| it.reply.pieces.as_slice());
+    let times: Vec<&[f64]> = times.collect();
     let tokens: u64 = streams.iter().map(|sample| sample.reply.tokens).sum();
     let pieces: usize = times.iter().map(|times| times.len()).sum();
     Some(common_rate(&times)? * tokens as f64 / pieces as f64)

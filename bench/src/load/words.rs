@@ -21,7 +21,7 @@ pub(crate) const WORDS: [&str; 160] = [
     "mountain", "music", "name", "near", "need", "new", "night", "north", "number",
 ];
 
-/// So many random words.
+/// Returns a text of `words` random words.
 pub(crate) fn text(random: &mut Random, words: usize) -> String {
     let mut text = String::with_capacity(7 * words);
     for number in 0..words {
@@ -33,18 +33,18 @@ pub(crate) fn text(random: &mut Random, words: usize) -> String {
     text
 }
 
-/// How many tokens of a model a text of random words has: a constant part that the chat template
-/// adds, and a part for each word.
+/// The number of tokens of a text of random words: a constant part that the chat template adds, and
+/// a part for each word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measure {
-    /// Tokens of a prompt without words.
+    /// Number of tokens of a prompt without words.
     pub(crate) constant: f64,
-    /// Tokens of a word.
+    /// Average number of tokens of a word.
     pub(crate) per_word: f64,
 }
 
 impl Measure {
-    /// From the tokens that two prompts had, given as (words, tokens).
+    /// Derives the measure from two prompts, each given as (words, tokens).
     pub(crate) fn from_two(short: (usize, u64), long: (usize, u64)) -> Self {
         let words = long.0.saturating_sub(short.0).max(1) as f64;
         let per_word = ((long.1 as f64 - short.1 as f64) / words).max(0.1);
@@ -54,12 +54,13 @@ impl Measure {
         }
     }
 
-    /// Words that make about so many tokens with the constant part, at least one.
+    /// Returns the number of words, at least one, that make about `tokens` tokens together with the
+    /// constant part.
     pub(crate) fn words(self, tokens: usize) -> usize {
         self.words_inside(tokens.saturating_sub(self.constant.round() as usize))
     }
 
-    /// Words that make about so many tokens by themselves, at least one.
+    /// Returns the number of words, at least one, that make about `tokens` tokens by themselves.
     pub(crate) fn words_inside(self, tokens: usize) -> usize {
         ((tokens as f64 / self.per_word).round() as usize).max(1)
     }

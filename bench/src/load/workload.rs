@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-/// The workloads there are.
+/// A kind of load, chosen by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
     /// Streams that ask one short prompt after another, each prompt new.
@@ -24,36 +24,37 @@ pub(crate) enum Workload {
 /// The sizes of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sizes {
-    /// Streams, chats or requests at once.
+    /// Number of concurrent streams, chats or requests.
     pub(crate) streams: usize,
-    /// Requests of each stream, or turns of each chat.
+    /// Number of requests of each stream, or of turns of each chat.
     pub(crate) turns: usize,
-    /// Tokens of a prompt, without what is shared.
+    /// Number of tokens in a prompt without its shared part.
     pub(crate) prompt_tokens: usize,
-    /// Tokens of the shared system prompt.
+    /// Number of tokens in the shared system prompt.
     pub(crate) shared_tokens: usize,
-    /// Tokens of an answer.
+    /// Maximum number of tokens in an answer.
     pub(crate) max_tokens: u32,
     /// True if each question is sent with all messages before it.
     pub(crate) remembers: bool,
-    /// Prompts that arrive while the streams decode.
+    /// Number of prompts that arrive while the streams decode.
     pub(crate) arrivals: usize,
-    /// Tokens of such a prompt.
+    /// Number of tokens in such a prompt.
     pub(crate) arrival_tokens: usize,
-    /// Pieces of text that the last stream has had when the first of them arrives.
+    /// Number of pieces of text that the last stream has received when the first such prompt
+    /// arrives.
     pub(crate) arrival_after: usize,
-    /// The time between two of them.
+    /// Time between two such prompts.
     pub(crate) every: Duration,
 }
 
 impl Workload {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// The usual sizes.
+    /// Returns the sizes that the command line may change.
     pub(crate) fn sizes(self) -> Sizes {
         let usual = Sizes {
             streams: 8,

@@ -31,28 +31,28 @@ const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
 /// template that takes it away makes other tokens of them, which a server has to compute again.
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}\
     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-/// How much weaker the embeddings of tokens are that the model is not to generate.
+/// Factor on the embeddings of the tokens that the model is not to generate.
 const SILENT: f32 = 0.1;
-/// Tokens that a short convolution sees.
+/// Number of tokens that a short convolution sees.
 const CONVOLVED: u32 = 3;
-/// Tokens that a looping model generates.
+/// Number of different tokens that a looping model generates.
 const LOOP_TOKENS: usize = 64;
-/// Which model to make.
+/// Description of a model that can be made.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// Its shape.
+    /// Shape of its layers and its vocabulary.
     pub shape: Shape,
     /// The types of its matrices, by a name in [`TYPES`].
     pub kind: &'static str,
     /// Makes its greedy text run in a short circle, for drafts from the text itself. It computes as
     /// much as otherwise.
     pub loops: bool,
-    /// Seed of its weights.
+    /// Seed of its random weights.
     pub seed: u64,
 }
 
 impl Recipe {
-    /// The name of the model's file.
+    /// Returns the name of the model's file.
     pub fn file_name(&self) -> String {
         let kind = self.kind.to_lowercase();
         let loops = if self.loops { "-loops" } else { "" };
@@ -124,29 +124,24 @@ impl Recipe {
         file.set_text("general.architecture", architecture);
         file.set_text("general.name", &name);
         file.set_u32("general.file_type", BF16_FILE);
-        for (name, number, wanted) in [
-            ("context_length", shape.context, true),
-            ("embedding_length", shape.width, true),
-            ("block_count", shape.layers, true),
-            ("feed_forward_length", shape.feed_forward, true),
-            ("attention.head_count", shape.heads, true),
-            ("rope.dimension_count", shape.head_width, true),
-            ("vocab_size", shape.vocabulary as u32, true),
-            ("expert_count", shape.experts, shape.experts > 0),
-            (
-                "expert_used_count",
-                shape.experts_of_a_token,
-                shape.experts > 0,
-            ),
-            (
-                "shortconv.l_cache",
-                CONVOLVED,
-                shape.attention_layers.is_some(),
-            ),
-        ] {
-            if wanted {
-                file.set_u32(&format!("{architecture}.{name}"), number);
-            }
+        let mut numbers = vec![
+            ("context_length", shape.context),
+            ("embedding_length", shape.width),
+            ("block_count", shape.layers),
+            ("feed_forward_length", shape.feed_forward),
+            ("attention.head_count", shape.heads),
+            ("rope.dimension_count", shape.head_width),
+            ("vocab_size", shape.vocabulary as u32),
+        ];
+        if shape.experts > 0 {
+            numbers.push(("expert_count", shape.experts));
+            numbers.push(("expert_used_count", shape.experts_of_a_token));
+        }
+        if shape.attention_layers.is_some() {
+            numbers.push(("shortconv.l_cache", CONVOLVED));
+        }
+        for (name, number) in numbers {
+            file.set_u32(&format!("{architecture}.{name}"), number);
         }
         let kv_heads = format!("{architecture}.attention.head_count_kv");
         if shape.attention_layers.is_none() {
@@ -169,23 +164,14 @@ impl Recipe {
         let query = u64::from(shape.heads * shape.head_width);
         let key = u64::from(shape.kv_heads * shape.head_width);
         let rows = shape.vocabulary as u64;
-        let matrix = |name: String, from: u64, to: u64, gain: f32| TensorPlan {
-            name,
-            shape: vec![from, to],
-            kind: BF16,
-            fill: Fill::Random(gain / (from as f32).sqrt()),
+        let scaled = |gain: f32, from: u64| Fill::Random(gain / (from as f32).sqrt());
+        let matrix = |name: String, from: u64, to: u64, gain: f32| {
+            TensorPlan::new(name, &[from, to], BF16, scaled(gain, from))
         };
-        let vector = |name: String, length: u64, fill: Fill| TensorPlan {
-            name,
-            shape: vec![length],
-            kind: F32,
-            fill,
-        };
-        let embedding = |name: &str| TensorPlan {
-            name: name.to_owned(),
-            shape: vec![width, rows],
-            kind: BF16,
-            fill: Fill::Embedding(LOGIT_DEVIATION / (width as f32).sqrt()),
+        let vector = |name, length, fill| TensorPlan::new(name, &[length], F32, fill);
+        let embedding = |name: &str| {
+            let fill = Fill::Embedding(LOGIT_DEVIATION / (width as f32).sqrt());
+            TensorPlan::new(name.to_owned(), &[width, rows], BF16, fill)
         };
         let mut tensors = vec![embedding("token_embd.weight")];
         for layer in 0..shape.layers {
@@ -205,12 +191,12 @@ impl Recipe {
                 let (from, to) = ("shortconv.in_proj.weight", "shortconv.out_proj.weight");
                 tensors.extend([
                     matrix(name(from), width, 3 * width, 1.0),
-                    TensorPlan {
-                        name: name("shortconv.conv.weight"),
-                        shape: vec![u64::from(CONVOLVED), width],
-                        kind: F32,
-                        fill: Fill::Random(1.0),
-                    },
+                    TensorPlan::new(
+                        name("shortconv.conv.weight"),
+                        &[u64::from(CONVOLVED), width],
+                        F32,
+                        Fill::Random(1.0),
+                    ),
                     matrix(name(to), width, width, attention),
                 ]);
             }
@@ -239,12 +225,9 @@ impl Recipe {
                 }
             }));
             if shape.experts > 0 {
-                tensors.push(TensorPlan {
-                    name: name("ffn_gate_inp.weight"),
-                    shape: vec![width, u64::from(shape.experts)],
-                    kind: F32,
-                    fill: Fill::Random(1.0 / (width as f32).sqrt()),
-                });
+                let gate = [width, u64::from(shape.experts)];
+                let name = name("ffn_gate_inp.weight");
+                tensors.push(TensorPlan::new(name, &gate, F32, scaled(1.0, width)));
             }
             if shape.architecture == "qwen2" {
                 let bias = Fill::Random(0.1);
@@ -255,10 +238,9 @@ impl Recipe {
                 ]);
             }
         }
-        let last = if shape.attention_layers.is_some() {
-            "token_embd_norm.weight"
-        } else {
-            "output_norm.weight"
+        let last = match shape.attention_layers {
+            Some(_) => "token_embd_norm.weight",
+            None => "output_norm.weight",
         };
         tensors.push(vector(last.to_owned(), width, Fill::Ones));
         if shape.own_output {
@@ -285,11 +267,8 @@ impl Recipe {
             Fill::Random(deviation) => numbers(count, Some(deviation)),
             Fill::Embedding(deviation) => {
                 let spoken = self.shape.vocabulary - silent;
-                let loud = if self.loops {
-                    spoken.min(LOOP_TOKENS)
-                } else {
-                    spoken
-                };
+                let most = if self.loops { LOOP_TOKENS } else { spoken };
+                let loud = spoken.min(most);
                 let mut rows = |count: usize, deviation| {
                     numbers(planned.shape[0] * count as u64, Some(deviation))
                 };
@@ -309,10 +288,9 @@ struct TensorPlan {
     fill: Fill,
 }
 
-/// What a tensor is filled with.
+/// Numbers that a tensor is filled with.
 #[derive(Clone, Copy)]
 enum Fill {
-    /// Ones.
     Ones,
     /// Random numbers of a deviation.
     Random(f32),
@@ -321,6 +299,16 @@ enum Fill {
 }
 
 impl TensorPlan {
+    fn new(name: String, shape: &[u64], kind: u32, fill: Fill) -> Self {
+        let shape = shape.to_vec();
+        Self {
+            name,
+            shape,
+            kind,
+            fill,
+        }
+    }
+
     fn bytes(&self) -> u64 {
         self.shape.iter().product::<u64>() * if self.kind == F32 { 4 } else { 2 }
     }

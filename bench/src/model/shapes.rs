@@ -1,9 +1,9 @@
 //! The shapes of models.
 
-/// What a model is made of.
+/// The number and sizes of a model's layers, and the size of its vocabulary.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Its name.
+    /// Name on the command line and in file names.
     pub name: &'static str,
     pub(super) architecture: &'static str,
     pub(super) layers: u32,
@@ -11,7 +11,7 @@ pub struct Shape {
     pub(super) feed_forward: u32,
     /// Feed-forward networks of a layer; 0 for one that all tokens take.
     pub(super) experts: u32,
-    /// How many of them compute a token.
+    /// Number of experts that compute a token.
     pub(super) experts_of_a_token: u32,
     pub(super) heads: u32,
     pub(super) kv_heads: u32,
@@ -23,7 +23,7 @@ pub struct Shape {
     /// The layers with attention, where the others have a short convolution, and so a state for each
     /// sequence; none where all have attention.
     pub(super) attention_layers: Option<&'static [u32]>,
-    /// Whether the output has weights of its own instead of those of the embedding.
+    /// Gives the output weights of its own instead of those of the embedding.
     pub(super) own_output: bool,
 }
 
@@ -61,9 +61,9 @@ const QWEN: Shape = Shape {
     ..TINY
 };
 
-/// The shapes there are. `0.5b` and `1.5b` are those of Qwen2.5.
-/// `hybrid` is that of LFM2 with 350 million weights: six of its layers have attention, ten a short
-/// convolution. `moe` has 64 small experts in each of twelve layers, of which eight compute a token.
+/// All shapes. `0.5b` and `1.5b` are those of Qwen2.5. `hybrid` is that of LFM2 with 350 million
+/// weights: six of its layers have attention, ten a short convolution. `moe` has 64 small experts
+/// in each of twelve layers, of which eight compute a token.
 pub const SHAPES: [Shape; 6] = [
     TINY,
     Shape {
@@ -113,7 +113,7 @@ pub const SHAPES: [Shape; 6] = [
 ];
 
 impl Shape {
-    /// Whether a layer has attention.
+    /// Returns `true` if the layer has attention.
     pub(super) fn has_attention(&self, layer: u32) -> bool {
         self.attention_layers
             .is_none_or(|layers| layers.contains(&layer))

@@ -96,10 +96,8 @@ fn words(
     // Most pairs are new words; where they are not, the vocabulary is too small for the size.
     let tries = 4 * starts.len() * ends.len();
     let full = (0..tries).any(|_| {
-        let (start, end) = (
-            starts[random.below(starts.len())],
-            ends[random.below(ends.len())],
-        );
+        let start = starts[random.below(starts.len())];
+        let end = ends[random.below(ends.len())];
         add(format!("{start}{end}"))
     });
     if missing > 0 && !full {

@@ -99,8 +99,7 @@ impl Draft {
     }
 
     /// Finds a gap in the numbers of ports without a tag. A file numbers these ports by their
-    /// order, so a
-    /// gap would shift them. Returns the message.
+    /// order, so a gap would shift them. Returns the message.
     pub(super) fn gap(&self) -> Option<String> {
         self.ports.iter().find_map(|ports| {
             let untagged = || ports.iter().filter(|port| port.tag.is_empty());

@@ -139,16 +139,12 @@ impl GraphBuilder {
 
     /// Adds a node. Its calculator need not be registered.
     pub fn node<C: Calculator>(&self) -> NodeBuilder<'_, C::Ports> {
-        let mut contract = Contract::describing();
-        let ports = C::contract(&mut contract, &C::Options::default());
-        self.typed(Registration::new::<C>(), ports, &contract)
+        self.typed(Registration::new::<C>(), C::contract)
     }
 
     /// Adds a node of an async calculator. The calculator need not be registered.
     pub fn async_node<C: AsyncCalculator>(&self) -> NodeBuilder<'_, C::Ports> {
-        let mut contract = Contract::describing();
-        let ports = C::contract(&mut contract, &C::Options::default());
-        self.typed(Registration::new_async::<C>(), ports, &contract)
+        self.typed(Registration::new_async::<C>(), C::contract)
     }
 
     /// Adds a node by the name of a registered calculator or subgraph.
@@ -192,7 +188,7 @@ impl GraphBuilder {
         state.name_all();
         let ports = |name, ports: &[Port]| {
             let texts = ports.iter().map(|port| text(port.text()));
-            repeated(name, texts.collect::<Vec<_>>())
+            repeated(name, texts)
         };
         let mut fields = ports("input_stream", &state.inputs);
         fields.extend(ports("output_stream", &state.outputs));
@@ -241,18 +237,19 @@ impl GraphBuilder {
         }
     }
 
-    fn typed<P>(
+    fn typed<O: Default, P>(
         &self,
         registration: Registration,
-        ports: P,
-        contract: &Contract,
+        declare: fn(&mut Contract, &O) -> P,
     ) -> NodeBuilder<'_, P> {
+        let mut contract = Contract::describing();
+        let ports = declare(&mut contract, &O::default());
         let name = registration.registered_name();
         let index = self.add(name);
         let mut state = self.state.borrow_mut();
         state.registrations.push(registration.named(name));
         drop(state);
-        NodeBuilder::new(self, index, ports, node::tags(contract))
+        NodeBuilder::new(self, index, ports, node::tags(&contract))
     }
 
     fn add(&self, calculator: &str) -> usize {

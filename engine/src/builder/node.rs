@@ -68,8 +68,7 @@ impl<'g, P> NodeBuilder<'g, P> {
         T: ?Sized + PortType,
         W: ?Sized + Fits<T>,
     {
-        self.connect(Group::Inputs, port(&self.ports).index(), 0, &wire.name);
-        self
+        self.connect(Group::Inputs, port(&self.ports).index(), 0, &wire.name)
     }
 
     /// Connects the input streams of one tag: the first wire to index 0.
@@ -96,11 +95,11 @@ impl<'g, P> NodeBuilder<'g, P> {
         W: ?Sized + Fits<T>,
     {
         let index = port(&self.ports).index();
-        self.connect(Group::Inputs, index, 0, &wire.name);
-        if let Some(tag) = self.tag(Group::Inputs, index) {
-            self.mark_back_edge(&tag);
-        }
-        self
+        let Some(tag) = self.tag(Group::Inputs, index) else {
+            return self;
+        };
+        self.put(Group::Inputs, &nth_of(&tag, 0), &wire.name);
+        self.mark_back_edge(&tag)
     }
 
     /// Returns the stream of an output.
@@ -114,14 +113,12 @@ impl<'g, P> NodeBuilder<'g, P> {
         T: ?Sized + PortType,
         W: ?Sized + Fits<T>,
     {
-        self.connect(Group::InputSides, port(&self.ports).index(), 0, &wire.name);
-        self
+        self.connect(Group::InputSides, port(&self.ports).index(), 0, &wire.name)
     }
 
     /// Connects the side packet that names a resource of the node.
     pub fn resource<R: Resource>(&self, port: impl FnOnce(&P) -> Res<R>, wire: &SideWire) -> &Self {
-        self.connect(Group::InputSides, port(&self.ports).index(), 0, &wire.name);
-        self
+        self.connect(Group::InputSides, port(&self.ports).index(), 0, &wire.name)
     }
 
     /// Returns the side packet of an output.
@@ -134,15 +131,13 @@ impl<'g, P> NodeBuilder<'g, P> {
 
     /// Connects an input stream by its tag.
     pub fn input_at<W: ?Sized>(&self, tag: &str, wire: &Wire<W>) -> &Self {
-        self.put(Group::Inputs, tag, &wire.name);
-        self
+        self.put(Group::Inputs, tag, &wire.name)
     }
 
     /// Connects an input stream that closes a loop, by its tag.
     pub fn back_edge_at<W: ?Sized>(&self, tag: &str, wire: &Wire<W>) -> &Self {
         self.put(Group::Inputs, tag, &wire.name);
-        self.mark_back_edge(tag);
-        self
+        self.mark_back_edge(tag)
     }
 
     /// Returns the stream of an output by its tag.
@@ -152,8 +147,7 @@ impl<'g, P> NodeBuilder<'g, P> {
 
     /// Connects an input side packet by its tag.
     pub fn side_at<W: ?Sized>(&self, tag: &str, wire: &SideWire<W>) -> &Self {
-        self.put(Group::InputSides, tag, &wire.name);
-        self
+        self.put(Group::InputSides, tag, &wire.name)
     }
 
     /// Returns the side packet of an output by its tag.
@@ -245,9 +239,10 @@ impl<'g, P> NodeBuilder<'g, P> {
         tag.cloned()
     }
 
-    fn connect(&self, group: Group, index: Option<usize>, nth: u32, name: &Rc<Name>) {
-        if let Some(tag) = self.tag(group, index) {
-            self.put(group, &nth_of(&tag, nth), name);
+    fn connect(&self, group: Group, index: Option<usize>, nth: u32, name: &Rc<Name>) -> &Self {
+        match self.tag(group, index) {
+            Some(tag) => self.put(group, &nth_of(&tag, nth), name),
+            None => self,
         }
     }
 
@@ -258,16 +253,16 @@ impl<'g, P> NodeBuilder<'g, P> {
         }
     }
 
-    fn put(&self, group: Group, tag: &str, name: &Rc<Name>) {
+    fn put(&self, group: Group, tag: &str, name: &Rc<Name>) -> &Self {
         let port = Port::new(tag, Rc::clone(name));
         let mut state = self.graph.state.borrow_mut();
         let ports = &mut state.nodes[self.index].ports[group as usize];
         if ports.iter().any(|other| other.is(&port.tag, port.index)) {
             drop(state);
-            self.problem(&format!("{} `{tag}` is connected twice", group.noun()));
-        } else {
-            ports.push(port);
+            return self.problem(&format!("{} `{tag}` is connected twice", group.noun()));
         }
+        ports.push(port);
+        self
     }
 
     fn get_or_put(&self, group: Group, tag: &str) -> Rc<Name> {
@@ -285,11 +280,9 @@ impl<'g, P> NodeBuilder<'g, P> {
         name
     }
 
-    fn mark_back_edge(&self, tag: &str) {
-        self.edit(|node| {
-            let first = if tag.is_empty() { ":0" } else { tag };
-            node.back_edges.push(first.to_owned());
-        });
+    fn mark_back_edge(&self, tag: &str) -> &Self {
+        let first = if tag.is_empty() { ":0" } else { tag };
+        self.edit(|node| node.back_edges.push(first.to_owned()))
     }
 }
 

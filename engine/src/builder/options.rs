@@ -1,6 +1,5 @@
 //! Conversion of options to messages of the text format, from any type that serde can serialize to
-//! fields and
-//! values.
+//! fields and values.
 //!
 //! A struct or map becomes a message, a sequence becomes a repeated field, and a variant without
 //! content becomes a word of an enum. `None`, `()` and absent fields are left out.
@@ -51,13 +50,13 @@ macro_rules! scalars {
 impl Serializer for Writer {
     type Ok = Values;
     type Error = Unwritable;
-    type SerializeSeq = Sequence;
-    type SerializeTuple = Sequence;
-    type SerializeTupleStruct = Sequence;
+    type SerializeSeq = RepeatedValues;
+    type SerializeTuple = RepeatedValues;
+    type SerializeTupleStruct = RepeatedValues;
     type SerializeTupleVariant = Impossible<Values, Unwritable>;
-    type SerializeMap = Body;
-    type SerializeStruct = Body;
-    type SerializeStructVariant = Body;
+    type SerializeMap = MessageFields;
+    type SerializeStruct = MessageFields;
+    type SerializeStructVariant = MessageFields;
 
     scalars! {
         serialize_bool(bool) => message::boolean;
@@ -116,21 +115,25 @@ impl Serializer for Writer {
         variant: &'static str,
         value: &T,
     ) -> Result<Values, Unwritable> {
-        let mut fields = Body::default();
+        let mut fields = MessageFields::default();
         fields.add(variant, value)?;
         Ok(fields.done())
     }
 
-    fn serialize_seq(self, _: Option<usize>) -> Result<Sequence, Unwritable> {
-        Ok(Sequence(Vec::new()))
+    fn serialize_seq(self, _: Option<usize>) -> Result<RepeatedValues, Unwritable> {
+        Ok(RepeatedValues(Vec::new()))
     }
 
-    fn serialize_tuple(self, _: usize) -> Result<Sequence, Unwritable> {
-        Ok(Sequence(Vec::new()))
+    fn serialize_tuple(self, _: usize) -> Result<RepeatedValues, Unwritable> {
+        Ok(RepeatedValues(Vec::new()))
     }
 
-    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Sequence, Unwritable> {
-        Ok(Sequence(Vec::new()))
+    fn serialize_tuple_struct(
+        self,
+        _: &'static str,
+        _: usize,
+    ) -> Result<RepeatedValues, Unwritable> {
+        Ok(RepeatedValues(Vec::new()))
     }
 
     fn serialize_tuple_variant(
@@ -145,12 +148,12 @@ impl Serializer for Writer {
         )))
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<Body, Unwritable> {
-        Ok(Body::default())
+    fn serialize_map(self, _: Option<usize>) -> Result<MessageFields, Unwritable> {
+        Ok(MessageFields::default())
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Body, Unwritable> {
-        Ok(Body::default())
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<MessageFields, Unwritable> {
+        Ok(MessageFields::default())
     }
 
     fn serialize_struct_variant(
@@ -159,18 +162,18 @@ impl Serializer for Writer {
         _: u32,
         variant: &'static str,
         _: usize,
-    ) -> Result<Body, Unwritable> {
-        Ok(Body {
+    ) -> Result<MessageFields, Unwritable> {
+        Ok(MessageFields {
             within: Some(variant),
-            ..Body::default()
+            ..MessageFields::default()
         })
     }
 }
 
 /// The elements of a repeated field.
-struct Sequence(Vec<ValueKind>);
+struct RepeatedValues(Vec<ValueKind>);
 
-impl Sequence {
+impl RepeatedValues {
     fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
         let mut values = value.serialize(Writer)?;
         match (values.pop(), values.is_empty()) {
@@ -186,7 +189,7 @@ impl Sequence {
 }
 
 #[derive(Default)]
-struct Body {
+struct MessageFields {
     fields: Vec<Field>,
     /// Name of the map entry whose value comes next.
     key: String,
@@ -194,7 +197,7 @@ struct Body {
     within: Option<&'static str>,
 }
 
-impl Body {
+impl MessageFields {
     fn add<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Unwritable> {
         if !message::is_field_name(name) {
             return Err(Unwritable(format!("`{name}` is not a valid field name")));
@@ -215,7 +218,7 @@ impl Body {
 
 macro_rules! sequences {
     ($($of:ident::$method:ident)*) => {$(
-        impl ser::$of for Sequence {
+        impl ser::$of for RepeatedValues {
             type Ok = Values;
             type Error = Unwritable;
 
@@ -233,7 +236,7 @@ sequences!(SerializeSeq::serialize_element SerializeTuple::serialize_element Ser
 
 macro_rules! structs {
     ($($of:ident)*) => {$(
-        impl ser::$of for Body {
+        impl ser::$of for MessageFields {
             type Ok = Values;
             type Error = Unwritable;
 
@@ -253,7 +256,7 @@ macro_rules! structs {
 }
 structs!(SerializeStruct SerializeStructVariant);
 
-impl ser::SerializeMap for Body {
+impl ser::SerializeMap for MessageFields {
     type Ok = Values;
     type Error = Unwritable;
 

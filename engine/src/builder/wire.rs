@@ -94,15 +94,6 @@ macro_rules! wire {
             }
         }
 
-        impl $name {
-            /// Returns the same wire with type `T`. If a port has another type, the graph does not
-            /// compile.
-            #[must_use]
-            pub fn with_type<T: Payload>(&self) -> $name<T> {
-                $name::new(Rc::clone(&self.name))
-            }
-        }
-
         impl<T: ?Sized> Clone for $name<T> {
             fn clone(&self) -> Self {
                 Self { name: Rc::clone(&self.name), of: PhantomData }

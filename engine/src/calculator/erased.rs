@@ -15,18 +15,18 @@ pub(crate) type Factory = Box<dyn Fn(&mut OpenCx<'_>) -> Result<Instance> + Send
 
 /// Node of one session, with its calls either plain or futures.
 pub(crate) enum Instance {
-    Sync(Box<dyn Node>),
+    Sync(Box<dyn ErasedNode>),
     Async(Box<dyn AsyncNode>),
 }
 
 /// Result of a call. Errors are large; a boxed one keeps the usual result small enough for a
 /// register.
-pub(crate) type Answer<T> = Result<T, Box<Error>>;
+pub(crate) type CallResult<T> = Result<T, Box<Error>>;
 
-pub(crate) trait Node: Send {
-    fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow>;
+pub(crate) trait ErasedNode: Send {
+    fn process(&mut self, cx: &mut Cx<'_>) -> CallResult<Flow>;
     fn is_light(&self, set: &InputSet) -> bool;
-    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
+    fn close(&mut self, cx: &mut Cx<'_>) -> CallResult<()>;
     fn waits_for(&self) -> Option<String>;
 }
 
@@ -37,7 +37,7 @@ pub(crate) trait AsyncNode: Send {
         set: InputSet,
         out: Emits,
     ) -> Pin<Box<dyn Future<Output = AsyncReturn> + Send>>;
-    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()>;
+    fn close(&mut self, cx: &mut Cx<'_>) -> CallResult<()>;
 }
 
 /// The result of an async call, together with the node.
@@ -74,8 +74,8 @@ struct BoundCalculator<C, P> {
     io: P,
 }
 
-impl<C: Calculator> Node for BoundCalculator<C, C::Ports> {
-    fn process(&mut self, cx: &mut Cx<'_>) -> Answer<Flow> {
+impl<C: Calculator> ErasedNode for BoundCalculator<C, C::Ports> {
+    fn process(&mut self, cx: &mut Cx<'_>) -> CallResult<Flow> {
         self.calculator
             .process(self.io.clone(), cx)
             .map_err(Box::new)
@@ -85,7 +85,7 @@ impl<C: Calculator> Node for BoundCalculator<C, C::Ports> {
         self.calculator.is_light(self.io.clone(), set)
     }
 
-    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()> {
+    fn close(&mut self, cx: &mut Cx<'_>) -> CallResult<()> {
         self.calculator.close(self.io.clone(), cx).map_err(Box::new)
     }
 
@@ -113,7 +113,7 @@ impl<C: AsyncCalculator> AsyncNode for BoundCalculator<C, C::Ports> {
         })
     }
 
-    fn close(&mut self, cx: &mut Cx<'_>) -> Answer<()> {
+    fn close(&mut self, cx: &mut Cx<'_>) -> CallResult<()> {
         self.calculator.close(self.io.clone(), cx).map_err(Box::new)
     }
 }

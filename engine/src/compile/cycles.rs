@@ -66,28 +66,22 @@ fn cycle(draft: &Draft<'_>, steps: &[(NodeIndex, &Dependency<'_>)]) -> Diagnosti
         let cut = MAX_SHOWN - 2;
         shown.splice(cut..cut + left_out, [format!(".. {left_out} more ..")]);
     }
-    let mut diagnostic = Diagnostic::error(
-        &cycles::CYCLE,
-        closing.port.span,
-        format!("nodes wait for each other: {}", shown.join(" > ")),
-    )
-    .label(format!("`{}` needs `{}`", node.name, closing.port.name));
+    let message = format!("nodes wait for each other: {}", shown.join(" > "));
+    let mut diagnostic = Diagnostic::error(&cycles::CYCLE, closing.port.span, message)
+        .label(format!("`{}` needs `{}`", node.name, closing.port.name));
     for (node, need) in steps.iter().take(steps.len().min(MAX_SHOWN) - 1) {
         let who = &draft.nodes[node.index()].name;
-        diagnostic = diagnostic.also(
-            need.port.span,
-            format!("`{who}` needs `{}`", need.port.name),
-        );
+        let needs = format!("`{who}` needs `{}`", need.port.name);
+        diagnostic = diagnostic.also(need.port.span, needs);
     }
     let Some(input) = closing.input else {
         return diagnostic.hint("side packets cannot form loops");
     };
     let reference = node.contract.tag_map(Group::Inputs).reference(input);
     let field = format!("input_stream_info {{ tag_index: \"{reference}\" back_edge: true }}");
-    let advice = format!(
-        "if this input brings back what an earlier round made, add `{field}` to `{}`",
-        node.name
-    );
+    let name = &node.name;
+    let advice =
+        format!("if this input brings back what an earlier round made, add `{field}` to `{name}`");
     diagnostic.advise(advice, node.addition(&field))
 }
 

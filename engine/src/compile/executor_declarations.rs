@@ -235,15 +235,9 @@ fn options(
     let mut read = ThreadPoolExecutorOptions::default();
     for message in config.options.iter().flat_map(|options| &options.messages) {
         if message.short_name() != "ThreadPoolExecutorOptions" {
-            let text = format!(
-                "an executor takes no options of type `{}`",
-                message.type_name()
-            );
-            found.push(Diagnostic::warning(
-                &calculators::NO_EFFECT,
-                message.name.span,
-                text,
-            ));
+            let (place, given) = (message.name.span, message.type_name());
+            let text = format!("an executor takes no options of type `{given}`");
+            found.push(Diagnostic::warning(&calculators::NO_EFFECT, place, text));
             continue;
         }
         read = read_options(Some(message))?;
@@ -256,10 +250,7 @@ fn options(
 fn without_effect(message: &OptionsMessage, found: &mut Vec<Diagnostic>) {
     for field in &message.body.fields {
         let name = field.name.as_plain().unwrap_or_default();
-        if matches!(
-            name,
-            "nice_priority_level" | "require_processor_performance"
-        ) {
+        if ["nice_priority_level", "require_processor_performance"].contains(&name) {
             let text = format!("`{name}` has no effect");
             found.push(
                 Diagnostic::warning(&calculators::NO_EFFECT, field.name.span, text)
@@ -282,7 +273,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
     matches!(name, "default" | "gpu") || name.starts_with("__")
 }
 
-/// Reports a reserved name.
+/// Reports an executor name that graphs cannot use.
 pub(super) fn reserved(name: &str, place: Span) -> Diagnostic {
     let message = format!("`{name}` is a reserved executor name");
     Diagnostic::error(&executors::RESERVED_EXECUTOR, place, message)

@@ -4,14 +4,12 @@ use graphmill_grammar::{SourceMap, fmt};
 
 use crate::{
     contract::Group,
+    packet::type_names,
     plan::{Explain, ExplainNode, ExplainPort, NodePlace},
     tags::TagEntry,
 };
 
-use super::{
-    draft::{Draft, DraftNode},
-    types,
-};
+use super::draft::{Draft, DraftNode};
 
 pub(super) fn explain(draft: &Draft<'_>, sources: &SourceMap) -> Explain {
     let names = |ports: &[graphmill_grammar::PortSpec]| {
@@ -45,7 +43,7 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> Exp
                     .map(|&id| &draft.sides[id as usize].types),
             };
             let ty = match known {
-                Some(known) if !known.is_empty() => types::names(known).replace('`', ""),
+                Some(known) if !known.is_empty() => type_names(known).replace('`', ""),
                 _ => "any".to_owned(),
             };
             ExplainPort {

@@ -2,7 +2,7 @@
 
 use graphmill_grammar::{
     Diagnostic, OptionsMessage, Span,
-    ast::{Message, ValueKind},
+    ast::{Message, Value, ValueKind},
     graph::InputStreamHandlerConfig,
     suggest,
 };
@@ -164,29 +164,14 @@ fn from_config(
         Some("TimestampAlign") => {
             let read: TimestampAlignOptions = read(options, found)?;
             let wanted = read.timestamp_base_tag_index;
-            let Some(base) = node.contract.tag_map(Group::Inputs).position(&wanted) else {
-                found.push(ports::no_such_input(
-                    node,
-                    &streams::BAD_POLICY,
-                    &wanted,
-                    options.map_or(span, |options| find(&options.body, &wanted)),
-                ));
-                return None;
-            };
-            Some(Policy::TimestampAlign(base as u16))
+            let place = place_of(&wanted, options, span);
+            Some(Policy::TimestampAlign(input(node, &wanted, place, found)?))
         }
         _ => {
-            let diagnostic = Diagnostic::error(
-                &streams::UNKNOWN_POLICY,
-                span,
-                format!("unknown input policy `{name}`"),
-            );
+            let message = format!("unknown input policy `{name}`");
+            let diagnostic = Diagnostic::error(&streams::UNKNOWN_POLICY, span, message);
             found.push(match suggest::nearest(name, NAMES) {
-                Some(near) => diagnostic.fix(
-                    format!("did you mean `{near}`?"),
-                    span,
-                    format!("\"{near}\""),
-                ),
+                Some(near) => diagnostic.did_you_mean(near, Some((span, format!("\"{near}\"")))),
                 None => diagnostic.hint(format!("the input policies are {}", NAMES.join(", "))),
             });
             None
@@ -225,13 +210,8 @@ fn read<O: Default + serde::de::DeserializeOwned + JsonSchema>(
     options: Option<&OptionsMessage>,
     found: &mut Vec<Diagnostic>,
 ) -> Option<O> {
-    match read_options(options) {
-        Ok(read) => Some(read),
-        Err(diagnostics) => {
-            found.extend(diagnostics);
-            None
-        }
-    }
+    let read = read_options(options);
+    read.map_err(|wrong| found.extend(wrong)).ok()
 }
 
 fn sync_sets(
@@ -241,61 +221,61 @@ fn sync_sets(
     found: &mut Vec<Diagnostic>,
 ) -> Option<Policy> {
     let read: SyncSetOptions = read(options, found)?;
-    let place = |text: &str| options.map_or(span, |options| find(&options.body, text));
     let mut sets: Vec<Vec<u16>> = Vec::new();
     for entry in &read.sync_set {
         let mut set = Vec::new();
         if entry.tag_index.is_empty() {
-            let message = "a sync set names at least one input".to_owned();
-            found.push(Diagnostic::error(
-                &streams::BAD_POLICY,
-                options.map_or(span, |options| options.name.span),
-                message,
-            ));
+            let place = options.map_or(span, |options| options.name.span);
+            let message = "a sync set names at least one input";
+            found.push(Diagnostic::error(&streams::BAD_POLICY, place, message));
         }
         for wanted in &entry.tag_index {
-            let Some(input) = node.contract.tag_map(Group::Inputs).position(wanted) else {
-                found.push(ports::no_such_input(
-                    node,
-                    &streams::BAD_POLICY,
-                    wanted,
-                    place(wanted),
-                ));
+            let place = place_of(wanted, options, span);
+            let Some(input) = input(node, wanted, place, found) else {
                 continue;
             };
-            if set.contains(&(input as u16)) || sets.iter().any(|set| set.contains(&(input as u16)))
-            {
+            if set.contains(&input) || sets.iter().any(|set| set.contains(&input)) {
                 let message = format!("input `{wanted}` is in two sync sets");
                 found.push(
-                    Diagnostic::error(&streams::BAD_POLICY, place(wanted), message)
+                    Diagnostic::error(&streams::BAD_POLICY, place, message)
                         .label("each input is in one set"),
                 );
             }
-            set.push(input as u16);
+            set.push(input);
         }
         sets.push(set);
     }
     Some(Policy::SyncSet(sets))
 }
 
-/// Returns the location of a string with this content in a message; the message itself if there is
-/// none.
-fn find(message: &Message, text: &str) -> Span {
-    fn search(value: &ValueKind, span: Span, text: &str) -> Option<Span> {
-        match value {
-            ValueKind::String(string) => (string.as_str() == Some(text)).then_some(span),
-            ValueKind::List(values) => values
-                .iter()
-                .find_map(|value| search(&value.value, value.span, text)),
-            ValueKind::Message(message) => message
-                .fields
-                .iter()
-                .find_map(|field| search(&field.value.value, field.value.span, text)),
-            _ => None,
-        }
+/// Returns the position of an input of the node, and reports one that it does not have.
+fn input(node: &DraftNode, wanted: &str, place: Span, found: &mut Vec<Diagnostic>) -> Option<u16> {
+    let position = node.contract.tag_map(Group::Inputs).position(wanted);
+    if position.is_none() {
+        let code = &streams::BAD_POLICY;
+        found.push(ports::no_such_input(node, code, wanted, place));
     }
+    position.map(|input| input as u16)
+}
+
+/// Returns the location of a string with this content in the options: the options themselves if
+/// there is none, `span` without options.
+fn place_of(text: &str, options: Option<&OptionsMessage>, span: Span) -> Span {
+    options.map_or(span, |options| {
+        find(&options.body, text).unwrap_or(options.body.head())
+    })
+}
+
+fn find(message: &Message, text: &str) -> Option<Span> {
     let mut fields = message.fields.iter();
-    fields
-        .find_map(|field| search(&field.value.value, field.value.span, text))
-        .unwrap_or(message.head())
+    fields.find_map(|field| find_in(&field.value, text))
+}
+
+fn find_in(value: &Value, text: &str) -> Option<Span> {
+    match &value.value {
+        ValueKind::String(string) => (string.as_str() == Some(text)).then_some(value.span),
+        ValueKind::List(values) => values.iter().find_map(|value| find_in(value, text)),
+        ValueKind::Message(message) => find(message, text),
+        _ => None,
+    }
 }

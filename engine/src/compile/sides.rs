@@ -9,6 +9,7 @@ use crate::{
     codes::sides,
     contract::{Arity, Group, PortSpec, ResourceNeed},
     error::Error,
+    packet::type_names,
     registry::environment::Loading,
     resource::INVALID_RESOURCE,
     tags::TagEntry,
@@ -17,7 +18,7 @@ use crate::{
 use super::{
     draft::{Draft, DraftNode, DraftResource, DraftSide},
     expand::option_place,
-    types::{self, Types},
+    types::Types,
 };
 
 pub(super) fn connect(draft: &mut Draft<'_>) {
@@ -58,7 +59,7 @@ fn produce(draft: &mut Draft<'_>) {
                         .label("produced again here")
                         .also(first, "first produced here"),
                 );
-            } else if !is_output_resource(&draft.nodes[node], output) {
+            } else if !needs_resource(&draft.nodes[node], Group::OutputSides, output) {
                 draft.sides[id as usize].producer = Some((node as u16, output as u16));
             }
         }
@@ -110,22 +111,18 @@ fn check_types(draft: &mut Draft<'_>) {
             let port = draft.nodes[node].port(Group::InputSides, input);
             let id = draft.side_ids[&port.name] as usize;
             if !types.unify(variables[id], variable) {
-                let carried = types.known(variables[id]);
-                let wanted = types.known(variable);
-                let message = format!(
-                    "side packet `{}` is {}, but `{}` takes {}",
-                    port.name,
-                    types::names(&carried),
-                    draft.nodes[node].calculator(),
-                    types::names(&wanted)
-                );
+                let carried = type_names(&types.known(variables[id]));
+                let wanted = type_names(&types.known(variable));
+                let (name, calculator) = (&port.name, draft.nodes[node].calculator());
+                let message =
+                    format!("side packet `{name}` is {carried}, but `{calculator}` takes {wanted}");
                 let first = draft.sides[id].span;
                 let diagnostic = Diagnostic::error(&sides::SIDE_TYPE, port.span, message)
-                    .label(format!("expected {}", types::names(&wanted)));
+                    .label(format!("expected {wanted}"));
                 found.push(if first == port.span {
                     diagnostic
                 } else {
-                    diagnostic.also(first, format!("{} here", types::names(&carried)))
+                    diagnostic.also(first, format!("{carried} here"))
                 });
             }
         }
@@ -181,10 +178,8 @@ fn define_resources(draft: &mut Draft<'_>) {
         .map(|entry| entry.name.as_str())
         .collect();
     for side in &draft.sides {
-        let Some(resource) = &side.resource else {
-            continue;
-        };
-        if resource.defined.is_none()
+        if let Some(resource) = &side.resource
+            && resource.defined.is_none()
             && !draft.environment.provided.contains_key(&side.name)
             && !unread.contains(side.name.as_str())
             && !draft.sides_in_doubt
@@ -203,26 +198,19 @@ fn no_resource(draft: &Draft<'_>, side: &DraftSide, resource: &DraftResource) ->
     let diagnostic = Diagnostic::error(&sides::NO_RESOURCE, side.span, message)
         .label(format!("a `{}` is used here", resource.of));
     let mut defined = draft.sides.iter().filter_map(|other| {
-        let (node, at) = other
-            .resource
-            .as_ref()
-            .filter(|it| it.of == resource.of)?
-            .defined?;
-        Some((other, definition(draft, (node, at)).1))
+        let same = other.resource.as_ref().filter(|it| it.of == resource.of)?;
+        Some((other, definition(draft, same.defined?).1))
     });
     let Some((other, span)) = defined.next() else {
-        return diagnostic.hint(
-            "give this side packet the same name as it has at the node that loads the resource",
-        );
+        let advice =
+            "give this side packet the same name as it has at the node that loads the resource";
+        return diagnostic.hint(advice);
     };
     let diagnostic = diagnostic.also(span, format!("`{}` is defined here", other.name));
-    let mut ports = draft
-        .nodes
-        .iter()
-        .flat_map(|node| node.contract.tag_map(Group::InputSides).entries());
-    let place = ports
-        .find(|port| port.span == side.span)
-        .and_then(TagEntry::name_span);
+    let nodes = draft.nodes.iter();
+    let mut ports = nodes.flat_map(|node| node.contract.tag_map(Group::InputSides).entries());
+    let port = ports.find(|port| port.span == side.span);
+    let place = port.and_then(TagEntry::name_span);
     diagnostic.did_you_mean(&other.name, place.map(|span| (span, other.name.clone())))
 }
 
@@ -307,19 +295,14 @@ pub(super) fn look(draft: &mut Draft<'_>) {
     let files = &*environment.files;
     let mut found = Vec::new();
     for side in &draft.sides {
-        let defined = side.resource.as_ref().and_then(|it| it.defined);
-        let Some(defined) = defined.filter(|_| !environment.provided.contains_key(&side.name))
-        else {
-            continue;
-        };
-        let (need, _) = definition(draft, defined);
-        let key = need.key.as_ref().expect("a definition has a key");
-        let there = need.kind.look(&environment.amended(key), files);
-        found.extend(
-            there
-                .err()
-                .map(|error| failed(draft, side, Some(defined), &error)),
-        );
+        if let Some(defined) = side.resource.as_ref().and_then(|it| it.defined)
+            && !environment.provided.contains_key(&side.name)
+        {
+            let (need, _) = definition(draft, defined);
+            let key = need.key.as_ref().expect("a definition has a key");
+            let wrong = need.kind.look(&environment.amended(key), files).err();
+            found.extend(wrong.map(|error| failed(draft, side, Some(defined), &error)));
+        }
     }
     draft.diagnostics.extend(found);
 }
@@ -348,21 +331,14 @@ fn place_of(error: &Error, node: &DraftNode) -> Option<Span> {
     option_place(&node.config, error.field.as_deref()?)
 }
 
-/// Returns `true` if an output side packet of a node only names a resource, so that sessions do not
-/// set it.
-fn is_output_resource(node: &DraftNode, output: usize) -> bool {
+/// Returns `true` if a side packet of a node names one of its resources. Sessions do not set it.
+fn needs_resource(node: &DraftNode, group: Group, side: usize) -> bool {
     let mut needs = node.contract.resources.iter();
-    needs.any(|need| need.group == Group::OutputSides && usize::from(need.side) == output)
+    needs.any(|need| need.group == group && usize::from(need.side) == side)
 }
 
 /// Returns `true` if an input side packet of a node is one of its resources.
 pub(super) fn is_resource(node: &DraftNode, input: usize) -> bool {
-    let needs = &node.contract.resources;
-    needs
-        .iter()
-        .any(|need| need.group == Group::InputSides && usize::from(need.side) == input)
-        && matches!(
-            node.contract.spec(Group::InputSides, input),
-            Some(PortSpec::Exact(_))
-        )
+    let spec = node.contract.spec(Group::InputSides, input);
+    needs_resource(node, Group::InputSides, input) && matches!(spec, Some(PortSpec::Exact(_)))
 }

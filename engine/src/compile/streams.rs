@@ -42,13 +42,10 @@ fn add(draft: &mut Draft<'_>, name: &str, producer: Producer, span: Span) -> u32
     if let Some(&first) = draft.stream_ids.get(name) {
         let first = &draft.streams[first as usize];
         let by = producer_name(draft, first.producer);
-        let diagnostic = Diagnostic::error(
-            &streams::TWO_PRODUCERS,
-            span,
-            format!("stream `{name}` is produced twice"),
-        )
-        .label("produced again here")
-        .also(first.span, format!("first produced here, {by}"));
+        let message = format!("stream `{name}` is produced twice");
+        let diagnostic = Diagnostic::error(&streams::TWO_PRODUCERS, span, message)
+            .label("produced again here")
+            .also(first.span, format!("first produced here, {by}"));
         draft.report(diagnostic);
     } else {
         draft.stream_ids.insert(name.to_owned(), id);
@@ -93,12 +90,9 @@ fn consume(draft: &mut Draft<'_>) {
 
 fn no_producer(draft: &Draft<'_>, node: usize, port: &TagEntry) -> Diagnostic {
     let name = &port.name;
-    let diagnostic = Diagnostic::error(
-        &streams::NO_PRODUCER,
-        port.span,
-        format!("stream `{name}` has no producer"),
-    )
-    .label("read here, but nothing writes it");
+    let message = format!("stream `{name}` has no producer");
+    let diagnostic = Diagnostic::error(&streams::NO_PRODUCER, port.span, message)
+        .label("read here, but nothing writes it");
     let names = draft.streams.iter().map(|stream| stream.name.as_str());
     if let Some(near) = draft.nearest(name, names) {
         let near_span = draft.streams[draft.stream_ids[near] as usize].span;

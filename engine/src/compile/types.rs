@@ -10,7 +10,7 @@ use petgraph::unionfind::UnionFind;
 use crate::{
     codes::types,
     contract::{Group, PortSpec},
-    packet::TypeInfo,
+    packet::{TypeInfo, type_names},
     plan::Producer,
 };
 
@@ -127,11 +127,6 @@ impl Types {
     }
 }
 
-pub(super) fn names(types: &[TypeInfo]) -> String {
-    let names: Vec<String> = types.iter().map(|of| format!("`{of}`")).collect();
-    names.join(" or ")
-}
-
 pub(super) fn check(draft: &mut Draft<'_>) {
     let mut types = Types::default();
     let streams: Vec<usize> = draft.streams.iter().map(|_| types.fresh()).collect();
@@ -188,37 +183,23 @@ fn mismatch(
         "" => format!("input `{}`", port.name),
         _ => format!("port `{}`", node.port_label(Group::Inputs, input)),
     };
+    let (name, calculator) = (&stream.name, node.calculator());
+    let (has, takes) = (type_names(carried), type_names(wanted));
     if let Producer::Graph(_) = stream.producer
         && let Some((other, span)) = first_reader(draft, stream, carried)
     {
-        let message = format!(
-            "graph input `{}` cannot be both {} and {}",
-            stream.name,
-            names(carried),
-            names(wanted)
-        );
+        let message = format!("graph input `{name}` cannot be both {has} and {takes}");
         return Diagnostic::error(&types::INPUT_OF_TWO_TYPES, port.span, message)
-            .label(format!(
-                "`{}` takes {} here",
-                node.calculator(),
-                names(wanted)
-            ))
-            .also(span, format!("`{other}` takes {} here", names(carried)))
+            .label(format!("`{calculator}` takes {takes} here"))
+            .also(span, format!("`{other}` takes {has} here"))
             .also(stream.span, "comes into the graph here");
     }
-    let message = format!(
-        "stream `{}` carries {}, but {place} of `{}` takes {}",
-        stream.name,
-        names(carried),
-        node.calculator(),
-        names(wanted)
-    );
+    let message =
+        format!("stream `{name}` carries {has}, but {place} of `{calculator}` takes {takes}");
+    let origin = format!("produced here {}", producer_name(draft, stream.producer));
     Diagnostic::error(&types::TYPE_MISMATCH, port.span, message)
-        .label(format!("expected {}", names(wanted)))
-        .also(
-            stream.span,
-            format!("produced here {}", producer_name(draft, stream.producer)),
-        )
+        .label(format!("expected {takes}"))
+        .also(stream.span, origin)
 }
 
 /// Shows the locations that decided the conflicting types, if they are not shown already.
@@ -231,7 +212,7 @@ fn with_origins(
         let Some(origin) = origin else { continue };
         let mut shown = std::iter::once(&diagnostic.primary).chain(&diagnostic.secondary);
         if !shown.any(|label| label.span == origin) {
-            diagnostic = diagnostic.also(origin, format!("because this is {}", names(types)));
+            diagnostic = diagnostic.also(origin, format!("because this is {}", type_names(types)));
         }
     }
     diagnostic

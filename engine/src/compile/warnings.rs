@@ -55,6 +55,10 @@ fn did_you_mean<'a>(
     diagnostic.did_you_mean(near, is_verbatim.then(|| (port.name.span, near.to_owned())))
 }
 
+fn names_of(ports: &[PortSpec]) -> HashSet<&str> {
+    ports.iter().map(|port| port.name.as_str()).collect()
+}
+
 fn graph_outputs(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
     for port in &draft.graph.output_stream {
         if !draft.stream_ids.contains_key(port.name.as_str()) {
@@ -80,12 +84,7 @@ fn graph_outputs(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 fn unread_streams(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
-    let given_out: HashSet<&str> = draft
-        .graph
-        .output_stream
-        .iter()
-        .map(|port| port.name.as_str())
-        .collect();
+    let given_out = names_of(&draft.graph.output_stream);
     for stream in &draft.streams {
         if !stream.consumers.is_empty() || given_out.contains(stream.name.as_str()) {
             continue;
@@ -107,14 +106,8 @@ fn unread_streams(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
 }
 
 fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
-    let declared: HashSet<&str> = draft
-        .graph
-        .input_side_packet
-        .iter()
-        .map(|port| port.name.as_str())
-        .collect();
-    let given_out = draft.graph.output_side_packet.iter();
-    let mut read: HashSet<&str> = given_out.map(|port| port.name.as_str()).collect();
+    let declared = names_of(&draft.graph.input_side_packet);
+    let mut read = names_of(&draft.graph.output_side_packet);
     let known = || {
         let produced = draft.sides.iter().filter(|side| side.producer.is_some());
         produced

@@ -56,10 +56,8 @@ impl Contract {
     pub fn inputs_alike(&mut self, tag: &str) -> Ins<dyn Payload> {
         let inputs: Ins<dyn Payload> = self.inputs(tag);
         if let Some(first) = inputs.get(0) {
-            self.carry(
-                Inputs,
-                inputs.iter().skip(1).map(|input| (input.index(), first)),
-            );
+            let others = inputs.iter().skip(1);
+            self.carry(Inputs, others.map(|input| (input.index(), first)));
         }
         inputs
     }
@@ -69,10 +67,9 @@ impl Contract {
     pub fn inputs_same_as(&mut self, tag: &str, others: Ins<dyn Payload>) -> Ins<dyn Payload> {
         let inputs: Ins<dyn Payload> = self.inputs(tag);
         if inputs.len() != others.len() && !self.describing {
+            let (wanted, found) = (others.len(), inputs.len());
             self.error(format!(
-                "expected {} input streams `{tag}`, found {}",
-                others.len(),
-                inputs.len()
+                "expected {wanted} input streams `{tag}`, found {found}"
             ));
         }
         let pairs = inputs.iter().zip(others.iter());
@@ -117,7 +114,7 @@ impl Contract {
 
     /// Declares a required output stream with the type of `input`.
     pub fn same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Out<dyn Payload> {
-        Out::at(self.one(Outputs, tag, Required, same_as(input)))
+        Out::at(self.one(Outputs, tag, Required, same_as(Inputs, input.index())))
     }
 
     /// Declares all connected input streams, whatever their tags, and for each an output stream
@@ -142,23 +139,20 @@ impl Contract {
         };
         let outputs: Outs<dyn Payload> = Outs::new(self.many(Outputs, tag, arity, PortSpec::Any));
         if outputs.len() != inputs.len() && !self.describing {
+            let (wanted, found) = (inputs.len(), outputs.len());
             self.error(format!(
-                "expected as many output streams as input streams, {}, found {}",
-                inputs.len(),
-                outputs.len()
+                "expected as many output streams as input streams, {wanted}, found {found}"
             ));
         }
         let pairs = inputs.iter().zip(outputs.iter());
-        self.carry(
-            Outputs,
-            pairs.map(|(input, output)| (output.index(), input)),
-        );
+        let pairs = pairs.map(|(input, output)| (output.index(), input));
+        self.carry(Outputs, pairs);
         outputs
     }
 
     /// Declares one or more output streams that all have the type of `input`.
     pub fn outputs_all_same_as(&mut self, tag: &str, input: In<dyn Payload>) -> Outs<dyn Payload> {
-        Outs::new(self.many(Outputs, tag, Repeated, same_as(input)))
+        Outs::new(self.many(Outputs, tag, Repeated, same_as(Inputs, input.index())))
     }
 
     /// Declares all input side packets. If there are output side packets at all, declares one for
@@ -201,7 +195,7 @@ impl Contract {
         tag: &str,
         side: Side<dyn Payload>,
     ) -> Side<dyn Payload> {
-        Side::at(self.one(InputSides, tag, Optional, same_as_side(side)))
+        Side::at(self.one(InputSides, tag, Optional, same_as(InputSides, side.index())))
     }
 
     /// Declares one or more input side packets.
@@ -221,17 +215,14 @@ impl Contract {
 
     /// Declares any number of output side packets, including none.
     pub fn optional_output_sides<T: ?Sized + PortType>(&mut self, tag: &str) -> OutSides<T> {
-        OutSides::new(self.many(
-            OutputSides,
-            tag,
-            OptionalRepeated,
-            PortSpec::for_type::<T>(),
-        ))
+        let spec = PortSpec::for_type::<T>();
+        OutSides::new(self.many(OutputSides, tag, OptionalRepeated, spec))
     }
 
     /// Declares a required output side packet with the type of `side`.
     pub fn side_same_as(&mut self, tag: &str, side: Side<dyn Payload>) -> OutSide<dyn Payload> {
-        OutSide::at(self.one(OutputSides, tag, Required, same_as_side(side)))
+        let spec = same_as(InputSides, side.index());
+        OutSide::at(self.one(OutputSides, tag, Required, spec))
     }
 
     /// Declares a required resource, named by an input side packet. With `Some(spec)` this node
@@ -263,11 +254,11 @@ impl Contract {
         fits: impl Fn(&R) -> Result<()> + Send + Sync + 'static,
     ) {
         let side = port.index();
-        let need = self
-            .resources
-            .iter_mut()
-            .find(|need| need.group == InputSides && Some(usize::from(need.side)) == side);
-        if let Some(need) = need {
+        let mut needs = self.resources.iter_mut();
+        let is_meant = |need: &&mut ResourceNeed| {
+            need.group == InputSides && Some(usize::from(need.side)) == side
+        };
+        if let Some(need) = needs.find(is_meant) {
             need.fits = Some(Fits::new(fits));
         }
     }
@@ -311,7 +302,7 @@ impl Contract {
     ) {
         for (index, input) in ports {
             if let Some(index) = index {
-                self.ports[group as usize].specs[index] = Some(same_as(input));
+                self.ports[group as usize].specs[index] = Some(same_as(Inputs, input.index()));
             }
         }
     }
@@ -352,16 +343,8 @@ impl Contract {
     }
 }
 
-fn same_as(input: In<dyn Payload>) -> PortSpec {
-    input.index().map_or(PortSpec::Any, |index| {
-        PortSpec::SameAs(Group::Inputs, index as u16)
-    })
-}
-
-fn same_as_side(side: Side<dyn Payload>) -> PortSpec {
-    side.index().map_or(PortSpec::Any, |index| {
-        PortSpec::SameAs(Group::InputSides, index as u16)
-    })
+fn same_as(group: Group, index: Option<usize>) -> PortSpec {
+    index.map_or(PortSpec::Any, |index| PortSpec::SameAs(group, index as u16))
 }
 
 /// Splits `TAG:2` into `TAG` and 2. The default index is 0.

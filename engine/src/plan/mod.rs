@@ -26,7 +26,7 @@ use crate::{
     calculator::erased::Factory,
     error::{Error, Result},
     lanes::Lane,
-    packet::{Packet, TypeInfo},
+    packet::{Packet, TypeInfo, type_names},
     policy::Policy,
     resource::{AnyResource, Resource},
 };
@@ -126,11 +126,10 @@ impl PlanStream {
         if self.check.is_empty() || self.check.contains(&packet.type_info()) {
             return Ok(());
         }
-        let wanted: Vec<String> = self.check.iter().map(|of| format!("`{of}`")).collect();
         Err(Error::invalid(format!(
             "stream `{}` carries {}, but the packet at {} is `{}`",
             self.name,
-            wanted.join(" or "),
+            type_names(&self.check),
             packet.time,
             packet.type_info()
         )))

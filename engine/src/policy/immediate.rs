@@ -12,10 +12,10 @@ use crate::{
 use super::{InputPolicy, Readiness, Waiting, settle::SettledTime};
 
 pub(super) struct Immediate {
-    inputs: Vec<Input>,
+    inputs: Vec<ImmediateInput>,
 }
 
-struct Input {
+struct ImmediateInput {
     settled: SettledTime,
     /// Set once the node has been called after the input was done.
     done_seen: bool,
@@ -23,7 +23,7 @@ struct Input {
 
 impl Immediate {
     pub(super) fn new(inputs: usize, bounds: bool) -> Self {
-        let input = || Input {
+        let input = || ImmediateInput {
             settled: SettledTime::new(bounds),
             done_seen: false,
         };

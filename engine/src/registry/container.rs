@@ -1,6 +1,5 @@
 //! Containers: nodes that are replaced by a graph made from their own options and ports, such as
-//! nodes in their
-//! options.
+//! nodes in their options.
 //!
 //! A subgraph is a fixed file. A container makes its graph when the plan is compiled. The graph is
 //! expanded like a subgraph: inner names get the node's name as a prefix, and names at the border

@@ -16,7 +16,7 @@ use std::{
 
 use crate::{
     calculator::Flow,
-    calculator::erased::{Answer, AsyncReturn, Instance},
+    calculator::erased::{AsyncReturn, CallResult, Instance},
     emits::{AsyncCall, Description, Emits},
     error::{Error, Result},
     lanes::Lane,
@@ -24,32 +24,20 @@ use crate::{
 };
 
 use super::{
-    guard::{Call, catch, panicked},
-    message::Message,
+    guard::{CallReason, catch, panicked},
+    message::SessionMessage,
     shared::SessionState,
 };
 
 /// Number of calls in progress outside the session's task, over all nodes.
 #[derive(Default)]
 pub(super) struct InFlight {
-    calls: usize,
+    pub(super) calls: usize,
     /// Set once an executor has admitted the session.
     admitted: bool,
 }
 
 impl InFlight {
-    pub(super) fn departed(&mut self) {
-        self.calls += 1;
-    }
-
-    pub(super) fn arrived(&mut self) {
-        self.calls -= 1;
-    }
-
-    pub(super) fn any(&self) -> bool {
-        self.calls > 0
-    }
-
     /// Admits the session to an executor and starts the executor's threads. Only the first call has
     /// an effect.
     pub(super) fn admit(&mut self, executor: &Lane, tenant: Option<&Arc<str>>) -> Result<()> {
@@ -96,7 +84,7 @@ impl Wake for PollNode {
         if !self.asked.swap(true, Ordering::AcqRel) {
             let (node, slot) = (self.node, self.slot);
             // If the session has ended, the future is gone.
-            drop(self.shared.send(Message::Poll { node, slot }));
+            drop(self.shared.send(SessionMessage::Poll { node, slot }));
         }
     }
 }
@@ -119,7 +107,7 @@ pub(super) struct Away {
 
 /// A slot for one call.
 struct CallSlot {
-    call: Call,
+    call: CallReason,
     began: Instant,
     work: CallWork,
     poll: Option<Arc<PollNode>>,
@@ -132,7 +120,7 @@ enum CallWork {
     Job(u64),
     Future(NodeFuture),
     /// Ended, but an earlier call has not.
-    Done(Answer<Flow>, Emits),
+    Done(CallResult<Flow>, Emits),
 }
 
 impl Away {
@@ -142,7 +130,7 @@ impl Away {
     }
 
     /// Takes a free slot for a call that starts at `now`.
-    pub(super) fn begin(&mut self, call: Call, now: Instant) -> u16 {
+    pub(super) fn begin(&mut self, call: CallReason, now: Instant) -> u16 {
         let free = (0..self.slots.len() as u16).find(|slot| !self.order.contains(slot));
         let slot = free.unwrap_or_else(|| {
             self.slots.push(CallSlot {
@@ -160,7 +148,7 @@ impl Away {
     }
 
     /// Returns the call in a slot and its start.
-    pub(super) fn call(&self, slot: u16) -> (Call, Instant) {
+    pub(super) fn call(&self, slot: u16) -> (CallReason, Instant) {
         let slot = &self.slots[usize::from(slot)];
         (slot.call, slot.began)
     }
@@ -241,19 +229,19 @@ impl Away {
     }
 
     /// Stores the result of a call until earlier calls have ended.
-    pub(super) fn finish(&mut self, slot: u16, flow: Answer<Flow>, emits: Emits) {
+    pub(super) fn finish(&mut self, slot: u16, flow: CallResult<Flow>, emits: Emits) {
         self.slots[usize::from(slot)].work = CallWork::Done(flow, emits);
     }
 
     /// Takes the result of the earliest call, if it has ended. Results from after the node has
     /// stopped are dropped.
-    pub(super) fn next(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
+    pub(super) fn next(&mut self) -> Option<(CallReason, CallResult<Flow>, Emits)> {
         loop {
             let slot = &mut self.slots[usize::from(*self.order.front()?)];
             match std::mem::replace(&mut slot.work, CallWork::None) {
                 CallWork::Done(flow, emits) => {
                     self.order.pop_front();
-                    if !self.stopped || slot.call == Call::Close {
+                    if !self.stopped || slot.call == CallReason::Close {
                         return Some((slot.call, flow, emits));
                     }
                 }

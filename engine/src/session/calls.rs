@@ -4,7 +4,7 @@
 
 use crate::{
     calculator::Flow,
-    calculator::erased::{Answer, Instance},
+    calculator::erased::{CallResult, Instance},
     emits::{Emission, Emits},
     error::Result,
     plan::{NodePlace, PlanNode},
@@ -12,7 +12,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{guard::Call, running::Running, shared::Frame, streams::free_time};
+use super::{guard::CallReason, running::Running, shared::Frame, streams::free_time};
 
 impl Running {
     /// Checks a node and calls it if it is ready. Returns `true` if it was called.
@@ -31,7 +31,7 @@ impl Running {
                 Readiness::Process(_) if !state.has_room() => return false,
                 Readiness::Process(at) => {
                     self.fill(frame, node, at);
-                    self.call(frame, node, Call::Inputs(at));
+                    self.call(frame, node, CallReason::Inputs(at));
                     return true;
                 }
                 Readiness::Waiting(waiting) => {
@@ -54,11 +54,11 @@ impl Running {
             return false;
         }
         if state.take_event(self.queues.node_queues(&plan.inputs)) {
-            self.call(frame, node, Call::Event);
+            self.call(frame, node, CallReason::Event);
             return true;
         }
         if close {
-            self.call(frame, node, Call::Close);
+            self.call(frame, node, CallReason::Close);
         }
         close
     }
@@ -78,11 +78,11 @@ impl Running {
     }
 
     /// Calls an open node, whose input set is complete.
-    pub(super) fn call(&mut self, frame: Frame<'_>, node: usize, call: Call) {
+    pub(super) fn call(&mut self, frame: Frame<'_>, node: usize, call: CallReason) {
         let plan = &frame.plan.nodes[node];
         let free = match call {
-            Call::Inputs(at) => at,
-            Call::Event | Call::Source | Call::Close => {
+            CallReason::Inputs(at) => at,
+            CallReason::Event | CallReason::Source | CallReason::Close => {
                 let outputs = &frame.plan.outputs[plan.outputs.clone()];
                 free_time(&self.streams, outputs)
             }
@@ -91,12 +91,12 @@ impl Running {
         state.set_time(call, free);
         match (state.instance.as_ref(), plan.place) {
             (Some(Instance::Sync(_)), NodePlace::Inline) => self.call_here(frame, node, call, free),
-            (Some(Instance::Async(_)), _) if call == Call::Close => {
+            (Some(Instance::Async(_)), _) if call == CallReason::Close => {
                 self.call_here(frame, node, call, free);
             }
             (Some(Instance::Async(_)), _) => self.start_async(frame, node, call, free),
             (Some(Instance::Sync(instance)), NodePlace::Executor(_))
-                if matches!(call, Call::Inputs(_))
+                if matches!(call, CallReason::Inputs(_))
                     && plan.lanes <= 1
                     && instance.is_light(&state.intake.set) =>
             {
@@ -118,7 +118,7 @@ impl Running {
 
     /// Calls a node in the session's own task.
     #[inline]
-    fn call_here(&mut self, frame: Frame<'_>, node: usize, call: Call, free: Timestamp) {
+    fn call_here(&mut self, frame: Frame<'_>, node: usize, call: CallReason, free: Timestamp) {
         let mut emits = std::mem::take(&mut self.emits);
         emits.start(free);
         frame.shared.enter(node);
@@ -138,20 +138,20 @@ impl Running {
         &mut self,
         frame: Frame<'_>,
         node: usize,
-        call: Call,
-        flow: Answer<Flow>,
+        call: CallReason,
+        flow: CallResult<Flow>,
         emits: &mut Emits,
     ) {
         self.nodes[node].call_over(emits.holds);
         let flow = match flow {
             Ok(flow) => flow,
             Err(error) => {
-                if call == Call::Close || emits.panicked {
+                if call == CallReason::Close || emits.panicked {
                     self.give_up(node);
                 }
                 let error = match call {
-                    Call::Inputs(at) => error.at_time(at),
-                    Call::Event | Call::Source | Call::Close => *error,
+                    CallReason::Inputs(at) => error.at_time(at),
+                    CallReason::Event | CallReason::Source | CallReason::Close => *error,
                 };
                 return self.fail(frame, node, error);
             }
@@ -163,29 +163,29 @@ impl Running {
         }
         for emission in emits.list.drain(..) {
             if let Err(error) = self.emitted(frame, node, emission) {
-                if call == Call::Close {
+                if call == CallReason::Close {
                     self.give_up(node);
                 }
                 return self.fail(frame, node, error);
             }
         }
-        if let Call::Inputs(at) = call
+        if let CallReason::Inputs(at) = call
             && flow == Flow::Continue
             && at.is_allowed_in_stream()
         {
             self.pass_bound(frame, node, |offset| at.offset_bound(offset));
         }
         match (call, flow) {
-            (Call::Close, _) => self.closed(frame, node),
+            (CallReason::Close, _) => self.closed(frame, node),
             (_, Flow::Stop) => {
                 if !plan.is_source() {
                     self.stop_sources(frame);
                 }
                 if self.nodes[node].stop() {
-                    self.call(frame, node, Call::Close);
+                    self.call(frame, node, CallReason::Close);
                 }
             }
-            (Call::Inputs(at), Flow::Continue)
+            (CallReason::Inputs(at), Flow::Continue)
                 if !self.nodes[node].has_events()
                     && self.nodes[node]
                         .intake
@@ -227,12 +227,12 @@ impl Running {
 
 /// Sorts the output of a call by stream, and appends to each stream the bound that follows from the
 /// call.
-fn order_by_stream(plan: &PlanNode, call: Call, flow: Flow, emits: &mut Emits) {
+fn order_by_stream(plan: &PlanNode, call: CallReason, flow: Flow, emits: &mut Emits) {
     for (output, offset) in plan.offsets.iter().enumerate() {
         let output = output as u16;
         match (call, flow, offset) {
-            (Call::Close, ..) => emits.list.push(Emission::Close { output }),
-            (Call::Inputs(at), Flow::Continue, Some(offset)) if at.is_allowed_in_stream() => {
+            (CallReason::Close, ..) => emits.list.push(Emission::Close { output }),
+            (CallReason::Inputs(at), Flow::Continue, Some(offset)) if at.is_allowed_in_stream() => {
                 let at = at.offset_bound(*offset);
                 emits.list.push(Emission::AtLeast { output, at });
             }

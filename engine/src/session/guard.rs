@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     calculator::Flow,
-    calculator::erased::{Answer, Node},
+    calculator::erased::{CallResult, ErasedNode},
     context::{Cx, Site},
     emits::Emits,
     error::{Error, Result},
@@ -17,7 +17,7 @@ use crate::{
 
 /// The reason of a call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub(super) enum Call {
+pub(super) enum CallReason {
     /// The input set at this timestamp is complete.
     Inputs(Timestamp),
     Event,
@@ -29,17 +29,17 @@ pub(super) enum Call {
 /// Calls a node. After a panic, the flag in `out` is set.
 pub(super) fn guarded(
     site: Site<'_>,
-    node: &mut dyn Node,
+    node: &mut dyn ErasedNode,
     set: &mut InputSet,
     out: &mut Emits,
-    call: Call,
-) -> Answer<Flow> {
+    call: CallReason,
+) -> CallResult<Flow> {
     let called = catch_unwind(AssertUnwindSafe(|| {
         let out = &mut *out;
         let mut cx = Cx { site, set, out };
         match call {
-            Call::Close => node.close(&mut cx).map(|()| Flow::Stop),
-            Call::Inputs(_) | Call::Event | Call::Source => node.process(&mut cx),
+            CallReason::Close => node.close(&mut cx).map(|()| Flow::Stop),
+            CallReason::Inputs(_) | CallReason::Event | CallReason::Source => node.process(&mut cx),
         }
     }));
     called.unwrap_or_else(|panic| {

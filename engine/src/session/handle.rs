@@ -18,7 +18,7 @@ use crate::{
 };
 
 use super::{
-    mailbox::PushOutcome, message::Message, output::OutputStream, shared::SessionState,
+    mailbox::PushOutcome, message::SessionMessage, output::OutputStream, shared::SessionState,
     summary::Summary, viewer::Viewer, why::Why,
 };
 
@@ -104,13 +104,13 @@ impl Handle {
     ) -> Result<()> {
         let input = self.input(stream)?;
         let kept = Box::new(kept);
-        self.tell(Message::KeepUntilTaken { input, at, kept })
+        self.tell(SessionMessage::KeepUntilTaken { input, at, kept })
     }
 
     /// Promises that no packet before `at` will be sent to a graph input.
     pub fn bound(&self, stream: &str, at: Timestamp) -> Result<()> {
         let input = self.input(stream)?;
-        self.tell(Message::Bound { input, at })
+        self.tell(SessionMessage::Bound { input, at })
     }
 
     /// Closes a graph input. Closing it again does nothing.
@@ -130,7 +130,7 @@ impl Handle {
     pub fn stop(&self) {
         self.close_all();
         // A session that has ended has no sources left.
-        drop(self.shared.send(Message::StopSources));
+        drop(self.shared.send(SessionMessage::StopSources));
     }
 
     /// Returns a side packet that a node sets. `None` before the node has set it.
@@ -192,7 +192,7 @@ impl Handle {
 
     async fn wait_until(&self, without_events: bool) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        let asked = self.tell(Message::Idle {
+        let asked = self.tell(SessionMessage::Idle {
             answer,
             without_events,
         });
@@ -207,19 +207,11 @@ impl Handle {
 
     /// Describes the session's current wait. The session answers between two calls of nodes.
     pub async fn why(&self) -> Why {
-        let (answer, answered) = oneshot::channel();
-        if self.tell(Message::Why(answer)).is_err() {
-            return Why::ended();
-        }
-        answered.await.unwrap_or_else(|_| Why::ended())
+        self.viewer().why().await
     }
 
     fn input(&self, stream: &str) -> Result<u16> {
-        let found = self
-            .plan
-            .graph_inputs
-            .iter()
-            .position(|port| &*port.name == stream);
+        let found = self.plan.graph_inputs().position(|name| name == stream);
         found
             .map(|input| input as u16)
             .ok_or_else(|| Error::not_found(format!("`{stream}` is no input stream of the graph")))
@@ -246,7 +238,7 @@ impl Handle {
             return Ok(true);
         }
         state.ended()?;
-        let message = Message::Packet {
+        let message = SessionMessage::Packet {
             input,
             packet: sent,
         };
@@ -258,7 +250,7 @@ impl Handle {
                 Ok(true)
             }
             PushOutcome::Full(message) => {
-                if let Message::Packet { packet: back, .. } = message {
+                if let SessionMessage::Packet { packet: back, .. } = message {
                     *packet = Some(back);
                 }
                 Ok(false)
@@ -271,20 +263,15 @@ impl Handle {
         if state.outcome.is_some() {
             return;
         }
-        let message = Message::CloseInput { input };
+        let message = SessionMessage::CloseInput { input };
         let wake = Wake(state.exchange.close(usize::from(input), message));
         drop(state);
         drop(wake);
     }
 
-    fn tell(&self, message: Message) -> Result<()> {
-        match self.shared.send(message) {
-            Ok(wake) => {
-                drop(wake);
-                Ok(())
-            }
-            Err(_) => self.shared.lock().ended(),
-        }
+    fn tell(&self, message: SessionMessage) -> Result<()> {
+        let sent = self.shared.send(message).map(drop);
+        sent.or_else(|_| self.shared.lock().ended())
     }
 }
 

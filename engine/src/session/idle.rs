@@ -1,10 +1,6 @@
 //! Work when no node is ready: runs sources, finds deadlocks of full queues, and detects the end.
 
-use crate::{
-    error::{Error, Kind},
-    plan::Producer,
-    policy::Readiness,
-};
+use crate::{error::Error, plan::Producer, policy::Readiness};
 
 use super::{
     node::Status,
@@ -22,7 +18,7 @@ impl Running {
             self.call(frame, source, self.nodes.source_call());
             return Idle::Again;
         }
-        if self.in_flight.any() {
+        if self.in_flight.calls > 0 {
             return Idle::Waiting;
         }
         if self.grow(frame) {
@@ -139,7 +135,7 @@ impl Running {
                 Producer::Node(_) if frame.plan.report_deadlock && self.has_open_inputs() => true,
                 Producer::Node(node) => {
                     if !self.is_blocked(frame, usize::from(node))
-                        || self.nodes.is_held_elsewhere(usize::from(node))
+                        || self.nodes.held().any(|other| other != usize::from(node))
                     {
                         continue;
                     }
@@ -180,13 +176,10 @@ impl Running {
 
     fn deadlock(&self, frame: Frame<'_>, input: usize) -> Error {
         let stream = &frame.plan.streams[frame.plan.inputs[input].stream as usize].name;
-        Error::new(
-            Kind::Unavailable,
-            format!(
-                "deadlock: the queue of stream `{stream}` is full with {} packets, the node waits for another of its streams, \
+        Error::unavailable(format!(
+            "deadlock: the queue of stream `{stream}` is full with {} packets, the node waits for another of its streams, \
                  and nothing else can run; raise `max_queue_size`, or leave out `report_deadlock`",
-                self.queues[input].len()
-            ),
-        )
+            self.queues[input].len()
+        ))
     }
 }

@@ -13,15 +13,20 @@ use std::{
 use crate::{calculator::erased::Instance, emits::Emits, timestamp::Timestamp};
 
 use super::{
-    guard::{Call, guarded},
-    message::{Message, NodeReturn},
+    guard::{CallReason, guarded},
+    message::{NodeReturn, SessionMessage},
     running::Running,
     shared::Frame,
 };
 
 impl Running {
     /// Takes an instance of a node and a slot for a call outside the session's task.
-    fn depart(&mut self, frame: Frame<'_>, node: usize, call: Call) -> Option<(Instance, u16)> {
+    fn depart(
+        &mut self,
+        frame: Frame<'_>,
+        node: usize,
+        call: CallReason,
+    ) -> Option<(Instance, u16)> {
         let instance = match self.nodes[node].take_instance() {
             Some(instance) => instance,
             None => match self.open_another(frame, node) {
@@ -35,13 +40,13 @@ impl Running {
         let now = self.timer.read;
         let slot = self.nodes[node].depart(&frame.plan.nodes[node], call, now);
         self.nodes.look_at(node as u16);
-        self.in_flight.departed();
+        self.in_flight.calls += 1;
         Some((instance, slot))
     }
 
     /// Applies the effects of ended calls, up to the first call that has not ended.
     fn arrived(&mut self, frame: Frame<'_>, node: usize) {
-        self.in_flight.arrived();
+        self.in_flight.calls -= 1;
         while !self.has_failed()
             && let Some((call, flow, mut emits)) = self.nodes[node].next_answer()
         {
@@ -49,7 +54,7 @@ impl Running {
         }
         self.nodes.look_at(node as u16);
         if self.nodes[node].has_stopped() {
-            self.call(frame, node, Call::Close);
+            self.call(frame, node, CallReason::Close);
         }
     }
 
@@ -59,12 +64,12 @@ impl Running {
         frame: Frame<'_>,
         node: usize,
         executor: usize,
-        call: Call,
+        call: CallReason,
         free: Timestamp,
     ) {
         let executor = &frame.plan.executors[executor];
         let ready = match call {
-            Call::Close => executor.start(),
+            CallReason::Close => executor.start(),
             _ => self
                 .in_flight
                 .admit(executor, frame.shared.run.tenant.as_ref()),
@@ -105,7 +110,7 @@ impl Running {
                     flow,
                     time: started.elapsed(),
                 };
-                let message = Message::Returned {
+                let message = SessionMessage::Returned {
                     node: node as u16,
                     returned: Box::new(returned),
                 };
@@ -142,7 +147,7 @@ impl Running {
         &mut self,
         frame: Frame<'_>,
         node: usize,
-        call: Call,
+        call: CallReason,
         free: Timestamp,
     ) {
         let Some((Instance::Async(instance), slot)) = self.depart(frame, node, call) else {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 use super::{
-    guard::{Call, catch},
+    guard::{CallReason, catch},
     node::Status,
     running::Running,
     shared::Frame,
@@ -124,7 +124,7 @@ impl Running {
         self.nodes.stop_sources();
         for source in 0..self.nodes.len() {
             if self.nodes[source].status == Status::Open && frame.plan.nodes[source].is_source() {
-                self.call(frame, source, Call::Close);
+                self.call(frame, source, CallReason::Close);
             }
         }
     }

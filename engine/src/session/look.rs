@@ -48,7 +48,7 @@ impl Running {
             Status::Closed => Activity::Closed,
             Status::Open | Status::Busy if state.is_away() => Activity::Running,
             Status::Open if !state.has_room() && state.would_run(node, queues) => Activity::Blocked,
-            Status::Open if node.is_source() && self.waits_for_layer(plan, node.layer) => {
+            Status::Open if node.is_source() && self.lower_source(plan, node.layer).is_some() => {
                 Activity::Waiting
             }
             Status::Open if state.would_run(node, queues) => {
@@ -69,10 +69,10 @@ impl Running {
         }
     }
 
-    /// Returns `true` if a source of a lower layer is still open.
-    fn waits_for_layer(&self, plan: &Plan, layer: i32) -> bool {
+    /// Returns the first source of a lower layer that is still open.
+    pub(super) fn lower_source(&self, plan: &Plan, layer: i32) -> Option<usize> {
         let mut sources = plan.sources.iter().map(|&source| usize::from(source));
-        sources.any(|source| {
+        sources.find(|&source| {
             plan.nodes[source].layer < layer && self.nodes[source].status != Status::Closed
         })
     }

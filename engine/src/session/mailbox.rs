@@ -24,12 +24,12 @@ pub(super) struct Exchange<M, P> {
     /// Waker of the session, present while it sleeps.
     waker: Option<Waker>,
     /// State of each graph input.
-    gates: SmallVec<[Gate; 2]>,
+    gates: SmallVec<[InputGate; 2]>,
     outputs: SmallVec<[Output<P>; 2]>,
 }
 
 /// The room of a graph input.
-struct Gate {
+struct InputGate {
     /// Number of packets in the inbox.
     staged: usize,
     /// Free room in the queues of its consumers, when the session last looked.
@@ -68,7 +68,7 @@ pub(super) enum Next<P> {
 impl<M, P> Exchange<M, P> {
     /// Makes an exchange with a gate for each graph input, each with the given room.
     pub(super) fn new(rooms: impl Iterator<Item = usize>) -> Self {
-        let gate = |room| Gate {
+        let gate = |room| InputGate {
             staged: 0,
             room,
             closed: false,

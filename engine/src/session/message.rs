@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     calculator::Flow,
-    calculator::erased::{Answer, Node},
+    calculator::erased::{CallResult, ErasedNode},
     emits::Emits,
     input::{Event, InputSet},
     packet::Packet,
@@ -16,7 +16,7 @@ use crate::{
 use super::{timeline::Timeline, view::View, watch::Watcher, why::Why};
 
 /// A message in the inbox of a session.
-pub(super) enum Message {
+pub(super) enum SessionMessage {
     /// A packet for a graph input.
     Packet { input: u16, packet: Packet },
     /// A bound: no packet before `at` will come on a graph input.
@@ -60,9 +60,9 @@ pub(super) enum Message {
 /// A node back from an executor, with the result of its call.
 pub(super) struct NodeReturn {
     pub(super) slot: u16,
-    pub(super) node: Box<dyn Node>,
+    pub(super) node: Box<dyn ErasedNode>,
     pub(super) set: InputSet,
     pub(super) emits: Emits,
-    pub(super) flow: Answer<Flow>,
+    pub(super) flow: CallResult<Flow>,
     pub(super) time: Duration,
 }

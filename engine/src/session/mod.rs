@@ -80,12 +80,12 @@ pub struct Session {
     running: Running,
     /// Resolves at the request's deadline.
     deadline: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    report: Option<Report>,
+    report: Option<EndReport>,
     ended: bool,
 }
 
 /// A callback with the counts of a session and the error that ended it, if any.
-type Report = Box<dyn FnOnce(&Summary, Option<&Error>) + Send>;
+type EndReport = Box<dyn FnOnce(&Summary, Option<&Error>) + Send>;
 
 impl Session {
     /// Makes a session of `plan`, not started yet, and its handle. Fails if a side packet that the
@@ -166,11 +166,8 @@ impl Session {
                 format!("queues of stream `{stream}` must be limited before the session starts");
             return Err(Error::precondition(message));
         }
-        let input = self
-            .plan
-            .graph_inputs
-            .iter()
-            .position(|port| port.stream == id);
+        let mut inputs = self.plan.graph_inputs.iter();
+        let input = inputs.position(|port| port.stream == id);
         if let Some(input) = input
             && !self.plan.streams[id as usize].consumers.is_empty()
         {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    calculator::erased::{Answer, AsyncReturn, Instance},
+    calculator::erased::{AsyncReturn, CallResult, Instance},
     calculator::{ANY_EVENT, Flow},
     context::{Cx, Site},
     emits::Emits,
@@ -19,7 +19,7 @@ use crate::{
 
 use super::{
     away::Away,
-    guard::{Call, catch, guarded},
+    guard::{CallReason, catch, guarded},
     intake::Intake,
     message,
     summary::Counts,
@@ -106,7 +106,7 @@ impl NodeState {
     }
 
     /// Closes an open node at the end of the session. A node on an executor is not called.
-    pub(super) fn close_at_end(&mut self, site: Site<'_>, out: &mut Emits) -> Answer<()> {
+    pub(super) fn close_at_end(&mut self, site: Site<'_>, out: &mut Emits) -> CallResult<()> {
         self.status = Status::Closed;
         let Some(mut instance) = self.instance.take() else {
             return Ok(());
@@ -210,12 +210,12 @@ impl NodeState {
     /// Sets the timestamp of the input set for a call. `free` is the first free timestamp of the
     /// outputs.
     #[inline]
-    pub(super) fn set_time(&mut self, call: Call, free: Timestamp) {
+    pub(super) fn set_time(&mut self, call: CallReason, free: Timestamp) {
         self.intake.set.set_time(match call {
-            Call::Inputs(at) => at,
-            Call::Event => free,
-            Call::Source => Timestamp::ZERO,
-            Call::Close => Timestamp::DONE,
+            CallReason::Inputs(at) => at,
+            CallReason::Event => free,
+            CallReason::Source => Timestamp::ZERO,
+            CallReason::Close => Timestamp::DONE,
         });
     }
 
@@ -225,9 +225,9 @@ impl NodeState {
         &mut self,
         site: Site<'_>,
         out: &mut Emits,
-        call: Call,
+        call: CallReason,
         timer: &mut Timer,
-    ) -> Answer<Flow> {
+    ) -> CallResult<Flow> {
         timer.before(self.runs);
         let set = &mut self.intake.set;
         let flow = match &mut self.instance {
@@ -279,10 +279,10 @@ impl NodeState {
     }
 
     /// Takes a slot for a call that starts at `now`.
-    pub(super) fn depart(&mut self, plan: &PlanNode, call: Call, now: Instant) -> u16 {
+    pub(super) fn depart(&mut self, plan: &PlanNode, call: CallReason, now: Instant) -> u16 {
         let away = self.away.get_or_insert_default();
         let slot = away.begin(call, now);
-        if away.calls() >= usize::from(plan.lanes) || call == Call::Close {
+        if away.calls() >= usize::from(plan.lanes) || call == CallReason::Close {
             self.status = Status::Busy;
         }
         self.runs += 1;
@@ -335,7 +335,7 @@ impl NodeState {
         &mut self,
         slot: u16,
         instance: Instance,
-        flow: Answer<Flow>,
+        flow: CallResult<Flow>,
         emits: Emits,
     ) {
         let away = self.away.get_or_insert_default();
@@ -348,7 +348,7 @@ impl NodeState {
     }
 
     /// Takes the result of the earliest call in progress, if it has ended.
-    pub(super) fn next_answer(&mut self) -> Option<(Call, Answer<Flow>, Emits)> {
+    pub(super) fn next_answer(&mut self) -> Option<(CallReason, CallResult<Flow>, Emits)> {
         self.away.as_mut()?.next()
     }
 

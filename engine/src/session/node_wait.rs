@@ -62,13 +62,14 @@ impl WaitGraph<'_> {
                     NodePlace::Inline => Reason::Future {
                         what: state.away().and_then(Away::waits_for),
                     },
-                    NodePlace::Executor(executor) => Reason::Executor {
-                        runs: self.plan.explain.nodes[node].runs.clone(),
-                        before: state
-                            .away()
-                            .and_then(Away::job)
-                            .and_then(|job| self.plan.executors[usize::from(executor)].before(job)),
-                    },
+                    NodePlace::Executor(executor) => {
+                        let job = state.away().and_then(Away::job);
+                        let lane = &self.plan.executors[usize::from(executor)];
+                        Reason::Executor {
+                            runs: self.plan.explain.nodes[node].runs.clone(),
+                            before: job.and_then(|job| lane.before(job)),
+                        }
+                    }
                 })
             }
             Status::Open if !state.has_room() && self.would_run(node) => self.full(node),
@@ -86,32 +87,27 @@ impl WaitGraph<'_> {
 
     fn unopened(self, node: usize) -> WaitsFor {
         for source in &self.plan.nodes[node].sides {
-            let SideSource::Packet(side) = source else {
-                continue;
-            };
-            if self.running.sides.get(*side as usize).is_some() {
-                continue;
-            }
             let mut makers = self.plan.nodes.iter();
-            let Some(maker) = makers.position(|other| other.side_outputs.contains(side)) else {
-                continue;
-            };
-            let reason = Reason::SidePacket {
-                side_packet: self.plan.sides[*side as usize].name.to_string(),
-                from: self.name(maker),
-            };
-            return WaitsFor {
-                side: Some(*side as usize),
-                ..WaitsFor::by(reason, maker)
-            };
+            if let SideSource::Packet(side) = source
+                && self.running.sides.get(*side as usize).is_none()
+                && let Some(maker) = makers.position(|other| other.side_outputs.contains(side))
+            {
+                let reason = Reason::SidePacket {
+                    side_packet: self.plan.sides[*side as usize].name.to_string(),
+                    from: self.name(maker),
+                };
+                return WaitsFor {
+                    side: Some(*side as usize),
+                    ..WaitsFor::by(reason, maker)
+                };
+            }
         }
-        let mut before = self.plan.nodes[node].upstream.iter();
-        let unopened = before
-            .find(|&&before| self.running.nodes[usize::from(before)].status == Status::Unopened);
-        match unopened {
-            Some(&before) => {
-                let of = self.name(usize::from(before));
-                WaitsFor::by(Reason::Opening { of }, usize::from(before))
+        let before = self.plan.nodes[node].upstream.iter();
+        let mut before = before.map(|&before| usize::from(before));
+        match before.find(|&before| self.running.nodes[before].status == Status::Unopened) {
+            Some(before) => {
+                let of = self.name(before);
+                WaitsFor::by(Reason::Opening { of }, before)
             }
             None => WaitsFor::root(Reason::Turn),
         }
@@ -120,19 +116,16 @@ impl WaitGraph<'_> {
     /// Finds the wait of a node that only full queues keep from running.
     fn full(self, node: usize) -> WaitsFor {
         for &stream in &self.plan.outputs[self.plan.nodes[node].outputs.clone()] {
-            for &input in &self.plan.streams[stream as usize].consumers {
-                if !self.running.queues.is_full(input as usize) {
-                    continue;
-                }
-                let at = usize::from(self.plan.inputs[input as usize].node);
-                return WaitsFor::by(
-                    Reason::Room {
-                        stream: self.stream(stream),
-                        at: self.name(at),
-                        queued: self.running.queues[input as usize].len(),
-                    },
-                    at,
-                );
+            let consumers = self.plan.streams[stream as usize].consumers.iter();
+            let mut inputs = consumers.map(|&input| input as usize);
+            if let Some(input) = inputs.find(|&input| self.running.queues.is_full(input)) {
+                let at = usize::from(self.plan.inputs[input].node);
+                let reason = Reason::Room {
+                    stream: self.stream(stream),
+                    at: self.name(at),
+                    queued: self.running.queues[input].len(),
+                };
+                return WaitsFor::by(reason, at);
             }
             if let Some(unread) = self.running.taps.unread(stream) {
                 return WaitsFor::root(Reason::Reader {
@@ -147,23 +140,11 @@ impl WaitGraph<'_> {
     /// Finds the wait of a source whose queues have room.
     fn source(self, node: usize) -> WaitsFor {
         let layer = self.plan.nodes[node].layer;
-        let lower = self
-            .plan
-            .sources
-            .iter()
-            .map(|&source| usize::from(source))
-            .find(|&source| {
-                self.plan.nodes[source].layer < layer
-                    && self.running.nodes[source].status != Status::Closed
-            });
-        match lower {
-            Some(lower) => WaitsFor::by(
-                Reason::Layer {
-                    layer,
-                    source: self.name(lower),
-                },
-                lower,
-            ),
+        match self.running.lower_source(self.plan, layer) {
+            Some(lower) => {
+                let source = self.name(lower);
+                WaitsFor::by(Reason::Layer { layer, source }, lower)
+            }
             None => WaitsFor::root(Reason::Turn),
         }
     }
@@ -201,9 +182,8 @@ impl WaitGraph<'_> {
         let input = plan.inputs.start + usize::from(waiting.stream);
         let stream = self.plan.inputs[input].stream;
         if self.running.queues[input].holds_paused() {
-            return WaitsFor::root(Reason::Paused {
-                stream: self.stream(stream),
-            });
+            let stream = self.stream(stream);
+            return WaitsFor::root(Reason::Paused { stream });
         }
         let bound = self.running.queues[input].bound();
         let producer = match self.plan.streams[stream as usize].producer {
@@ -234,11 +214,10 @@ impl WaitGraph<'_> {
     /// call. Paused inputs and back edges do not count: a loop continues only after a packet has
     /// entered it.
     fn forward(self, node: usize) -> Option<Waiting> {
-        let inputs = self.plan.nodes[node].inputs.clone();
-        let queues = self.running.queues.node_queues(&inputs);
-        let waits = self.running.nodes[node].intake.waits_for(queues);
+        let first = self.plan.nodes[node].inputs.start;
+        let waits = self.running.nodes[node].intake.waits_for(self.queues(node));
         let is_inward = |waiting: &Waiting| {
-            let input = inputs.start + usize::from(waiting.stream);
+            let input = first + usize::from(waiting.stream);
             !self.plan.inputs[input].back_edge && !self.running.queues[input].holds_paused()
         };
         let inward = waits.into_iter().filter(is_inward);
@@ -254,16 +233,12 @@ impl WaitGraph<'_> {
     }
 
     fn readiness(self, node: usize) -> Readiness {
-        let inputs = &self.plan.nodes[node].inputs;
-        self.running.nodes[node]
-            .intake
-            .readiness(self.running.queues.node_queues(inputs))
+        self.running.nodes[node].intake.readiness(self.queues(node))
     }
 
     /// Returns `true` if at most full queues keep a node from being called.
     pub(super) fn would_run(self, node: usize) -> bool {
-        let plan = &self.plan.nodes[node];
-        self.running.nodes[node].would_run(plan, self.running.queues.node_queues(&plan.inputs))
+        self.running.nodes[node].would_run(&self.plan.nodes[node], self.queues(node))
     }
 }
 

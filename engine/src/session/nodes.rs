@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::plan::{Plan, Producer};
 
 use super::{
-    guard::Call,
+    guard::CallReason,
     node::{NodeState, Status},
 };
 
@@ -70,11 +70,11 @@ impl Nodes {
     }
 
     /// Returns the kind of the next call of a source.
-    pub(super) fn source_call(&self) -> Call {
+    pub(super) fn source_call(&self) -> CallReason {
         if self.stopping {
-            Call::Close
+            CallReason::Close
         } else {
-            Call::Source
+            CallReason::Source
         }
     }
 
@@ -90,17 +90,11 @@ impl Nodes {
         }
     }
 
-    /// Returns `true` if an event can still lead to a call of a node other than `node`.
-    pub(super) fn is_held_elsewhere(&self, node: usize) -> bool {
-        let mut others = self.states.iter().enumerate();
-        others
-            .any(|(other, state)| other != node && state.status == Status::Open && state.is_held())
-    }
-
-    /// Returns `true` if an event can still lead to a call of a node.
-    pub(super) fn any_held(&self) -> bool {
-        let mut open = self.states.iter();
-        open.any(|state| state.status == Status::Open && state.is_held())
+    /// Iterates over the nodes that an event can still call.
+    pub(super) fn held(&self) -> impl Iterator<Item = usize> {
+        let is_held = |state: &NodeState| state.status == Status::Open && state.is_held();
+        let states = self.states.iter().enumerate();
+        states.filter_map(move |(node, state)| is_held(state).then_some(node))
     }
 
     pub(super) fn clear(&mut self) {

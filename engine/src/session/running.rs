@@ -18,7 +18,7 @@ use crate::{
 
 use super::{
     away::InFlight,
-    message::Message,
+    message::SessionMessage,
     node::{NodeState, Status},
     nodes::Nodes,
     queues::Queues,
@@ -67,7 +67,7 @@ pub(super) struct Running {
     pub(super) timer: Timer,
     /// Output of the current inline call; reused for every call.
     pub(super) emits: Emits,
-    inbox: VecDeque<Message>,
+    inbox: VecDeque<SessionMessage>,
     /// Values from outside that are dropped when packets are taken.
     kept: Vec<Deposit>,
     /// Waiters for an idle session; with `true`, also no node may wait for an event.
@@ -194,49 +194,49 @@ impl Running {
         self.inbox = inbox;
     }
 
-    fn handle(&mut self, frame: Frame<'_>, message: Message) -> Result<()> {
+    fn handle(&mut self, frame: Frame<'_>, message: SessionMessage) -> Result<()> {
         let stream = |input| frame.plan.graph_inputs[usize::from(input)].stream as usize;
         match message {
-            Message::Packet { input, packet } => {
+            SessionMessage::Packet { input, packet } => {
                 let stream = stream(input);
                 if self.streams[stream].closed && !self.has_takers(frame, stream) {
                     return frame.plan.streams[stream].check_type(&packet);
                 }
                 return self.put(frame, stream, packet);
             }
-            Message::Bound { input, at } => return self.bound(frame, stream(input), at),
-            Message::KeepUntilTaken { input, at, kept } => self.kept.push(Deposit {
+            SessionMessage::Bound { input, at } => return self.bound(frame, stream(input), at),
+            SessionMessage::KeepUntilTaken { input, at, kept } => self.kept.push(Deposit {
                 stream: stream(input) as u32,
                 at,
                 _value: kept,
             }),
-            Message::CloseInput { input } => {
+            SessionMessage::CloseInput { input } => {
                 self.open_inputs -= 1;
                 return self.close_stream(frame, stream(input));
             }
-            Message::StopSources => self.stop_sources(frame),
-            Message::Event { node, event } => {
+            SessionMessage::StopSources => self.stop_sources(frame),
+            SessionMessage::Event { node, event } => {
                 if self.nodes[usize::from(node)].add_event(event) {
                     self.nodes.look_at(node);
                 }
             }
-            Message::Released { node } => {
+            SessionMessage::Released { node } => {
                 self.nodes[usize::from(node)].release();
                 self.nodes.look_at(node);
             }
-            Message::Poll { node, slot } => self.poll_future(frame, usize::from(node), slot),
-            Message::Returned { node, returned } => {
+            SessionMessage::Poll { node, slot } => self.poll_future(frame, usize::from(node), slot),
+            SessionMessage::Returned { node, returned } => {
                 self.returned(frame, usize::from(node), *returned);
             }
             // The caller may have given up meanwhile.
-            Message::Why(answer) => drop(answer.send(self.why(frame.plan))),
-            Message::Look(answer) => drop(answer.send(self.view(frame.plan))),
-            Message::Timeline(answer) => {
+            SessionMessage::Why(answer) => drop(answer.send(self.why(frame.plan))),
+            SessionMessage::Look(answer) => drop(answer.send(self.view(frame.plan))),
+            SessionMessage::Timeline(answer) => {
                 let recorder = self.recorder.as_ref();
                 drop(answer.send(recorder.map(|recorder| recorder.timeline())));
             }
-            Message::Watch(watcher) => self.watch(*watcher),
-            Message::Idle {
+            SessionMessage::Watch(watcher) => self.watch(*watcher),
+            SessionMessage::Idle {
                 answer,
                 without_events,
             } => self.idle_waiters.push((without_events, answer)),
@@ -292,10 +292,10 @@ impl Running {
 
     /// Notifies waiters that the session is idle, unless a call is in progress elsewhere.
     fn tell_idle(&mut self) {
-        if self.in_flight.any() {
+        if self.in_flight.calls > 0 {
             return;
         }
-        let waits_for_events = self.nodes.any_held();
+        let waits_for_events = self.nodes.held().next().is_some();
         let told = |(without_events, _): &mut (bool, _)| !*without_events || !waits_for_events;
         // The caller may have given up meanwhile.
         self.idle_waiters

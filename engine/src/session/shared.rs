@@ -22,7 +22,7 @@ use crate::{
     run::RunCx,
 };
 
-use super::{mailbox::Exchange, message::Message, summary::Summary};
+use super::{mailbox::Exchange, message::SessionMessage, summary::Summary};
 
 /// The constant surroundings of a session's work.
 #[derive(Copy, Clone)]
@@ -71,7 +71,7 @@ pub(super) struct SessionState {
 const NOBODY: u32 = u32::MAX;
 
 pub(super) struct MailboxState {
-    pub(super) exchange: Exchange<Message, Packet>,
+    pub(super) exchange: Exchange<SessionMessage, Packet>,
     /// Stream of each output of the exchange.
     pub(super) outputs: SmallVec<[u32; 2]>,
     /// Side packets that nodes have set, by position in the plan.
@@ -126,7 +126,7 @@ impl SessionState {
     }
 
     /// Puts a message into the inbox. Dropping the result wakes the session.
-    pub(super) fn send(&self, message: Message) -> Result<Wake, SessionEnded> {
+    pub(super) fn send(&self, message: SessionMessage) -> Result<Wake, SessionEnded> {
         let mut state = self.lock();
         if state.outcome.is_some() {
             return Err(SessionEnded);
@@ -171,14 +171,17 @@ impl Held for HeldNode {
 
     fn post(&self, event: Event) -> Result<Wake, SessionEnded> {
         let node = self.node;
-        self.session.send(Message::Event { node, event })
+        self.session.send(SessionMessage::Event { node, event })
     }
 }
 
 impl Drop for HeldNode {
     fn drop(&mut self) {
         // An ended session need not be notified.
-        drop(self.session.send(Message::Released { node: self.node }));
+        drop(
+            self.session
+                .send(SessionMessage::Released { node: self.node }),
+        );
     }
 }
 

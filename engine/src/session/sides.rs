@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     error::{Error, Result},
-    packet::{Packet, Payload},
+    packet::{Packet, Payload, type_names},
     plan::Plan,
     timestamp::Timestamp,
 };
@@ -28,7 +28,7 @@ impl SidePackets {
     /// Adds a side packet with a shared value.
     #[must_use]
     pub fn with_packet(mut self, name: impl Into<String>, packet: Packet) -> Self {
-        self.0.insert(name.into(), packet.at_unset());
+        self.0.insert(name.into(), packet.at(Timestamp::UNSET));
         self
     }
 
@@ -36,13 +36,6 @@ impl SidePackets {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Packet)> {
         let sides = self.0.iter();
         sides.map(|(name, packet)| (name.as_str(), packet))
-    }
-}
-
-impl Packet {
-    fn at_unset(mut self) -> Self {
-        self.time = Timestamp::UNSET;
-        self
     }
 }
 
@@ -71,13 +64,11 @@ impl SideValues {
                     side.name
                 )),
                 Some(packet) if !side.takes(packet) => {
-                    let wanted: Vec<String> =
-                        side.check.iter().map(|of| format!("`{of}`")).collect();
                     problems.push(format!(
                         "side packet `{}` is `{}`, but the graph takes {}",
                         side.name,
                         packet.type_info(),
-                        wanted.join(" or ")
+                        type_names(&side.check)
                     ));
                 }
                 None if side.required => problems.push(format!(
@@ -117,7 +108,7 @@ impl SideValues {
             )));
         }
         self.changed = true;
-        Ok(value.insert(packet.at_unset()))
+        Ok(value.insert(packet.at(Timestamp::UNSET)))
     }
 
     /// Returns `true` if a side packet was set since the last call.

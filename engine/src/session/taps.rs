@@ -6,7 +6,7 @@ use crate::{error::Result, packet::Packet, timestamp::Timestamp};
 
 use super::{
     mailbox::{CAPACITY, Exchange},
-    message::Message,
+    message::SessionMessage,
     streams::{StreamState, alone_at_the_end, out_of_order},
 };
 
@@ -147,7 +147,7 @@ impl Taps {
     /// or have room again.
     pub(super) fn look_at_readers(
         &mut self,
-        exchange: &Exchange<Message, Packet>,
+        exchange: &Exchange<SessionMessage, Packet>,
         mut changed: impl FnMut(u32, bool),
     ) {
         for tap in &mut self.0 {
@@ -167,7 +167,7 @@ impl Taps {
     pub(super) fn hand_over(
         &mut self,
         streams: &[StreamState],
-        exchange: &mut Exchange<Message, Packet>,
+        exchange: &mut Exchange<SessionMessage, Packet>,
         wakers: &mut Vec<Waker>,
     ) {
         for tap in &mut self.0 {

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{error::Error, timestamp::Timestamp};
 
-use super::guard::Call;
+use super::guard::CallReason;
 
 /// Events of a session, in the order of their ends.
 #[derive(Clone, Debug)]
@@ -87,10 +87,10 @@ impl Recorder {
     }
 
     /// Records a call that has ended.
-    pub(super) fn called(&mut self, node: usize, call: Call, at: Instant, took: Duration) {
+    pub(super) fn called(&mut self, node: usize, call: CallReason, at: Instant, took: Duration) {
         let time = match call {
-            Call::Inputs(time) => Some(time),
-            Call::Event | Call::Source | Call::Close => None,
+            CallReason::Inputs(time) => Some(time),
+            CallReason::Event | CallReason::Source | CallReason::Close => None,
         };
         self.add(at, Happening::Call { node, took, time });
     }
@@ -110,11 +110,7 @@ impl Recorder {
 
     /// Passes the timeline on at the end of the session.
     pub(super) fn end(self, error: Option<&Error>) {
-        let timeline = Timeline {
-            began: self.began,
-            events: self.events.into(),
-            dropped: self.dropped,
-        };
+        let timeline = self.timeline();
         (self.done)(timeline, error);
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 use super::{
-    message::Message, shared::SessionState, timeline::Timeline, view::View, watch::Watcher,
+    message::SessionMessage, shared::SessionState, timeline::Timeline, view::View, watch::Watcher,
     why::Why,
 };
 
@@ -47,17 +47,19 @@ impl Viewer {
 
     /// Returns a view of the session; `None` once it has ended.
     pub async fn look(&self) -> Option<View> {
-        self.ask(Message::Look).await?
+        self.ask(SessionMessage::Look).await?
     }
 
     /// Describes the session's current wait.
     pub async fn why(&self) -> Why {
-        self.ask(Message::Why).await.unwrap_or_else(Why::ended)
+        self.ask(SessionMessage::Why)
+            .await
+            .unwrap_or_else(Why::ended)
     }
 
     /// Returns the timeline so far; `None` once the session has ended or if it keeps none.
     pub async fn timeline(&self) -> Option<Timeline> {
-        self.ask(Message::Timeline).await?
+        self.ask(SessionMessage::Timeline).await?
     }
 
     /// Calls `sink` from now on with each packet of some streams and the stream's position among
@@ -70,7 +72,7 @@ impl Viewer {
     ) -> Result<()> {
         let watcher = Watcher::new(&self.plan, streams, Box::new(sink))?;
         // A session that has ended sends no more packets.
-        drop(self.shared.send(Message::Watch(Box::new(watcher))));
+        drop(self.shared.send(SessionMessage::Watch(Box::new(watcher))));
         Ok(())
     }
 
@@ -86,7 +88,10 @@ impl Viewer {
         Some(outcome.as_ref().map(|_| ()).map_err(Clone::clone))
     }
 
-    async fn ask<T>(&self, question: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
+    async fn ask<T>(
+        &self,
+        question: impl FnOnce(oneshot::Sender<T>) -> SessionMessage,
+    ) -> Option<T> {
         let (answer, answered) = oneshot::channel();
         drop(self.shared.send(question(answer)).ok()?);
         answered.await.ok()

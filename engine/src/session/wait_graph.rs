@@ -44,7 +44,13 @@ pub(super) struct WaitGraph<'a> {
     pub(super) running: &'a Running,
 }
 
-impl WaitGraph<'_> {
+impl<'a> WaitGraph<'a> {
+    /// Returns the queues of a node.
+    pub(super) fn queues(self, node: usize) -> &'a [InputQueue] {
+        let inputs = &self.plan.nodes[node].inputs;
+        self.running.queues.node_queues(inputs)
+    }
+
     /// Returns the waits of all nodes that are not closed.
     fn nodes(self) -> Vec<Wait> {
         let open = (0..self.plan.nodes.len())
@@ -155,13 +161,9 @@ impl WaitGraph<'_> {
     fn wait(self, node: usize, reason: Reason) -> Wait {
         let state = &self.running.nodes[node];
         let since: Option<Duration> = state.since.map(|since| since.elapsed());
-        let queues = self
-            .running
-            .queues
-            .node_queues(&self.plan.nodes[node].inputs);
         Wait {
             node: self.name(node),
-            packets: queues.iter().map(InputQueue::len).sum(),
+            packets: self.queues(node).iter().map(InputQueue::len).sum(),
             first: self.first(node),
             since,
             reason,
@@ -178,12 +180,8 @@ impl WaitGraph<'_> {
 
     /// Returns the timestamp of the first packet in a node's queues.
     pub(super) fn first(self, node: usize) -> Option<Timestamp> {
-        let queues = self
-            .running
-            .queues
-            .node_queues(&self.plan.nodes[node].inputs);
         let first = |queue: &InputQueue| queue.times().next();
-        queues.iter().filter_map(first).min()
+        self.queues(node).iter().filter_map(first).min()
     }
 }
 

@@ -222,9 +222,7 @@ impl fmt::Display for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` {}", self.node, self.reason)?;
         match (&self.reason, self.packets, self.first) {
-            (Reason::Stream { .. }, 1, Some(first)) => {
-                write!(f, "; 1 packet waits with it, at {first}")
-            }
+            (Reason::Stream { .. }, 1, Some(at)) => write!(f, "; 1 packet waits with it, at {at}"),
             (Reason::Stream { .. }, packets, Some(first)) => {
                 write!(f, "; {packets} packets wait with it, the first at {first}")
             }
@@ -248,22 +246,18 @@ impl fmt::Display for Reason {
         match self {
             Self::Stream {
                 stream,
-                from: Some(from),
+                from,
                 bound,
-            } => write!(
-                f,
-                "waits for stream `{stream}` from `{from}`, {}",
-                known(*bound)
-            ),
-            Self::Stream {
-                stream,
-                from: None,
-                bound,
-            } => write!(
-                f,
-                "waits for graph input `{stream}`, {}; it is not closed",
-                known(*bound)
-            ),
+            } => {
+                let known = known(*bound);
+                match from {
+                    Some(from) => write!(f, "waits for stream `{stream}` from `{from}`, {known}"),
+                    None => write!(
+                        f,
+                        "waits for graph input `{stream}`, {known}; it is not closed"
+                    ),
+                }
+            }
             Self::Nothing {
                 stream,
                 bound,
@@ -312,13 +306,12 @@ impl fmt::Display for Reason {
                 let mut nodes: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
                 nodes.extend(nodes.first().cloned());
                 write!(f, "waits for itself: {}", nodes.join(" > "))?;
-                match back_edge {
-                    Some(stream) => write!(
+                back_edge.as_ref().map_or(Ok(()), |stream| {
+                    write!(
                         f,
                         "; give back edge `{stream}` a first packet, or a sync set of its own"
-                    ),
-                    None => Ok(()),
-                }
+                    )
+                })
             }
             Self::Paused { stream } => write!(
                 f,

@@ -16,7 +16,7 @@ use std::{
 use graphmill_grammar::{SourceMap, render};
 
 use crate::{
-    calculator::{AsyncCalculator, Calculator},
+    calculator::Calculator,
     error::Result,
     executors::Executors,
     lock::lock,
@@ -41,7 +41,7 @@ struct StreamRecord {
     bounds: Vec<Timestamp>,
 }
 
-type Streams = Arc<Mutex<BTreeMap<String, StreamRecord>>>;
+type StreamRecords = Arc<Mutex<BTreeMap<String, StreamRecord>>>;
 
 /// Runs one session by hand. If a text declares no graph inputs and outputs, its unconnected
 /// streams become these, so a single node is a graph.
@@ -57,7 +57,7 @@ pub struct Harness {
     clock: VirtualClock,
     executor: Arc<ManualExecutor>,
     sides: SidePackets,
-    seen: Streams,
+    seen: StreamRecords,
     woken: Arc<Woken>,
     session: Option<(Session, Handle)>,
     pub(super) outcome: Option<Result<Summary>>,
@@ -80,12 +80,6 @@ impl Harness {
     #[track_caller]
     pub fn for_calculator<C: Calculator>(text: &str) -> Self {
         Self::new(text, Environment::new(Registry::new().with::<C>()))
-    }
-
-    /// Makes a harness for a graph whose nodes use one async calculator.
-    #[track_caller]
-    pub fn for_async_calculator<C: AsyncCalculator>(text: &str) -> Self {
-        Self::new(text, Environment::new(Registry::new().with_async::<C>()))
     }
 
     /// Makes a harness for a graph with all registered calculators.
@@ -118,7 +112,7 @@ impl Harness {
             clock,
             executor,
             sides: SidePackets::new(),
-            seen: Streams::default(),
+            seen: StreamRecords::default(),
             woken: Arc::new(Woken {
                 flag: AtomicBool::new(true),
                 thread: std::thread::current(),

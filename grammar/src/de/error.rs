@@ -32,16 +32,16 @@ pub(super) enum Problem {
     /// The value does not have the field's type.
     Mismatch(Mismatch),
     /// The value does not have the type that a custom `Deserialize` implementation expects.
-    Unexpected { expected: String },
+    Unexpected(String),
     /// The value's type is right, but the value is not allowed.
-    Invalid { expected: String },
+    Invalid(String),
     /// The word is not a value of the enum.
     Variant {
         name: String,
         variants: &'static [&'static str],
     },
     /// The message lacks a field that has no default.
-    Missing { field: &'static str },
+    Missing(&'static str),
     /// A message of a `Deserialize` implementation.
     Custom(String),
 }
@@ -86,17 +86,11 @@ impl serde::de::Error for Error<'_> {
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Problem::Unexpected {
-            expected: expected.to_string(),
-        }
-        .into()
+        Problem::Unexpected(expected.to_string()).into()
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Problem::Invalid {
-            expected: expected.to_string(),
-        }
-        .into()
+        Problem::Invalid(expected.to_string()).into()
     }
 
     fn unknown_variant(variant: &str, variants: &'static [&'static str]) -> Self {
@@ -108,7 +102,7 @@ impl serde::de::Error for Error<'_> {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Problem::Missing { field }.into()
+        Problem::Missing(field).into()
     }
 }
 
@@ -123,52 +117,39 @@ impl Problem {
     ) -> Option<Diagnostic> {
         let what = culprit.map_or(message, |(field, _)| field.name.as_str());
         let span = culprit.map_or(head, |(_, value)| value.span);
+        let invalid = |message: String| Diagnostic::error(&fields::INVALID_VALUE, span, message);
         Some(match self {
             Self::Reported => return None,
             Self::Diagnosed(diagnostic) => *diagnostic,
             Self::Mismatch(mismatch) => return mismatch.diagnose(culprit?.1, what),
-            Self::Unexpected { expected } => match culprit {
+            Self::Unexpected(expected) => match culprit {
                 Some((_, value)) => {
                     return Mismatch::Type(WantedType::Other(expected)).diagnose(value, what);
                 }
-                None => Diagnostic::error(
-                    &fields::WRONG_TYPE,
-                    span,
-                    format!("`{what}` takes {expected}"),
-                ),
+                None => {
+                    let message = format!("`{what}` takes {expected}");
+                    Diagnostic::error(&fields::WRONG_TYPE, span, message)
+                }
             },
-            Self::Invalid { expected } => Diagnostic::error(
-                &fields::INVALID_VALUE,
-                span,
-                format!("invalid value for `{what}`"),
-            )
-            .label(format!("expected {expected}")),
+            Self::Invalid(expected) => {
+                invalid(format!("invalid value for `{what}`")).label(format!("expected {expected}"))
+            }
             Self::Variant { name, variants } => {
-                let diagnostic = Diagnostic::error(
-                    &fields::UNKNOWN_ENUM_VALUE,
-                    span,
-                    format!("`{what}` has no value `{name}`"),
-                )
-                .label(format!("expected {}", one_of(variants)));
+                let message = format!("`{what}` has no value `{name}`");
+                let diagnostic = Diagnostic::error(&fields::UNKNOWN_ENUM_VALUE, span, message)
+                    .label(format!("expected {}", one_of(variants)));
                 match suggest::nearest(&name, variants.iter().copied()) {
                     Some(near) => diagnostic.fix(format!("did you mean `{near}`?"), span, near),
                     None => diagnostic,
                 }
             }
-            Self::Missing { field } => {
+            Self::Missing(field) => {
                 let place = self_place(head, culprit);
-                Diagnostic::error(
-                    &fields::MISSING_FIELD,
-                    place,
-                    format!("`{message}` needs a `{field}`"),
-                )
-                .label(format!("`{field}` is missing"))
+                let message = format!("`{message}` needs a `{field}`");
+                Diagnostic::error(&fields::MISSING_FIELD, place, message)
+                    .label(format!("`{field}` is missing"))
             }
-            Self::Custom(why) => Diagnostic::error(
-                &fields::INVALID_VALUE,
-                span,
-                format!("invalid value for `{what}`: {why}"),
-            ),
+            Self::Custom(why) => invalid(format!("invalid value for `{what}`: {why}")),
         })
     }
 }

@@ -4,7 +4,7 @@ use serde::de::{DeserializeSeed, SeqAccess, Visitor};
 
 use super::Context;
 use super::error::{Error, Problem};
-use super::message::{Body, Entries, Entry, Key, map_entry};
+use super::message::{Body, Entries, EntryKey, MapEntry, map_entry};
 use super::variant::Variant;
 use crate::ast::{Field, Literal, Value, ValueKind};
 use crate::graph::table;
@@ -14,11 +14,11 @@ use crate::scalar::{self, Mismatch};
 #[derive(Clone)]
 pub(super) struct Input<'t, 'c> {
     cx: &'c Context,
-    kind: Kind<'t>,
+    kind: InputKind<'t>,
 }
 
 #[derive(Clone)]
-enum Kind<'t> {
+enum InputKind<'t> {
     /// All occurrences of the field; at least one.
     Fields(Vec<&'t Field>),
     /// One value of a repeated field.
@@ -29,15 +29,15 @@ impl<'t, 'c> Input<'t, 'c> {
     pub(super) fn fields(cx: &'c Context, fields: Vec<&'t Field>) -> Self {
         Self {
             cx,
-            kind: Kind::Fields(fields),
+            kind: InputKind::Fields(fields),
         }
     }
 
     /// Returns the single value, for a type that is not repeated.
     fn one(&self) -> Result<(&'t Field, &'t Value), Error<'t>> {
         match &self.kind {
-            Kind::Element(field, value) => Ok((field, value)),
-            Kind::Fields(occurrences) => match occurrences.as_slice() {
+            InputKind::Element(field, value) => Ok((field, value)),
+            InputKind::Fields(occurrences) => match occurrences.as_slice() {
                 [first, second, ..] => {
                     let diagnostic = Box::new(table::duplicate(second, first.name.span));
                     Err(Error::new(
@@ -55,8 +55,8 @@ impl<'t, 'c> Input<'t, 'c> {
     /// Returns all values with lists flattened, except those that were set aside.
     fn all(&self) -> Vec<(&'t Field, &'t Value)> {
         let occurrences = match &self.kind {
-            Kind::Element(field, value) => return vec![(*field, *value)],
-            Kind::Fields(occurrences) => occurrences,
+            InputKind::Element(field, value) => return vec![(*field, *value)],
+            InputKind::Fields(occurrences) => occurrences,
         };
         let mut values = Vec::new();
         for field in occurrences {
@@ -120,7 +120,7 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
     type Error = Error<'t>;
 
     fn deserialize_any<V: Visitor<'t>>(self, visitor: V) -> Result<V::Value, Error<'t>> {
-        if let Kind::Fields(occurrences) = &self.kind
+        if let InputKind::Fields(occurrences) = &self.kind
             && (occurrences.len() > 1 || matches!(occurrences[0].value.value, ValueKind::List(_)))
         {
             return self.deserialize_seq(visitor);
@@ -224,9 +224,9 @@ impl<'t> serde::Deserializer<'t> for Input<'t, '_> {
             match map_entry(self.cx, message)
                 .map_err(|problem| Error::new(problem, field, value))?
             {
-                Entry::Of(key, value) => pairs.push((Key::Value(key), vec![value])),
-                Entry::Aside => {}
-                Entry::Map => return self.with_body(|body| body.deserialize_any(visitor)),
+                MapEntry::Of(key, value) => pairs.push((EntryKey::Value(key), vec![value])),
+                MapEntry::Aside => {}
+                MapEntry::Map => return self.with_body(|body| body.deserialize_any(visitor)),
             }
         }
         visitor.visit_map(Entries::new(self.cx, pairs))
@@ -281,7 +281,7 @@ impl<'t> SeqAccess<'t> for Elements<'t, '_> {
         };
         let element = Input {
             cx: self.cx,
-            kind: Kind::Element(field, value),
+            kind: InputKind::Element(field, value),
         };
         seed.deserialize(element)
             .map(Some)

@@ -81,11 +81,13 @@ impl<'t, 'c> Body<'t, 'c> {
         visitor: V,
     ) -> Result<V::Value, Error<'t>> {
         let groups = self.groups().into_iter().filter(|group| wanted(group[0]));
-        let entries = groups.map(|group| (Key::Name(group[0]), group)).collect();
+        let entries = groups
+            .map(|group| (EntryKey::Name(group[0]), group))
+            .collect();
         visitor
             .visit_map(Entries::new(self.cx, entries))
             .map_err(|mut error| {
-                if let (Problem::Missing { field }, None) = (&error.problem, error.culprit) {
+                if let (Problem::Missing(field), None) = (&error.problem, error.culprit) {
                     if self.excuses(field) {
                         error.problem = Problem::Reported;
                     } else if error.place.is_none() {
@@ -117,7 +119,7 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
         visitor: V,
     ) -> Result<V::Value, Error<'t>> {
         let mut known = Vec::new();
-        let read = visitor.visit_seq(Parts {
+        let read = visitor.visit_seq(TupleParts {
             body: self,
             known: &mut known,
         })?;
@@ -172,13 +174,13 @@ impl<'t> serde::Deserializer<'t> for Body<'t, '_> {
 }
 
 /// The structs of a tuple that is read from one message.
-struct Parts<'t, 'c, 'k> {
+struct TupleParts<'t, 'c, 'k> {
     body: Body<'t, 'c>,
     /// Fields of the structs that were read.
     known: &'k mut Vec<&'static str>,
 }
 
-impl<'t> SeqAccess<'t> for Parts<'t, '_, '_> {
+impl<'t> SeqAccess<'t> for TupleParts<'t, '_, '_> {
     type Error = Error<'t>;
 
     fn next_element_seed<S: DeserializeSeed<'t>>(
@@ -190,7 +192,7 @@ impl<'t> SeqAccess<'t> for Parts<'t, '_, '_> {
 }
 
 /// One struct of a tuple.
-struct TuplePart<'p, 't, 'c, 'k>(&'p mut Parts<'t, 'c, 'k>);
+struct TuplePart<'p, 't, 'c, 'k>(&'p mut TupleParts<'t, 'c, 'k>);
 
 impl<'t> serde::Deserializer<'t> for TuplePart<'_, 't, '_, '_> {
     type Error = Error<'t>;
@@ -218,7 +220,7 @@ impl<'t> serde::Deserializer<'t> for TuplePart<'_, 't, '_, '_> {
 }
 
 /// The key of a map entry.
-pub(super) enum Key<'t> {
+pub(super) enum EntryKey<'t> {
     /// The name of this field.
     Name(&'t Field),
     /// The value of this field.
@@ -229,12 +231,12 @@ pub(super) enum Key<'t> {
 /// or the entries of a protobuf map, where the last one with a key counts.
 pub(super) struct Entries<'t, 'c> {
     cx: &'c Context,
-    rest: std::vec::IntoIter<(Key<'t>, Vec<&'t Field>)>,
+    rest: std::vec::IntoIter<(EntryKey<'t>, Vec<&'t Field>)>,
     current: Vec<&'t Field>,
 }
 
 impl<'t, 'c> Entries<'t, 'c> {
-    pub(super) fn new(cx: &'c Context, entries: Vec<(Key<'t>, Vec<&'t Field>)>) -> Self {
+    pub(super) fn new(cx: &'c Context, entries: Vec<(EntryKey<'t>, Vec<&'t Field>)>) -> Self {
         Self {
             cx,
             rest: entries.into_iter(),
@@ -254,13 +256,13 @@ impl<'t> MapAccess<'t> for Entries<'t, '_> {
             return Ok(None);
         };
         self.current = values;
-        let (Key::Name(field) | Key::Value(field)) = key;
+        let (EntryKey::Name(field) | EntryKey::Value(field)) = key;
         let read = match (key, &field.name.kind) {
-            (Key::Value(_), _) => seed.deserialize(Input::fields(self.cx, vec![field])),
-            (Key::Name(_), NameKind::Plain(name)) => {
+            (EntryKey::Value(_), _) => seed.deserialize(Input::fields(self.cx, vec![field])),
+            (EntryKey::Name(_), NameKind::Plain(name)) => {
                 seed.deserialize(BorrowedStrDeserializer::<Error<'t>>::new(name))
             }
-            (Key::Name(_), NameKind::Extension(_) | NameKind::Any { .. }) => {
+            (EntryKey::Name(_), NameKind::Extension(_) | NameKind::Any { .. }) => {
                 seed.deserialize(StringDeserializer::<Error<'t>>::new(field.name.to_string()))
             }
         };
@@ -279,7 +281,7 @@ impl<'t> MapAccess<'t> for Entries<'t, '_> {
 }
 
 /// The meaning of a message in the place of a map.
-pub(super) enum Entry<'t> {
+pub(super) enum MapEntry<'t> {
     /// An entry of the map: its key and its value.
     Of(&'t Field, &'t Field),
     /// An entry with a part that was reported and set aside.
@@ -290,14 +292,14 @@ pub(super) enum Entry<'t> {
 
 /// Reads a message of `key` and `value` as an entry. A missing or second `key` or `value` is an
 /// error; otherwise the message would be taken for a map with the key `key` or `value`.
-pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Result<Entry<'t>, Problem> {
+pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Result<MapEntry<'t>, Problem> {
     let is_part = |field: &Field| matches!(field.name.as_plain(), Some("key" | "value"));
     if message.fields.is_empty() || !message.fields.iter().all(is_part) {
-        return Ok(Entry::Map);
+        return Ok(MapEntry::Map);
     }
     let one = |name| {
         let mut parts = message.fields_named(name);
-        let part = parts.next().ok_or(Problem::Missing { field: name })?;
+        let part = parts.next().ok_or(Problem::Missing(name))?;
         match parts.next() {
             Some(second) => {
                 let diagnostic = table::duplicate(second, part.name.span);
@@ -308,7 +310,7 @@ pub(super) fn map_entry<'t>(cx: &Context, message: &'t Message) -> Result<Entry<
     };
     let (key, value) = (one("key")?, one("value")?);
     if cx.is_aside(&key.value) || cx.is_aside(&value.value) {
-        return Ok(Entry::Aside);
+        return Ok(MapEntry::Aside);
     }
-    Ok(Entry::Of(key, value))
+    Ok(MapEntry::Of(key, value))
 }

@@ -29,11 +29,10 @@ impl<'t, 'c> Variant<'t, 'c> {
         value: &'t Value,
         variants: &[&str],
     ) -> Result<Self, Problem> {
+        if let Some(name) = value.value.as_word() {
+            return Ok(Self::Name(name));
+        }
         match &value.value {
-            ValueKind::Identifier {
-                negative: false,
-                name,
-            } => Ok(Self::Name(name)),
             ValueKind::Number(Number {
                 negative: false,
                 literal: Literal::Integer { value: index, .. },
@@ -55,21 +54,17 @@ impl<'t, 'c> Variant<'t, 'c> {
 /// quotes.
 fn no_variant(value: &Value, variants: &[&str]) -> Problem {
     let expected = one_of(variants);
-    match scalar::string(value)
+    let Some(text) = scalar::string(value)
         .ok()
         .filter(|text| variants.contains(text))
-    {
-        Some(text) => Problem::Diagnosed(Box::new(
-            Diagnostic::error(
-                &fields::WRONG_TYPE,
-                value.span,
-                "enum values are written without quotes",
-            )
-            .label(format!("expected {expected}"))
-            .fix(format!("remove the quotes: `{text}`"), value.span, text),
-        )),
-        None => Problem::Mismatch(Mismatch::Type(WantedType::Other(expected))),
-    }
+    else {
+        return Problem::Mismatch(Mismatch::Type(WantedType::Other(expected)));
+    };
+    let message = "enum values are written without quotes";
+    let diagnostic = Diagnostic::error(&fields::WRONG_TYPE, value.span, message)
+        .label(format!("expected {expected}"))
+        .fix(format!("remove the quotes: `{text}`"), value.span, text);
+    Problem::Diagnosed(Box::new(diagnostic))
 }
 
 /// Describes a message with several fields of which only one is allowed.
@@ -116,8 +111,7 @@ pub(super) struct VariantContent<'t, 'c>(Option<Input<'t, 'c>>);
 impl<'t, 'c> VariantContent<'t, 'c> {
     fn input(self) -> Result<Input<'t, 'c>, Error<'t>> {
         let expected = "a message with exactly one field".to_owned();
-        self.0
-            .ok_or_else(|| Problem::Unexpected { expected }.into())
+        self.0.ok_or_else(|| Problem::Unexpected(expected).into())
     }
 }
 

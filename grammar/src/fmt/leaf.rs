@@ -14,14 +14,8 @@ pub(super) fn scalar<'a>(source: Option<&'a Source>, value: &'a Value) -> Cow<'a
             Some(source) => number_as_written(&source.text()[value.span.range()], number.negative),
             None => number_of_value(*number).into(),
         },
-        ValueKind::Identifier {
-            negative: false,
-            name,
-        } => name.as_str().into(),
-        ValueKind::Identifier {
-            negative: true,
-            name,
-        } => format!("-{name}").into(),
+        ValueKind::Identifier { negative, name } if *negative => format!("-{name}").into(),
+        ValueKind::Identifier { name, .. } => name.as_str().into(),
         ValueKind::Message(_) | ValueKind::List(_) | ValueKind::String(_) | ValueKind::Invalid => {
             "".into()
         }

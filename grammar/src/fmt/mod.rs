@@ -50,7 +50,7 @@ pub fn format(
         diag::truncate(&mut diagnostics);
         return Err(diagnostics);
     }
-    let printer = Printer::for_file(sources.get(file), &tree.comments);
+    let printer = Printer::new(sources.get(file), &tree.comments);
     Ok(printer.print(&tree.root))
 }
 
@@ -59,7 +59,7 @@ pub fn format(
 ///
 /// A [`crate::ast::ValueKind::Invalid`] in the message has no text and is left empty.
 pub fn print(message: &Message) -> String {
-    Printer::for_values().print(message)
+    Printer::new(None, &[]).print(message)
 }
 
 impl std::fmt::Display for GraphConfig {

@@ -27,7 +27,7 @@ pub(super) struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    pub(super) fn for_file(source: Option<&'a Source>, comments: &'a [Span]) -> Self {
+    pub(super) fn new(source: Option<&'a Source>, comments: &'a [Span]) -> Self {
         Self {
             source,
             comments,
@@ -36,10 +36,6 @@ impl<'a> Printer<'a> {
             level: 0,
             last_line: None,
         }
-    }
-
-    pub(super) fn for_values() -> Self {
-        Self::for_file(None, &[])
     }
 
     pub(super) fn print(mut self, root: &Message) -> String {

@@ -16,9 +16,9 @@ message! {
         "output_side_packet" output_side_packet: Vec<PortSpec>;
         /// Options of the generator in extension form.
         "options" options: Option<Extensions>;
-        /// Old name of `input_side_packet`.
+        /// Deprecated spelling of the field `input_side_packet`.
         "external_input" external_input: Vec<Spanned<String>>, deprecated = "use `input_side_packet`";
-        /// Old name of `output_side_packet`.
+        /// Deprecated spelling of the field `output_side_packet`.
         "external_output" external_output: Vec<Spanned<String>>, deprecated = "use `output_side_packet`";
     }
 }
@@ -32,7 +32,7 @@ message! {
         "output_side_packet" output_side_packet: Option<Spanned<String>>;
         /// Options of the factory in extension form.
         "options" options: Option<Extensions>;
-        /// Old name of `output_side_packet`.
+        /// Deprecated spelling of the field `output_side_packet`.
         "external_output" external_output: Option<Spanned<String>>, deprecated = "use `output_side_packet`";
     }
 }
@@ -46,7 +46,7 @@ message! {
         "input_side_packet" input_side_packet: Vec<PortSpec>;
         /// Options of the handler in extension form.
         "options" options: Option<Extensions>;
-        /// Old name of `input_side_packet`.
+        /// Deprecated spelling of the field `input_side_packet`.
         "external_input" external_input: Vec<Spanned<String>>, deprecated = "use `input_side_packet`";
     }
 }

@@ -11,6 +11,7 @@ mod numbering;
 mod options;
 mod port;
 mod settings;
+mod slot;
 pub(crate) mod table;
 
 pub use legacy::{PacketFactoryConfig, PacketGeneratorConfig, StatusHandlerConfig};
@@ -30,7 +31,7 @@ pub use table::RefusedFields;
 use table::{Lowering, Table, message};
 
 message! {
-    /// A graph: `CalculatorGraphConfig`.
+    /// A graph, the message `CalculatorGraphConfig`.
     pub struct GraphConfig = "CalculatorGraphConfig", finish = GraphConfig::check {
         /// Nodes in the order of the file.
         "node" node: Vec<Node>;

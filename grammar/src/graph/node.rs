@@ -4,7 +4,8 @@ use super::numbering;
 use super::options::{self, Extensions, OptionsMessage};
 use super::port::{PortSpec, TagIndex};
 use super::settings::{InputStreamHandlerConfig, OutputStreamHandlerConfig, ProfilerConfig};
-use super::table::{Lowering, Read, message};
+use super::slot::Read;
+use super::table::{Lowering, message};
 use crate::ast::{Field, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
@@ -12,7 +13,7 @@ use crate::scalar;
 use crate::span::{Span, Spanned};
 
 message! {
-    /// A node: `CalculatorGraphConfig.Node`.
+    /// A node of a graph, the message `CalculatorGraphConfig.Node`.
     pub struct Node = "Node", finish = Node::check {
         /// Name of the node; the default is the calculator's name.
         "name" name: Option<Spanned<String>>;

@@ -63,17 +63,12 @@ fn given_twice(first: &PortSpec, second: &PortSpec, free: Option<u32>) -> Diagno
 
 fn gap(port: &PortSpec, missing: u32) -> Diagnostic {
     let tag = &port.tag;
-    Diagnostic::error(
-        &ports::MISSING_INDEX,
-        port.span,
-        format!(
-            "tag `{tag}` has index {} but no index {missing}",
-            port.index
-        ),
-    )
-    .label(format!("index {missing} is missing"))
-    .hint(format!(
-        "the indexes of a tag begin at 0 and have no gaps: is this `{tag}:{missing}:{}`?",
-        port.name
-    ))
+    let index = port.index;
+    let message = format!("tag `{tag}` has index {index} but no index {missing}");
+    Diagnostic::error(&ports::MISSING_INDEX, port.span, message)
+        .label(format!("index {missing} is missing"))
+        .hint(format!(
+            "the indexes of a tag begin at 0 and have no gaps: is this `{tag}:{missing}:{}`?",
+            port.name
+        ))
 }

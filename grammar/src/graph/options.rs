@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::table::{FieldSlot, Lowering, Read, message_of, unknown};
+use super::slot::{FieldSlot, Read};
+use super::table::{Lowering, message_of, unknown};
 use crate::ast::{Field, Message, NameKind, Value, ValueKind};
 use crate::codes::fields;
 use crate::diag::Diagnostic;
@@ -96,16 +97,13 @@ pub(super) fn report_duplicates(messages: &[OptionsMessage], cx: &mut Lowering) 
     for second in messages {
         let first = *firsts.entry(second.type_name()).or_insert(second);
         if !std::ptr::eq(first, second) {
-            cx.report(
-                Diagnostic::error(
-                    &fields::DUPLICATE_OPTIONS,
-                    second.name.span,
-                    format!("options of type `{}` are given twice", second.type_name()),
-                )
-                .label("given again here")
-                .also(first.name.span, "first given here")
-                .hint("join the two messages, or remove one"),
-            );
+            let message = format!("options of type `{}` are given twice", second.type_name());
+            let diagnostic =
+                Diagnostic::error(&fields::DUPLICATE_OPTIONS, second.name.span, message)
+                    .label("given again here")
+                    .also(first.name.span, "first given here")
+                    .hint("join the two messages, or remove one");
+            cx.report(diagnostic);
         }
     }
 }
@@ -275,15 +273,12 @@ impl Read for OptionsMessage {
             }
             (None, None) => {
                 if complete {
-                    cx.report(
-                        Diagnostic::error(
-                            &fields::MISSING_FIELD,
-                            field.name.span,
-                            format!("`{}` without a message", field.name),
-                        )
-                        .label("which options?")
-                        .hint("write `[type.googleapis.com/mediapipe.X] { .. }` inside"),
-                    );
+                    let message = format!("`{}` without a message", field.name);
+                    let diagnostic =
+                        Diagnostic::error(&fields::MISSING_FIELD, field.name.span, message)
+                            .label("which options?")
+                            .hint("write `[type.googleapis.com/mediapipe.X] { .. }` inside");
+                    cx.report(diagnostic);
                 }
                 None
             }

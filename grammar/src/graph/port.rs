@@ -7,7 +7,8 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::table::{Lowering, Read};
+use super::slot::Read;
+use super::table::Lowering;
 use crate::ast::{Field, StringValue, Value, ValueKind};
 use crate::codes::ports;
 use crate::diag::Diagnostic;
@@ -64,14 +65,14 @@ impl fmt::Display for TagIndex {
 }
 
 /// A string with the locations of its parts.
-struct Text<'a> {
+struct PortText<'a> {
     content: &'a str,
     literal: Option<&'a StringValue>,
     /// Location of the whole text, if the text is not a literal of a file.
     span: Span,
 }
 
-impl Text<'_> {
+impl PortText<'_> {
     fn span_of(&self, range: Range<usize>) -> Span {
         self.literal
             .map_or(self.span, |literal| literal.span_of(range))
@@ -113,7 +114,7 @@ macro_rules! read_text {
                     _ => None,
                 };
                 let span = value.span;
-                let read = $parse(&Text {
+                let read = $parse(&PortText {
                     content,
                     literal,
                     span,
@@ -139,7 +140,7 @@ impl PortSpec {
     /// Parses a port string that is in no file. A port without a tag has index 0 until it is
     /// numbered with the others.
     pub fn parse(text: &str) -> Result<Self, Box<Diagnostic>> {
-        parse_port(&Text {
+        parse_port(&PortText {
             content: text,
             literal: None,
             span: Span::NONE,
@@ -151,7 +152,7 @@ impl TagIndex {
     /// Parses a reference to a port, as in options such as `sync_set`. `span` is the location of
     /// the text, quotes included.
     pub fn parse(text: &str, span: Span) -> Result<Self, Box<Diagnostic>> {
-        parse_tag_index(&Text {
+        parse_tag_index(&PortText {
             content: text,
             literal: None,
             span,
@@ -180,7 +181,7 @@ impl Word {
 
     fn read(
         self,
-        text: &Text<'_>,
+        text: &PortText<'_>,
         range: Range<usize>,
     ) -> Result<Spanned<String>, Box<Diagnostic>> {
         let word = &text.content[range.clone()];
@@ -203,9 +204,9 @@ impl Word {
             ),
         };
         let message = format!("`{word}` is not {what}");
-        let diagnostic = Diagnostic::error(code, text.span_of(range.clone()), message).label(
-            format!("{letters}, digits and `_`, and begin with no digit"),
-        );
+        let label = format!("{letters}, digits and `_`, and begin with no digit");
+        let place = text.span_of(range.clone());
+        let diagnostic = Diagnostic::error(code, place, message).label(label);
         Err(Box::new(if self.is(&corrected) {
             text.correct(diagnostic, range, corrected)
         } else {
@@ -223,7 +224,7 @@ fn index(text: &str) -> Option<u32> {
         .filter(|&index| canonical && index <= MAX_INDEX)
 }
 
-fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
+fn parse_port(text: &PortText<'_>) -> Result<PortSpec, Box<Diagnostic>> {
     let bad = |why: &str| {
         let message = format!("`{}` is not a port", text.content);
         let diagnostic = Diagnostic::error(&ports::BAD_PORT, text.whole(), message);
@@ -264,7 +265,7 @@ fn parse_port(text: &Text<'_>) -> Result<PortSpec, Box<Diagnostic>> {
     })
 }
 
-fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
+fn parse_tag_index(text: &PortText<'_>) -> Result<TagIndex, Box<Diagnostic>> {
     let bad = |span: Span, why: &str| {
         Box::new(
             Diagnostic::error(&ports::BAD_TAG_INDEX, span, format!("`{}` is not a reference to a port", text.content))
@@ -279,10 +280,8 @@ fn parse_tag_index(text: &Text<'_>) -> Result<TagIndex, Box<Diagnostic>> {
         _ => return Err(bad(text.whole(), "more than one colon")),
     };
     if !tag.is_empty() && !Word::Tag.is(&text.content[tag.clone()]) {
-        return Err(bad(
-            text.span_of(tag),
-            "not a tag: tags are capital letters, digits and `_`",
-        ));
+        let why = "not a tag: tags are capital letters, digits and `_`";
+        return Err(bad(text.span_of(tag), why));
     }
     let index = match number {
         None => 0,
@@ -308,19 +307,12 @@ fn parts(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
-fn read_index(text: &Text<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
+fn read_index(text: &PortText<'_>, range: Range<usize>) -> Result<u32, Box<Diagnostic>> {
     let written = &text.content[range.clone()];
     index(written).ok_or_else(|| {
-        Box::new(
-            Diagnostic::error(
-                &ports::BAD_INDEX,
-                text.span_of(range),
-                format!("`{written}` is not an index"),
-            )
-            .label(format!(
-                "expected a number from 0 to {MAX_INDEX} without leading zeros"
-            )),
-        )
+        let message = format!("`{written}` is not an index");
+        let label = format!("expected a number from 0 to {MAX_INDEX} without leading zeros");
+        Box::new(Diagnostic::error(&ports::BAD_INDEX, text.span_of(range), message).label(label))
     })
 }
 

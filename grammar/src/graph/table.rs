@@ -2,15 +2,16 @@
 //!
 //! `message!` takes a struct whose fields are preceded by their names in the file. The type of a
 //! field decides the rest. `Option` is a singular field, and a second value is an error. `Vec` is a
-//! repeated field, into which lists are flattened. The inner type implements [`Read`]:
-//! `Spanned<String>`, a port, options, another message. The table always covers all fields of its
-//! struct.
+//! repeated field, into which lists are flattened. The inner type implements
+//! [`Read`](super::slot::Read): `Spanned<String>`, a port, options, another message. The table
+//! always covers all fields of its struct.
 
-use crate::ast::{Field, Message, NameKind, Value, ValueKind};
+use super::slot::{FieldSlot, ReadOutcome};
+use crate::ast::{Field, Message, NameKind, Value};
 use crate::codes::fields;
 use crate::diag::{Diagnostic, Findings};
 use crate::scalar::{self, Mismatch};
-use crate::span::{Span, Spanned};
+use crate::span::Span;
 use crate::suggest;
 
 /// Collects diagnostics while a tree is lowered.
@@ -40,135 +41,12 @@ impl Lowering {
     }
 }
 
-/// A value that a field can hold.
-pub(crate) trait Read: Sized {
-    /// Reads `value`, one of the values of `field`. If the value is wrong, reports it and returns
-    /// `None`.
-    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self>;
-
-    /// Returns the location in the file.
-    fn place(&self) -> Span;
-
-    /// Returns the value as it is written in a file, without locations.
-    fn to_value(&self) -> ValueKind;
-
-    /// Returns `true` if nothing inside was refused.
-    fn is_whole(&self) -> bool {
-        true
-    }
-}
-
-/// The outcome of reading one occurrence of a field.
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(crate) enum ReadOutcome {
-    /// All values were read completely.
-    Whole,
-    /// All values were read, but a part of one was refused.
-    Partly,
-    /// At least one value was refused.
-    Refused,
-}
-
-/// A field of a struct, singular or repeated.
-pub(crate) trait FieldSlot {
-    /// Reads the values of one occurrence.
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome;
-
-    /// Appends the values as fields of that name.
-    fn put(&self, name: &str, fields: &mut Vec<Field>);
-
-    /// Returns the location of the first value.
-    fn first_place(&self) -> Option<Span>;
-}
-
-fn taken<'a, T: Read + 'a>(all: bool, mut values: impl Iterator<Item = &'a T>) -> ReadOutcome {
-    match (all, values.all(T::is_whole)) {
-        (true, true) => ReadOutcome::Whole,
-        (true, false) => ReadOutcome::Partly,
-        (false, _) => ReadOutcome::Refused,
-    }
-}
-
-fn put<'a, T: Read + 'a>(
-    values: impl IntoIterator<Item = &'a T>,
-    name: &str,
-    fields: &mut Vec<Field>,
-) {
-    let field = |value: &T| Field::new(NameKind::Plain(name.to_owned()), value.to_value());
-    fields.extend(values.into_iter().map(field));
-}
-
-impl<T: Read> FieldSlot for Option<T> {
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome {
-        if let Some(first) = self {
-            cx.report(duplicate(field, first.place()));
-            return ReadOutcome::Refused;
-        }
-        *self = T::read(&field.value, field, cx);
-        taken(self.is_some(), self.iter())
-    }
-
-    fn put(&self, name: &str, fields: &mut Vec<Field>) {
-        put(self, name, fields);
-    }
-
-    fn first_place(&self) -> Option<Span> {
-        self.as_ref().map(T::place)
-    }
-}
-
-impl<T: Read> FieldSlot for Vec<T> {
-    fn take(&mut self, field: &Field, cx: &mut Lowering) -> ReadOutcome {
-        let values = match &field.value.value {
-            ValueKind::List(values) => values.as_slice(),
-            _ => std::slice::from_ref(&field.value),
-        };
-        let before = self.len();
-        if before == 0 {
-            // Most repeated fields have one value.
-            self.reserve_exact(values.len());
-        }
-        self.extend(values.iter().filter_map(|value| T::read(value, field, cx)));
-        taken(self.len() == before + values.len(), self[before..].iter())
-    }
-
-    fn put(&self, name: &str, fields: &mut Vec<Field>) {
-        put(self, name, fields);
-    }
-
-    fn first_place(&self) -> Option<Span> {
-        self.first().map(T::place)
-    }
-}
-
-impl<T: Read> Read for Box<T> {
-    fn read(value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
-        T::read(value, field, cx).map(Self::new)
-    }
-
-    fn place(&self) -> Span {
-        T::place(self)
-    }
-
-    fn to_value(&self) -> ValueKind {
-        T::to_value(self)
-    }
-
-    fn is_whole(&self) -> bool {
-        T::is_whole(self)
-    }
-}
-
 /// Reports a second occurrence of a singular field.
 pub(crate) fn duplicate(field: &Field, first: Span) -> Diagnostic {
-    let name = field.name.as_str();
-    Diagnostic::error(
-        &fields::DUPLICATE_FIELD,
-        field.name.span,
-        format!("`{name}` is given twice"),
-    )
-    .label("given again here")
-    .also(first, "first given here")
+    let message = format!("`{}` is given twice", field.name.as_str());
+    Diagnostic::error(&fields::DUPLICATE_FIELD, field.name.span, message)
+        .label("given again here")
+        .also(first, "first given here")
 }
 
 /// Reports a field that a message does not have.
@@ -178,12 +56,9 @@ pub(crate) fn unknown<'a>(
     known: impl IntoIterator<Item = &'a str> + Clone,
 ) -> Diagnostic {
     let name = &field.name;
-    let diagnostic = Diagnostic::error(
-        &fields::UNKNOWN_FIELD,
-        name.span,
-        format!("`{message}` has no field `{name}`"),
-    )
-    .label("unknown field");
+    let headline = format!("`{message}` has no field `{name}`");
+    let diagnostic =
+        Diagnostic::error(&fields::UNKNOWN_FIELD, name.span, headline).label("unknown field");
     if let (NameKind::Plain(plain), mut names) = (&name.kind, known.clone().into_iter()) {
         if let Some(near) = suggest::nearest(plain, known) {
             return diagnostic.fix(format!("did you mean `{near}`?"), name.span, near);
@@ -323,14 +198,14 @@ macro_rules! message {
             /// schema, as [`print`](crate::fmt::print) writes it.
             pub fn to_message(&self) -> $crate::ast::Message {
                 let mut message = $crate::ast::Message::empty();
-                $( $crate::graph::table::FieldSlot::put(&self.$field, $field_name, &mut message.fields); )*
+                $( $crate::graph::slot::FieldSlot::put(&self.$field, $field_name, &mut message.fields); )*
                 message
             }
 
             /// Iterates over the names of the fields that are set, in the order of the schema, each
             /// with the location of its first value.
             pub fn places(&self) -> impl Iterator<Item = (&'static str, $crate::span::Span)> {
-                let fields = [$( ($field_name, $crate::graph::table::FieldSlot::first_place(&self.$field)) ),*];
+                let fields = [$( ($field_name, $crate::graph::slot::FieldSlot::first_place(&self.$field)) ),*];
                 fields.into_iter().filter_map(|(name, place)| Some((name, place?)))
             }
         }
@@ -340,7 +215,7 @@ macro_rules! message {
             const FIELDS: &'static [&'static str] = &[$($field_name),*];
             const DEPRECATED: &'static [(&'static str, &'static str)] = &[$($(($field_name, $instead),)?)*];
 
-            fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn $crate::graph::table::FieldSlot)> {
+            fn slot(&mut self, name: &str) -> Option<(&'static str, &mut dyn $crate::graph::slot::FieldSlot)> {
                 match name {
                     $( $field_name => Some(($field_name, &mut self.$field)), )*
                     _ => None,
@@ -357,7 +232,7 @@ macro_rules! message {
             }
         }
 
-        impl $crate::graph::table::Read for $message {
+        impl $crate::graph::slot::Read for $message {
             fn read(value: &$crate::ast::Value, field: &$crate::ast::Field, cx: &mut $crate::graph::table::Lowering) -> Option<Self> {
                 let message = $crate::graph::table::message_of(value, field, cx)?;
                 Some($crate::graph::table::lower(message, field.name.span, cx))
@@ -387,40 +262,3 @@ pub(crate) fn message_of<'a>(
 ) -> Option<&'a Message> {
     cx.accept(scalar::message(value), value, field)
 }
-
-macro_rules! read_scalar {
-    ($type:ty, $value:ident => $read:expr, $own:ident => $write:expr) => {
-        impl Read for Spanned<$type> {
-            fn read($value: &Value, field: &Field, cx: &mut Lowering) -> Option<Self> {
-                let read = cx.accept($read, $value, field)?;
-                Some(Spanned::new(read, $value.span))
-            }
-
-            fn place(&self) -> Span {
-                self.span
-            }
-
-            fn to_value(&self) -> ValueKind {
-                let $own = &self.value;
-                $write
-            }
-        }
-    };
-}
-
-macro_rules! read_integer {
-    ($type:ty) => {
-        read_scalar!(
-            $type,
-            value => scalar::integer(value, <$type>::MIN.into()..=<$type>::MAX.into())
-                .map(|number| number as $type),
-            own => ValueKind::integer((*own).into())
-        );
-    };
-}
-
-read_scalar!(String, value => scalar::string(value).map(str::to_owned), own => ValueKind::text(own));
-read_scalar!(bool, value => scalar::boolean(value), own => ValueKind::word(if *own { "true" } else { "false" }));
-read_integer!(i32);
-read_integer!(u32);
-read_integer!(i64);

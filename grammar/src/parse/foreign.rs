@@ -48,11 +48,8 @@ pub(crate) fn kind_of(bytes: &[u8]) -> Option<&'static str> {
 
 /// The diagnostic for a file of such a kind, at its beginning.
 pub(crate) fn is_of_kind(kind: &str, place: crate::Span) -> Diagnostic {
-    let diagnostic = Diagnostic::error(
-        &syntax::UNUSABLE_FILE,
-        place,
-        format!("the file is {kind}, not a graph"),
-    );
+    let message = format!("the file is {kind}, not a graph");
+    let diagnostic = Diagnostic::error(&syntax::UNUSABLE_FILE, place, message);
     match kind {
         UTF_16 => diagnostic.hint("save the file as UTF-8"),
         "a GGUF model" => {
@@ -98,21 +95,15 @@ pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option
     if count <= MAX_FOR_EACH * known.len() || (count < 2 && !json) {
         return None;
     }
-    let (message, hint) = if json {
-        (
-            "not a graph file: this is JSON",
-            "a graph is written in protobuf text format: `node { calculator: \"..\" }`; a configuration's name ends in `.json`",
-        )
+    let mut hint =
+        "a graph is written in protobuf text format: `node { calculator: \"..\" }`".to_owned();
+    let message = if json {
+        hint += "; a configuration's name ends in `.json`";
+        "not a graph file: this is JSON"
     } else if text.trim_start().starts_with('<') {
-        (
-            "not a graph file: this looks like HTML or XML",
-            "a graph is written in protobuf text format: `node { calculator: \"..\" }`",
-        )
+        "not a graph file: this looks like HTML or XML"
     } else {
-        (
-            "not a graph file",
-            "a graph is written in protobuf text format: `node { calculator: \"..\" }`",
-        )
+        "not a graph file"
     };
     let diagnostic = Diagnostic::error(&fields::NOT_A_GRAPH, first.primary.span, message);
     let diagnostic = diagnostic.label("the first text that is not part of a graph");

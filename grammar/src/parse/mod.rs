@@ -57,11 +57,8 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
             "the file has {} MiB, more than the maximum of {limit} MiB",
             text.len() >> 20
         );
-        return nothing(Diagnostic::error(
-            &syntax::UNUSABLE_FILE,
-            whole.at_start(),
-            message,
-        ));
+        let place = whole.at_start();
+        return nothing(Diagnostic::error(&syntax::UNUSABLE_FILE, place, message));
     }
     if let Ok(pairs) = TextFormat::parse(Rule::file, text) {
         return read(file, text, pairs, true);
@@ -82,11 +79,8 @@ pub(crate) fn parse_all(sources: &SourceMap, file: FileId) -> (File, Vec<Diagnos
             let at = match error.location {
                 InputLocation::Pos(at) | InputLocation::Span((at, _)) => at.min(text.len()),
             };
-            nothing(Diagnostic::error(
-                &syntax::UNEXPECTED_TEXT,
-                Span::new(file, at..at),
-                "the file cannot be read from here",
-            ))
+            let (place, message) = (Span::new(file, at..at), "the file cannot be read from here");
+            nothing(Diagnostic::error(&syntax::UNEXPECTED_TEXT, place, message))
         }
     }
 }
@@ -175,14 +169,13 @@ pub fn parse_graph(
     name: impl Into<String>,
     contents: impl Into<Vec<u8>>,
 ) -> ParsedGraph {
+    let refused = |diagnostic| ParsedGraph {
+        graph: None,
+        diagnostics: vec![diagnostic],
+    };
     let file = match add(sources, name, contents) {
         Ok(file) => file,
-        Err(diagnostic) => {
-            return ParsedGraph {
-                graph: None,
-                diagnostics: vec![*diagnostic],
-            };
-        }
+        Err(diagnostic) => return refused(*diagnostic),
     };
     let (tree, mut diagnostics) = parse_all(sources, file);
     let (mut graph, found) = graph::lower(&tree);
@@ -195,10 +188,7 @@ pub fn parse_graph(
     diagnostics.extend(found);
     diag::sort(&mut diagnostics);
     if let Some(no_graph) = foreign::recognize(sources.text(file), &tree, &diagnostics) {
-        return ParsedGraph {
-            graph: None,
-            diagnostics: vec![no_graph],
-        };
+        return refused(no_graph);
     }
     diag::truncate(&mut diagnostics);
     ParsedGraph { graph, diagnostics }

@@ -105,14 +105,12 @@ impl<'t> Reader<'t> {
 
     fn extra_separator(&mut self, span: Span) {
         let separator = self.slice(span);
+        let message = format!("`{separator}` separates nothing");
+        let diagnostic = Diagnostic::error(&syntax::EXTRA_SEPARATOR, span, message);
         self.report(
-            Diagnostic::error(
-                &syntax::EXTRA_SEPARATOR,
-                span,
-                format!("`{separator}` separates nothing"),
-            )
-            .label("no field before it")
-            .fix("remove it", span, ""),
+            diagnostic
+                .label("no field before it")
+                .fix("remove it", span, ""),
         );
     }
 
@@ -160,28 +158,19 @@ impl<'t> Reader<'t> {
     }
 
     fn missing_value(&mut self, name: &Name, colon: Option<Span>) {
-        let after = colon.unwrap_or(name.span);
-        self.report(
-            Diagnostic::error(
-                &syntax::MISSING_VALUE,
-                name.span.to(after),
-                format!("`{name}` has no value"),
-            )
-            .label("expected a value after this"),
-        );
+        let place = name.span.to(colon.unwrap_or(name.span));
+        let message = format!("`{name}` has no value");
+        let diagnostic = Diagnostic::error(&syntax::MISSING_VALUE, place, message);
+        self.report(diagnostic.label("expected a value after this"));
     }
 
     fn missing_colon(&mut self, name: &Name, value: &Value) {
-        self.report(
-            Diagnostic::error(
-                &syntax::MISSING_COLON,
-                name.span,
-                format!("`:` is missing after `{name}`"),
-            )
+        let message = format!("`:` is missing after `{name}`");
+        let diagnostic = Diagnostic::error(&syntax::MISSING_COLON, name.span, message)
             .label("expected `:` after this")
             .also(value.span, "before this value")
-            .fix(format!("write `{name}: ..`"), name.span.at_end(), ":"),
-        );
+            .fix(format!("write `{name}: ..`"), name.span.at_end(), ":");
+        self.report(diagnostic);
     }
 }
 

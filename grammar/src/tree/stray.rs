@@ -40,14 +40,9 @@ impl Reader<'_> {
     /// Reports a comment of another language.
     pub(super) fn foreign_comment(&mut self, pair: &Pair<'_, Rule>) {
         let span = self.trimmed(pair);
-        self.report(
-            Diagnostic::error(
-                &syntax::FOREIGN_COMMENT,
-                span,
-                "this is not a comment in a graph file",
-            )
-            .label("comments begin with `#`"),
-        );
+        let message = "this is not a comment in a graph file";
+        let diagnostic = Diagnostic::error(&syntax::FOREIGN_COMMENT, span, message);
+        self.report(diagnostic.label("comments begin with `#`"));
     }
 
     /// Returns the span without the whitespace at its end.
@@ -91,12 +86,9 @@ impl Reader<'_> {
             Some(field) if continues(field, span) => {
                 let whole = field.value.span.to(place);
                 let written = self.slice(whole);
-                let diagnostic = Diagnostic::error(
-                    &syntax::UNEXPECTED_TEXT,
-                    whole,
-                    format!("`{written}` is not a word"),
-                )
-                .label("words are letters, digits and `_`");
+                let message = format!("`{written}` is not a word");
+                let diagnostic = Diagnostic::error(&syntax::UNEXPECTED_TEXT, whole, message)
+                    .label("words are letters, digits and `_`");
                 if text.len() == shown.len() && !written.contains(['"', '\'', '\\']) {
                     diagnostic.fix("write strings in quotes", whole, format!("\"{written}\""))
                 } else {
@@ -112,15 +104,11 @@ impl Reader<'_> {
             ValueKind::Message(message) => ("message", message.head()),
             _ => ("list", self.part(value.span, 0..1)),
         };
-        self.report(
-            Diagnostic::error(
-                &syntax::MISSING_NAME,
-                place,
-                format!("{what} without a field name"),
-            )
+        let message = format!("{what} without a field name");
+        let diagnostic = Diagnostic::error(&syntax::MISSING_NAME, place, message)
             .label("expected a field's name before this")
-            .hint("write `name { .. }` with the name of the field"),
-        );
+            .hint("write `name { .. }` with the name of the field");
+        self.report(diagnostic);
     }
 }
 
@@ -132,14 +120,7 @@ fn is_missing(value: &Value) -> bool {
 /// Returns `true` if the text at `span` directly follows the field's value, a word. `word.word` is
 /// one value without its quotes.
 fn continues(field: &Field, span: Span) -> bool {
-    let is_word = matches!(
-        field.value.value,
-        ValueKind::Identifier {
-            negative: false,
-            ..
-        }
-    );
-    is_word && field.value.span.end == span.start
+    field.value.value.as_word().is_some() && field.value.span.end == span.start
 }
 
 /// Returns the beginning of unreadable text, short enough for a headline.

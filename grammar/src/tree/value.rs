@@ -66,11 +66,8 @@ impl Reader<'_> {
                     if sound {
                         let shown = first_word(self.slice(span));
                         let place = self.part(span, 0..shown.len());
-                        self.bad_list(
-                            place,
-                            &format!("unexpected `{shown}` in a list"),
-                            "expected a value, `,` or `]`",
-                        );
+                        let message = format!("unexpected `{shown}` in a list");
+                        self.bad_list(place, &message, "expected a value, `,` or `]`");
                     }
                     values.push(Value::new(ValueKind::Invalid, span));
                     (comma, free, sound) = (None, true, false);
@@ -81,11 +78,8 @@ impl Reader<'_> {
                         self.bad_list(value.span, "list within a list", "a list holds no lists");
                         value.value = ValueKind::Invalid;
                     } else if !free && sound {
-                        self.bad_list(
-                            value.span,
-                            "`,` is missing between two values of a list",
-                            "expected `,` before this",
-                        );
+                        let message = "`,` is missing between two values of a list";
+                        self.bad_list(value.span, message, "expected `,` before this");
                     }
                     (comma, free) = (None, false);
                     values.push(value);
@@ -93,11 +87,8 @@ impl Reader<'_> {
             }
         }
         if let Some(comma) = comma.filter(|_| !values.is_empty() && sound) {
-            self.bad_list(
-                comma,
-                "`,` after the last value of a list",
-                "expected a value after this",
-            );
+            let message = "`,` after the last value of a list";
+            self.bad_list(comma, message, "expected a value after this");
         }
         Value::new(ValueKind::List(values), span)
     }
@@ -131,12 +122,9 @@ impl Reader<'_> {
             };
             whole = Some(whole.map_or(span, |whole| whole.to(span)));
         }
-        let kind = if valid {
-            ValueKind::String(string)
-        } else {
-            ValueKind::Invalid
-        };
-        Value::new(kind, whole.unwrap_or(Span::NONE))
+        let kind = valid.then_some(ValueKind::String(string));
+        let span = whole.unwrap_or(Span::NONE);
+        Value::new(kind.unwrap_or(ValueKind::Invalid), span)
     }
 
     /// Adds one string literal. Returns `false` if it has invalid escapes, which are reported.
@@ -156,19 +144,10 @@ impl Reader<'_> {
             } else if let Err(why) = literal::unescape(written, &mut string.bytes) {
                 valid = false;
                 let place = self.span_of(&part);
-                self.report(
-                    Diagnostic::error(
-                        &syntax::BAD_ESCAPE,
-                        place,
-                        "invalid escape sequence in a string",
-                    )
-                    .label(why)
-                    .fix(
-                        "write a backslash itself as `\\\\`",
-                        place.at_start(),
-                        "\\",
-                    ),
-                );
+                let message = "invalid escape sequence in a string";
+                let advice = "write a backslash itself as `\\\\`";
+                let diagnostic = Diagnostic::error(&syntax::BAD_ESCAPE, place, message).label(why);
+                self.report(diagnostic.fix(advice, place.at_start(), "\\"));
             } else {
                 offsets.resize(string.bytes.len() - first, start);
             }
@@ -183,17 +162,13 @@ impl Reader<'_> {
 
     fn unterminated(&mut self, span: Span) {
         let quote = &self.slice(span)[..1];
-        self.report(
-            Diagnostic::error(
-                &syntax::UNTERMINATED_STRING,
-                span,
-                "the string does not end on its line",
-            )
+        let message = "the string does not end on its line";
+        let diagnostic = Diagnostic::error(&syntax::UNTERMINATED_STRING, span, message)
             .label(format!("no closing `{quote}`"))
             .hint(format!(
                 "a string ends on the line it begins on, with the quote it began with: `{quote}`"
-            )),
-        );
+            ));
+        self.report(diagnostic);
     }
 
     fn word(&mut self, pair: Pair<'_, Rule>) -> Value {

@@ -1,6 +1,5 @@
 //! Contracts: finds each node's calculator, reads its options, lets it declare its ports, and
-//! compares the
-//! declarations with the connected ports.
+//! compares the declarations with the connected ports.
 
 use graphmill_grammar::{Diagnostic, Node, OptionsMessage, PortSpec as Port, Span, suggest};
 
@@ -99,11 +98,8 @@ fn tag_map(ports: &[Port]) -> TagMap {
 fn unknown<'a>(node: &DraftNode, names: impl Iterator<Item = &'a str>) -> Diagnostic {
     let name = node.calculator();
     let place = node.config.place();
-    let diagnostic = Diagnostic::error(
-        &calculators::UNKNOWN_CALCULATOR,
-        place,
-        format!("unknown calculator `{name}`"),
-    );
+    let message = format!("unknown calculator `{name}`");
+    let diagnostic = Diagnostic::error(&calculators::UNKNOWN_CALCULATOR, place, message);
     if let Some(feature) = LeftOut::feature_of(name) {
         return diagnostic.label("not in this build").hint(format!(
             "this program was built without the feature `{feature}`, which the default build has"
@@ -143,30 +139,18 @@ pub(crate) fn options(
     let own = format!("{calculator}Options");
     let mut chosen: Option<OptionsMessage> = None;
     for message in node.all_options() {
-        let short = |name: &str| {
-            name.rsplit_once('.')
-                .map_or(name, |(_, last)| last)
-                .to_owned()
-        };
-        let taken = message.short_name() == own
-            || option_names
-                .iter()
-                .any(|name| short(name) == message.short_name());
-        if taken {
+        let is_meant = |name: &&str| name.rsplit('.').next() == Some(message.short_name());
+        if message.short_name() == own || option_names.iter().any(is_meant) {
             // If both forms have the same type, the extension comes first and wins.
             chosen.get_or_insert_with(|| message.clone());
         } else {
-            let mut names: Vec<&str> = option_names.to_vec();
-            names.push(&own);
+            let taken = option_names.first().copied().unwrap_or(&own);
             let given = message.type_name();
+            let text = format!("`{calculator}` takes no options of type `{given}`");
             found.push(
-                Diagnostic::error(
-                    &calculators::FOREIGN_OPTIONS,
-                    message.name.span,
-                    format!("`{calculator}` takes no options of type `{given}`"),
-                )
-                .label("these options would have no effect")
-                .hint(format!("the type of its options is `{}`", names[0])),
+                Diagnostic::error(&calculators::FOREIGN_OPTIONS, message.name.span, text)
+                    .label("these options would have no effect")
+                    .hint(format!("the type of its options is `{taken}`")),
             );
         }
     }

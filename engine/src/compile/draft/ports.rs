@@ -22,12 +22,9 @@ pub(crate) fn compare(node: &DraftNode, in_doubt: bool, found: &mut Vec<Diagnost
         let mut unknown: Vec<usize> = (0..map.len())
             .filter(|&index| node.contract.spec(group, index).is_none())
             .collect();
-        let mut missing: Vec<&PortDeclaration> = node
-            .contract
-            .missing
-            .iter()
-            .filter(|missing| missing.group == group)
-            .collect();
+        let missing = node.contract.missing.iter();
+        let mut missing: Vec<&PortDeclaration> =
+            missing.filter(|missing| missing.group == group).collect();
         // A port with a wrong tag is one mistake, not an unknown port and a missing one.
         unknown.retain(|&index| {
             let port = &map.entries()[index];
@@ -64,10 +61,8 @@ fn meant(port: &TagEntry, missing: &[&PortDeclaration]) -> Option<usize> {
 }
 
 fn declared_of(node: &DraftNode, group: Group) -> impl Iterator<Item = &PortDeclaration> {
-    node.contract
-        .declared
-        .iter()
-        .filter(move |declared| declared.group == group)
+    let declared = node.contract.declared.iter();
+    declared.filter(move |declared| declared.group == group)
 }
 
 /// Describes a port of a node for messages.
@@ -103,12 +98,9 @@ fn spelling(declared: &PortDeclaration, name: &str) -> String {
 /// Reports a port that the calculator does not have, next to one that it needs.
 fn misnamed(node: &DraftNode, group: Group, index: usize, meant: &PortDeclaration) -> Diagnostic {
     let port = node.port(group, index);
-    let message = format!(
-        "`{}` has no {}, but needs the {}",
-        node.calculator(),
-        describe(node, group, index),
-        describe_declared(meant)
-    );
+    let (calculator, given) = (node.calculator(), describe(node, group, index));
+    let wanted = describe_declared(meant);
+    let message = format!("`{calculator}` has no {given}, but needs the {wanted}");
     let diagnostic =
         Diagnostic::error(&streams::UNEXPECTED_PORT, port.span, message).label("no such port");
     did_you_mean(diagnostic, port, &spelling(meant, &port.name))
@@ -158,17 +150,13 @@ fn unexpected(node: &DraftNode, group: Group, index: usize) -> Diagnostic {
 }
 
 fn missing(node: &DraftNode, missing: &PortDeclaration) -> Diagnostic {
-    let message = format!(
-        "`{}` needs the {}",
-        node.calculator(),
-        describe_declared(missing)
-    );
+    let (calculator, wanted) = (node.calculator(), describe_declared(missing));
+    let message = format!("`{calculator}` needs the {wanted}");
+    let (field, port) = (missing.group.field(), spelling(missing, "name"));
     Diagnostic::error(&streams::MISSING_PORT, node.config.place(), message)
         .label("not connected here")
         .hint(format!(
-            "add `{}: \"{}\"` with the name of the stream or side packet",
-            missing.group.field(),
-            spelling(missing, "name")
+            "add `{field}: \"{port}\"` with the name of the stream or side packet"
         ))
 }
 
@@ -191,12 +179,8 @@ pub(crate) fn no_such_input(
     }
     // If the text is the name of a stream, suggest its port.
     let name = wanted.to_lowercase();
-    let by_name = map
-        .entries()
-        .iter()
-        .position(|entry| entry.name == name)
-        .map(|input| map.reference(input));
-    let near = by_name.or_else(|| {
+    let by_name = map.entries().iter().position(|entry| entry.name == name);
+    let near = by_name.map(|input| map.reference(input)).or_else(|| {
         let names = references.iter().map(String::as_str);
         suggest::nearest(wanted, names).map(str::to_owned)
     });

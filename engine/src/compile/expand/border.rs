@@ -58,12 +58,9 @@ fn no_such_port(group: Group, port: &PortSpec, inner: &[PortSpec], subgraph: &st
         tag if port.index == 0 => format!("{noun} `{tag}`"),
         tag => format!("{noun} `{tag}:{}`", port.index),
     };
-    let diagnostic = Diagnostic::error(
-        &calculators::SUBGRAPH_PORT,
-        port.span,
-        format!("subgraph `{subgraph}` has no {what}"),
-    )
-    .label("no such port");
+    let message = format!("subgraph `{subgraph}` has no {what}");
+    let diagnostic =
+        Diagnostic::error(&calculators::SUBGRAPH_PORT, port.span, message).label("no such port");
     let known: Vec<String> = inner.iter().map(|port| format!("`{port}`")).collect();
     if known.is_empty() {
         diagnostic.hint(format!("it has no {noun}s"))

@@ -38,17 +38,10 @@ pub(super) fn hand_over(
     if !outer.input_stream_info.is_empty() {
         inner.input_stream_info.clone_from(&outer.input_stream_info);
     }
-    if outer.input_stream_handler.is_some() {
-        inner
-            .input_stream_handler
-            .clone_from(&outer.input_stream_handler);
-    }
-    if outer.executor.is_some() {
-        inner.executor.clone_from(&outer.executor);
-    }
-    if outer.max_in_flight.is_some() {
-        inner.max_in_flight = outer.max_in_flight;
-    }
+    let handler = outer.input_stream_handler.clone();
+    inner.input_stream_handler = handler.or(inner.input_stream_handler.take());
+    inner.executor = outer.executor.clone().or(inner.executor.take());
+    inner.max_in_flight = outer.max_in_flight.or(inner.max_in_flight);
 }
 
 /// Reports settings that would be ignored, except for options.

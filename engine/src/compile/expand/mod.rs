@@ -103,13 +103,11 @@ pub(super) fn expand(draft: &mut Draft<'_>, sources: &mut SourceMap) {
     let mut configs = graph.node.clone();
     let mut own = GraphOptions::new(graph.all_options(), []);
     expansion.substitute(&mut configs, &mut own);
-    let mut nodes: Vec<PendingNode> = configs
-        .into_iter()
-        .map(|config| PendingNode {
-            config,
-            within: Vec::new(),
-        })
-        .collect();
+    let pending = |config| PendingNode {
+        config,
+        within: Vec::new(),
+    };
+    let mut nodes: Vec<PendingNode> = configs.into_iter().map(pending).collect();
     while let Some(expanded) = expansion.round(&mut nodes) {
         nodes.extend(expanded);
         if nodes.len() >= MAX_NODES {
@@ -247,18 +245,13 @@ impl Expansion<'_, '_> {
         let prefix = format!("{}__", name.to_lowercase().replace(['.', ' ', ':'], "_"));
         let mut border =
             |group, outer, inner| Border::new(group, outer, inner, part.name(), diagnostics);
+        let (read, written) = (&outer_node.input_stream, &outer_node.output_stream);
         let streams = [
-            &border(Group::Inputs, &outer_node.input_stream, &inner.input_stream),
-            &border(
-                Group::Outputs,
-                &outer_node.output_stream,
-                &inner.output_stream,
-            ),
+            &border(Group::Inputs, read, &inner.input_stream),
+            &border(Group::Outputs, written, &inner.output_stream),
         ];
-        let (taken, made) = (
-            &outer_node.input_side_packet,
-            &outer_node.output_side_packet,
-        );
+        let taken = &outer_node.input_side_packet;
+        let made = &outer_node.output_side_packet;
         let sides = [
             &border(Group::InputSides, taken, &inner.input_side_packet),
             &border(Group::OutputSides, made, &inner.output_side_packet),
@@ -270,10 +263,8 @@ impl Expansion<'_, '_> {
             rename(&mut config.output_stream, &streams, &prefix);
             rename(&mut config.input_side_packet, &sides, &prefix);
             rename(&mut config.output_side_packet, &sides, &prefix);
-            let span = config
-                .name
-                .as_ref()
-                .map_or(config.place(), |name| name.span);
+            let own = config.name.as_ref().map(|name| name.span);
+            let span = own.unwrap_or_else(|| config.place());
             config.name = Some(Spanned::new(format!("{prefix}{inner_name}"), span));
         }
         let nodes = configs.into_iter().map(|config| PendingNode {
@@ -336,10 +327,8 @@ impl Expansion<'_, '_> {
         let by_name = format!("mediapipe.{calculator}Options");
         let other_names = match self.part_of(node) {
             Some(Replacement::Subgraph(subgraph)) => {
-                let declared = self.parsed(&subgraph);
-                let declared = declared
-                    .as_ref()
-                    .and_then(|graph| graph.all_options().next());
+                let graph = self.parsed(&subgraph);
+                let declared = graph.as_ref().and_then(|graph| graph.all_options().next());
                 return declared.map_or(by_name, |message| message.type_name().to_owned());
             }
             Some(Replacement::Container(container)) => container.option_names,
@@ -349,9 +338,8 @@ impl Expansion<'_, '_> {
                 registration.map_or(&[][..], |registration| registration.option_names)
             }
         };
-        other_names
-            .first()
-            .map_or(by_name, |name| (*name).to_owned())
+        let other_name = other_names.first();
+        other_name.map_or(by_name, |name| (*name).to_owned())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::codes::{calculators, subgraphs};
 
 use super::{
     handover,
-    path::{self, Path, Step},
+    path::{self, Path, PathStep},
 };
 
 /// Options of one use of a graph.
@@ -40,35 +40,27 @@ impl GraphOptions {
         declared: impl IntoIterator<Item = &'a OptionsMessage>,
         given: impl IntoIterator<Item = &'a OptionsMessage>,
     ) -> Self {
+        let declaration = |message: &OptionsMessage, is_own| OptionsDeclaration {
+            merged: message.clone(),
+            taken: Some(Vec::new()),
+            is_own,
+        };
         let mut messages: Vec<OptionsDeclaration> = Vec::new();
         for message in declared {
             // If both forms have the same type, the extension comes first and wins.
-            if !messages
-                .iter()
-                .any(|other| same_type(&other.merged, message))
-            {
-                messages.push(OptionsDeclaration {
-                    merged: message.clone(),
-                    taken: Some(Vec::new()),
-                    is_own: true,
-                });
+            if !messages.iter().any(|other| other.has_type_of(message)) {
+                messages.push(declaration(message, true));
             }
         }
         let declares_none = messages.is_empty();
         let mut set: Vec<&OptionsMessage> = Vec::new();
         for message in given {
-            let own = messages
-                .iter_mut()
-                .find(|own| same_type(&own.merged, message));
+            let own = messages.iter_mut().find(|own| own.has_type_of(message));
             if let Some(own) = own.filter(|_| !set.iter().any(|other| same_type(other, message))) {
                 path::merge(&mut own.merged.body, &message.body);
                 set.push(message);
             } else if declares_none {
-                messages.push(OptionsDeclaration {
-                    merged: message.clone(),
-                    taken: Some(Vec::new()),
-                    is_own: false,
-                });
+                messages.push(declaration(message, false));
                 set.push(message);
             }
         }
@@ -77,9 +69,8 @@ impl GraphOptions {
 
     /// Returns `true` if the graph declares options of this type.
     pub(super) fn declares(&self, message: &OptionsMessage) -> bool {
-        self.messages
-            .iter()
-            .any(|own| own.is_own && same_type(&own.merged, message))
+        let mut messages = self.messages.iter();
+        messages.any(|own| own.is_own && own.has_type_of(message))
     }
 
     /// Copies one value into the options of a node. If the node has none, they are made with type
@@ -100,12 +91,13 @@ impl GraphOptions {
             source.taken = None;
             SourceValues::Whole(source.merged.clone())
         } else {
-            if let (Some(taken), Some(Step::Field(name))) = (&mut source.taken, from.steps.first())
+            if let (Some(taken), Some(PathStep::Field(name))) =
+                (&mut source.taken, from.steps.first())
             {
                 taken.push((*name).to_owned());
             }
-            let values = path::values(&source.merged.body, &from.steps)
-                .map_err(|why| Box::new(no_way(&from, why)))?;
+            let values = path::values(&source.merged.body, &from.steps);
+            let values = values.map_err(|why| Box::new(no_way(&from, why)))?;
             SourceValues::Values(values.into_iter().cloned().collect())
         };
         if matches!(&found, SourceValues::Values(values) if values.is_empty()) {
@@ -142,29 +134,23 @@ impl GraphOptions {
 
     /// Returns the message that a path starts in: of several the first one that has its field.
     fn source(&mut self, path: &Path<'_>) -> Result<&mut OptionsDeclaration, Box<Diagnostic>> {
-        let fitting = |own: &&mut OptionsDeclaration| path.fits(&own.merged);
+        let fits = |own: &OptionsDeclaration| path.fits(&own.merged);
         let has_field = |own: &OptionsDeclaration| match path.steps.first() {
-            Some(Step::Field(name)) => own.merged.body.fields_named(name).next().is_some(),
+            Some(PathStep::Field(name)) => own.merged.body.fields_named(name).next().is_some(),
             _ => true,
         };
-        let chosen = self
-            .messages
-            .iter()
-            .position(|own| path.fits(&own.merged) && has_field(own));
-        match chosen {
-            Some(at) => Ok(&mut self.messages[at]),
-            None => self.messages.iter_mut().find(fitting).ok_or_else(|| {
-                let message = match path.of_type {
-                    Some(name) => format!("the graph has no options of type `{name}`"),
-                    None => "the graph has no options to take a value from".to_owned(),
-                };
-                Box::new(
-                    Diagnostic::error(&subgraphs::OPTION_PATH, path.span, message).hint(
-                        "declare them in the graph: `graph_options { [type.googleapis.com/mediapipe.X] { .. } }`",
-                    ),
-                )
-            }),
+        let mut messages = self.messages.iter();
+        let first = messages.position(|own| fits(own) && has_field(own));
+        if let Some(at) = first.or_else(|| self.messages.iter().position(fits)) {
+            return Ok(&mut self.messages[at]);
         }
+        let message = match path.of_type {
+            Some(name) => format!("the graph has no options of type `{name}`"),
+            None => "the graph has no options to take a value from".to_owned(),
+        };
+        let advice = "declare them in the graph: `graph_options { [type.googleapis.com/mediapipe.X] { .. } }`";
+        let diagnostic = Diagnostic::error(&subgraphs::OPTION_PATH, path.span, message);
+        Err(Box::new(diagnostic.hint(advice)))
     }
 
     /// Reports options that the outer node sets and no inner node takes.
@@ -176,11 +162,7 @@ impl GraphOptions {
         diagnostics: &mut Vec<Diagnostic>,
     ) {
         for message in outer.all_options() {
-            match self
-                .messages
-                .iter()
-                .find(|own| same_type(&own.merged, message))
-            {
+            match self.messages.iter().find(|own| own.has_type_of(message)) {
                 Some(own) if own.is_own || own.is_taken() => {
                     own.refuse_untaken(message, subgraph, diagnostics);
                 }
@@ -206,6 +188,10 @@ impl GraphOptions {
 }
 
 impl OptionsDeclaration {
+    fn has_type_of(&self, message: &OptionsMessage) -> bool {
+        same_type(&self.merged, message)
+    }
+
     /// Returns `true` if a node takes any of its fields.
     fn is_taken(&self) -> bool {
         self.taken.as_ref().is_none_or(|taken| !taken.is_empty())
@@ -253,19 +239,15 @@ fn target<'n>(
     found: &SourceValues,
     own_type: &str,
 ) -> &'n mut Message {
-    let extensions = node
-        .options
-        .as_ref()
-        .map_or(0, |options| options.messages.len());
+    let options = node.options.as_ref();
+    let extensions = options.map_or(0, |options| options.messages.len());
     let of_source = |message: &OptionsMessage| match found {
         SourceValues::Whole(source) => same_type(message, source),
         SourceValues::Values(_) => false,
     };
-    let fitting: Vec<(usize, &OptionsMessage)> = node
-        .all_options()
-        .enumerate()
-        .filter(|(_, message)| path.fits(message))
-        .collect();
+    let all = node.all_options().enumerate();
+    let fitting: Vec<(usize, &OptionsMessage)> =
+        all.filter(|(_, message)| path.fits(message)).collect();
     let same = fitting.iter().find(|(_, message)| of_source(message));
     let at = same.or(fitting.first()).map(|(at, _)| *at);
     let at = at.unwrap_or_else(|| {

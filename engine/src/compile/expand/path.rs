@@ -16,13 +16,13 @@ pub(super) struct Path<'a> {
     /// Type of the options to start in; any type if absent.
     pub(super) of_type: Option<&'a str>,
     /// Field names and numbers of elements; empty for the options as a whole.
-    pub(super) steps: Vec<Step<'a>>,
+    pub(super) steps: Vec<PathStep<'a>>,
     pub(super) span: Span,
 }
 
 /// One step of a [`Path`].
 #[derive(Copy, Clone)]
-pub(super) enum Step<'a> {
+pub(super) enum PathStep<'a> {
     Field(&'a str),
     /// The element with this number in the field before.
     Element(usize),
@@ -39,8 +39,8 @@ impl<'a> Path<'a> {
             parts.next();
         }
         let step = |part: &'a str| match part.parse() {
-            Ok(number) => Step::Element(number),
-            Err(_) => Step::Field(part),
+            Ok(number) => PathStep::Element(number),
+            Err(_) => PathStep::Field(part),
         };
         Self {
             of_type,
@@ -62,13 +62,13 @@ impl<'a> Path<'a> {
 /// step is not possible.
 pub(super) fn values<'m>(
     message: &'m Message,
-    steps: &[Step<'_>],
+    steps: &[PathStep<'_>],
 ) -> Result<Vec<&'m Value>, String> {
-    let Some((Step::Field(name), mut rest)) = steps.split_first() else {
+    let Some((PathStep::Field(name), mut rest)) = steps.split_first() else {
         return Err("a path must begin with the name of a field".to_owned());
     };
     let mut found = all_of(message, name);
-    if let Some((Step::Element(number), after)) = rest.split_first() {
+    if let Some((PathStep::Element(number), after)) = rest.split_first() {
         found = found.get(*number).copied().into_iter().collect();
         rest = after;
     }
@@ -98,15 +98,15 @@ fn all_of<'m>(message: &'m Message, name: &str) -> Vec<&'m Value> {
 /// The error says why a step is not possible.
 pub(super) fn set(
     message: &mut Message,
-    steps: &[Step<'_>],
+    steps: &[PathStep<'_>],
     values: Vec<Value>,
     span: Span,
 ) -> Result<(), String> {
-    let Some((Step::Field(name), rest)) = steps.split_first() else {
+    let Some((PathStep::Field(name), rest)) = steps.split_first() else {
         return Err("a path must begin with the name of a field".to_owned());
     };
     let (element, rest) = match rest.split_first() {
-        Some((Step::Element(number), rest)) => (Some(*number), rest),
+        Some((PathStep::Element(number), rest)) => (Some(*number), rest),
         _ => (None, rest),
     };
     let mut present: Vec<Value> = all_of(message, name).into_iter().cloned().collect();
