@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     keys::Caller,
     run::RequestContext,
 };
@@ -35,7 +35,7 @@ async fn cancel(
     State(app): State<Arc<App>>,
     who: RequestContext,
     Path(id): Path<String>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     let running = &app.runner.running;
     let administers = who.caller.as_deref().is_some_and(Caller::administers);
     let is_cancelled = running.cancel(&id, who.key().as_deref(), administers);

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     observe::log,
     run::RequestContext,
     servable::{Choice, Servable, Servables},
@@ -81,7 +81,7 @@ async fn load(
     State(app): State<Arc<App>>,
     who: RequestContext,
     body: RequestBody,
-) -> Result<String, Failure> {
+) -> Result<String> {
     let root = root(&app)?;
     let request: LoadRequest = body.fields()?;
     let name = request.lora_name;
@@ -126,7 +126,7 @@ async fn unload(
     State(app): State<Arc<App>>,
     who: RequestContext,
     body: RequestBody,
-) -> Result<String, Failure> {
+) -> Result<String> {
     root(&app)?;
     let request: UnloadRequest = body.fields()?;
     let name = request.lora_name;
@@ -168,7 +168,7 @@ fn has_file(adapter: &AdapterSpec) -> bool {
 }
 
 /// Returns the folder that adapters are loaded from.
-fn root(app: &App) -> Result<PathBuf, Failure> {
+fn root(app: &App) -> Result<PathBuf> {
     let folder = app.options.runtime_lora.as_ref();
     let folder = folder.and_then(|folder| folder.canonicalize().ok());
     let why = "adapters are loaded at run time only from the folder of `--runtime_lora`, and none \
@@ -177,7 +177,7 @@ fn root(app: &App) -> Result<PathBuf, Failure> {
 }
 
 /// Finds the file of an adapter in a folder. Links out of the folder are not followed.
-fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
+fn file(root: &Path, path: &str) -> Result<PathBuf> {
     let inside = |path: &Path| {
         let real = path.canonicalize().ok();
         real.filter(|real| real.starts_with(root)).ok_or_else(|| {
@@ -196,7 +196,7 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Finds the graph for an adapter, and waits until it is loaded.
-async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable>, Failure> {
+async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable>> {
     const FIELD: &str = "base_model_name";
     let servables = who.servables();
     let only = servables.unnamed(|graph| who.sees(graph, None));
@@ -218,8 +218,8 @@ async fn change(
     who: &RequestContext,
     graph: Arc<Servable>,
     (action, name): (&str, &str),
-    change: impl FnOnce(&Servables, &mut Vec<AdapterSpec>) -> Result<(), Failure> + Send + 'static,
-) -> Result<(), Failure> {
+    change: impl FnOnce(&Servables, &mut Vec<AdapterSpec>) -> Result<()> + Send + 'static,
+) -> Result<()> {
     let subject = format!("{}:{name}", graph.name());
     let served = Arc::clone(&who.runner.served);
     let changing = spawn_blocking(move || served.change_adapters(&graph, change));

@@ -47,16 +47,16 @@ pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
 
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     keys::Permission,
     metrics,
 };
 
 /// The result of a handler that answers with JSON.
-type JsonResult<T = Value> = Result<Json<T>, Failure>;
+type JsonResult<T = Value> = Result<Json<T>>;
 
 /// The result of any other handler.
-type HttpResult = Result<Response, Failure>;
+type HttpResult = Result<Response>;
 
 /// Returns the metrics for Prometheus.
 async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> HttpResult {

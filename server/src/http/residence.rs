@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     run::RequestContext,
     servable::{Servable, StateName},
 };
@@ -83,7 +83,7 @@ async fn load(who: RequestContext, body: RequestBody) -> JsonResult {
     Ok(Json(json!({ "success": true })))
 }
 
-async fn wake(who: &RequestContext, name: &str) -> Result<(), Failure> {
+async fn wake(who: &RequestContext, name: &str) -> Result<()> {
     match who.available(name, None).await {
         Err(failure) if failure.cause == Cause::Loading => Ok(()),
         loaded => loaded.map(drop),
@@ -97,7 +97,7 @@ async fn unload(who: RequestContext, body: RequestBody) -> JsonResult {
     Ok(Json(json!({ "success": true })))
 }
 
-async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<(), Failure> {
+async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<()> {
     let names: Vec<String> = graphs.iter().map(|it| it.name().to_owned()).collect();
     let unloading = spawn_blocking(move || {
         // Each graph is tried, even if others cannot be unloaded.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     bodies::Share,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http,
     observe::trace::RunTrace,
     run::{RequestContext, Run},
@@ -42,7 +42,7 @@ struct CompletionChoice {
 }
 
 /// The text of an answer or of an event.
-fn text(json: &[u8]) -> Result<Bytes, Failure> {
+fn text(json: &[u8]) -> Result<Bytes> {
     let completion: Completion = serde_json::from_slice(json).map_err(|error| {
         let why = format!("the graph's answer is no completion: {error}");
         Failure::new(Cause::NoAnswer, why)
@@ -58,7 +58,7 @@ pub(super) async fn complete(
     prompt: Prompt,
     asked: PredictOptions,
     share: &Arc<Share>,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let servable = Arc::clone(&ready.servable);
     let (name, streams) = (servable.name().to_owned(), asked.streams);
     who.entry.model(&name, streams);
@@ -116,7 +116,7 @@ async fn stream_events<S: Send + 'static>(
     kept: S,
     headers: HeaderMap,
     first: HttpResponse,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let state = (Some(first), run, kept);
     let pieces = stream::try_unfold(state, |(mut first, mut run, kept)| async move {
         loop {

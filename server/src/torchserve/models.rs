@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use crate::{
     app::state::{App, Options},
     config::{self, edit},
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     kserve::{self, Label, wrong},
     replace::replace,
     run::RequestContext,
@@ -45,7 +45,7 @@ pub(crate) fn number(version: &str) -> &str {
 }
 
 /// Lists so many of the names of the graphs, from one on.
-pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<Value, Failure> {
+pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<Value> {
     if limit == 0 {
         return Err(wrong("limit", "it is at least 1"));
     }
@@ -64,7 +64,7 @@ pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<V
 }
 
 /// Describes all versions of a graph.
-fn describe_all(who: &RequestContext, name: &str) -> Result<Value, Failure> {
+fn describe_all(who: &RequestContext, name: &str) -> Result<Value> {
     let graph = who.find(name)?.servable.graph().to_owned();
     let servables = who.servables();
     let all = servables.iter().filter(|it| it.graph() == graph);
@@ -79,7 +79,7 @@ fn describe_all(who: &RequestContext, name: &str) -> Result<Value, Failure> {
 }
 
 /// Describes a graph: the version that is named, all of them, or that which requests would go to.
-pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Result<Value, Failure> {
+pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Result<Value> {
     if version == ALL {
         return describe_all(who, name);
     }
@@ -115,7 +115,7 @@ fn batchers(graph: &Servable) -> Vec<Arc<Batcher>> {
 }
 
 /// Refuses other numbers of workers than one for a graph that is registered.
-pub(crate) fn check_workers(workers: Option<i64>) -> Result<(), Failure> {
+pub(crate) fn check_workers(workers: Option<i64>) -> Result<()> {
     match workers {
         None | Some(1) => Ok(()),
         Some(_) => Err(no_workers()),
@@ -135,7 +135,7 @@ pub(crate) fn scale(
     (name, version): (&str, &str),
     least: Option<i64>,
     most: Option<i64>,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let graph = kserve::find(who, name, version)?;
     let least = least.unwrap_or(1);
     let most = most.unwrap_or(least);
@@ -170,11 +170,7 @@ pub(crate) fn scale(
 }
 
 /// Makes a version the one that answers where a request names none.
-pub(crate) fn set_default(
-    who: &RequestContext,
-    name: &str,
-    version: &str,
-) -> Result<Value, Failure> {
+pub(crate) fn set_default(who: &RequestContext, name: &str, version: &str) -> Result<Value> {
     let graph = kserve::find(who, name, version)?;
     if let Some(version) = graph.version() {
         who.servables().set_default(graph.graph(), version)?;
@@ -191,7 +187,7 @@ pub(crate) async fn register(
     who: &RequestContext,
     url: &str,
     name: &str,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let (root, file) = editable(app, "registered by adding them to")?;
     let path = url.strip_prefix("file://").unwrap_or(url);
     if Path::new(path).extension().is_some_and(|end| end == "mar") {
@@ -224,7 +220,7 @@ pub(crate) async fn unregister(
     who: &RequestContext,
     name: &str,
     version: &str,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let (_, file) = editable(app, "unregistered by taking them out of")?;
     let graph = kserve::find(who, name, version)?;
     let name = graph.graph().to_owned();
@@ -248,7 +244,7 @@ pub(crate) async fn unregister(
 }
 
 /// The folder that graphs are registered from, and the configuration. Refuses where there is none.
-fn editable<'a>(app: &'a App, what: &str) -> Result<(&'a Path, &'a Path), Failure> {
+fn editable<'a>(app: &'a App, what: &str) -> Result<(&'a Path, &'a Path)> {
     let Options {
         registration,
         config_path,
@@ -271,7 +267,7 @@ async fn change(
     who: &RequestContext,
     file: &Path,
     change: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
-) -> Result<(), Failure> {
+) -> Result<()> {
     // One after the other: each reads what the one before has written.
     let changing = Arc::clone(&app.changing).lock_owned().await;
     let (served, actor, file) = (Arc::clone(&app.runner.served), who.key(), file.to_owned());

@@ -8,7 +8,10 @@ use graphmill_dialects::{bodies::completions::VECTORS, json::Allowance, schema};
 use graphmill_engine::shortened;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{errors::Failure, kserve::wrong};
+use crate::{
+    errors::{Failure, Result},
+    kserve::wrong,
+};
 
 /// The part of a name that an error shows, in bytes.
 const SHOWN_BYTES: usize = 100;
@@ -89,7 +92,7 @@ impl RequestPart {
     }
 
     /// The part as a text.
-    pub(super) fn text(&self) -> Result<String, Failure> {
+    pub(super) fn text(&self) -> Result<String> {
         if self.kind == PartKind::Json {
             let text = serde_json::from_slice(&self.bytes);
             return text.map_err(|_| self.wrong("expected a JSON string"));
@@ -99,7 +102,7 @@ impl RequestPart {
     }
 
     /// Reads the part as JSON of vectors: rows of numbers, or the Base64 of a file.
-    fn read_vectors(&self) -> Result<String, Failure> {
+    fn read_vectors(&self) -> Result<String> {
         if let Ok(json) = serde_json::from_slice::<&RawValue>(&self.bytes) {
             return Ok(json.get().to_owned());
         }
@@ -113,7 +116,7 @@ impl RequestPart {
     }
 
     /// The part as the value of a parameter. A form has texts alone: Python writes `True` there.
-    fn value(&self, name: &str, allowance: &Allowance) -> Result<Value, Failure> {
+    fn value(&self, name: &str, allowance: &Allowance) -> Result<Value> {
         if self.kind == PartKind::Json {
             return Ok(allowance.parse(&self.bytes, name)?);
         }
@@ -193,7 +196,7 @@ pub(super) struct Prompt {
 }
 
 /// Takes the part that is the prompt of a completion: vectors, or else a text.
-pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt, Failure> {
+pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt> {
     let name = |part: &RequestPart| {
         let mut names = VECTORS.into_iter().filter(|_| part.bytes != "null");
         names.find(|name| *name == part.name)
@@ -223,7 +226,7 @@ pub(super) fn take_input(
     parts: &mut Vec<RequestPart>,
     name: &str,
     only: bool,
-) -> Result<RequestPart, Failure> {
+) -> Result<RequestPart> {
     let is_named = |part: &RequestPart| part.name == name;
     let is_input = |part: &RequestPart| only && INPUTS.contains(&part.name.as_str());
     let found = parts.iter().position(is_named);
@@ -256,7 +259,7 @@ pub(super) fn take_input(
 
 /// Reads the parts that are left: parameters, in the names of completions. A form names a list as
 /// often as it has items.
-pub(super) fn parameters(parts: &[RequestPart]) -> Result<Map<String, Value>, Failure> {
+pub(super) fn parameters(parts: &[RequestPart]) -> Result<Map<String, Value>> {
     let (mut parameters, mut is_greedy) = (Map::new(), false);
     let allowance = Allowance::default();
     for part in parts {

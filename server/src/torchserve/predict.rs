@@ -17,7 +17,7 @@ use super::{
 use crate::{
     app::state::App,
     bodies::Share,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     kserve::{
         self, ParameterMap, RunRequest, Settings, WantedOutput,
         proto::{InferParameter, infer_parameter::ParameterChoice},
@@ -53,7 +53,7 @@ pub(crate) enum PredictionBody {
 }
 
 /// Pieces of a text.
-pub(crate) type Pieces = BoxStream<'static, Result<Bytes, Failure>>;
+pub(crate) type Pieces = BoxStream<'static, Result<Bytes>>;
 
 /// Parts that were read, but for the inputs.
 pub(super) struct PredictOptions {
@@ -64,7 +64,7 @@ pub(super) struct PredictOptions {
 }
 
 impl PredictOptions {
-    fn read(parts: &[RequestPart], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
+    fn read(parts: &[RequestPart], streams: Option<bool>, usually: bool) -> Result<Self> {
         let mut parameters = parts::parameters(parts)?;
         let asked = parameters.remove("stream").map(|value| {
             let asked = value.as_bool();
@@ -90,7 +90,7 @@ pub(crate) async fn predict(
     who: &RequestContext,
     request: PredictionRequest,
     share: &Arc<Share>,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let PredictionRequest {
         name,
         version,
@@ -169,7 +169,7 @@ const UNREADABLE: &str = "the body could not be read";
 const STREAM: &str = "stream";
 
 /// The tensors of a graph's inputs.
-fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors, Failure> {
+fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors> {
     let inputs = crate::tensors::inputs(plan);
     let is_only = inputs.len() == 1;
     let read = |input: Port| {
@@ -181,7 +181,7 @@ fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors, Fai
 }
 
 /// The parameters as those of KServe's protocol, which are side packets of the graph.
-fn side_packets(asked: &PredictOptions) -> Result<ParameterMap, Failure> {
+fn side_packets(asked: &PredictOptions) -> Result<ParameterMap> {
     let mut parameters = ParameterMap::new();
     for (name, value) in &asked.parameters {
         let choice = match value {
@@ -213,7 +213,7 @@ async fn stream_text(
     asked: &PredictOptions,
     text: String,
     share: &Arc<Share>,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let mut parameters = side_packets(asked)?;
     let parameter_choice = Some(ParameterChoice::BoolParam(true));
     parameters.insert(STREAM.to_owned(), InferParameter { parameter_choice });
@@ -247,11 +247,7 @@ async fn stream_text(
 }
 
 /// Waits for the first piece, so that what fails before has a status of its own.
-pub(super) async fn begin(
-    pieces: Pieces,
-    headers: HeaderMap,
-    entry: Entry,
-) -> Result<Prediction, Failure> {
+pub(super) async fn begin(pieces: Pieces, headers: HeaderMap, entry: Entry) -> Result<Prediction> {
     let pieces = pieces.inspect(move |piece| match piece {
         Ok(_) => entry.answers(),
         Err(failure) => entry.failed(failure),

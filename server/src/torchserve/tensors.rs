@@ -11,13 +11,13 @@ use graphmill_calculators::{
 use serde_json::{Value, value::RawValue};
 
 use super::{PartKind, RequestPart};
-use crate::{errors::Failure, kserve::wrong, run::Tensors, tensors::Port};
+use crate::{errors::Result, kserve::wrong, run::Tensors, tensors::Port};
 
 /// Makes the tensor of an input.
 ///
 /// Text is the text. JSON is the elements of what the graph declares. Anything else is the bytes of
 /// it, or one element of BYTES.
-pub(crate) fn read(input: &Port, part: &RequestPart) -> Result<Tensor, Failure> {
+pub(crate) fn read(input: &Port, part: &RequestPart) -> Result<Tensor> {
     let (is_json, is_text) = (part.kind == PartKind::Json, part.kind == PartKind::Text);
     let is_element = matches!(input.datatype, None | Some(Datatype::Bytes));
     let tensor = match input.datatype {
@@ -84,7 +84,7 @@ fn read_bytes(port: &Port, datatype: Datatype, body: Bytes) -> Result<Tensor, St
 }
 
 /// Writes an answer: its media type, and its bytes.
-pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes), Failure> {
+pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes)> {
     if let [(_, tensor)] = &tensors[..]
         && let Some(element) = only_element(tensor)
     {

@@ -44,7 +44,7 @@ use crate::{
     app::state::App,
     bodies::Share,
     conversations::{Listener, Turn},
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::{
         HttpResult,
         timings::{self, SERVER_TIMING, Timings},
@@ -74,10 +74,7 @@ struct RequestHead {
 const NOTICE: Duration = Duration::from_millis(10);
 
 /// Splits a request into its head and its body, read as far as the limit allows.
-async fn read(
-    app: &App,
-    request: Request,
-) -> Result<(RequestHead, Result<ParsedBody, Failure>), Failure> {
+async fn read(app: &App, request: Request) -> Result<(RequestHead, Result<ParsedBody>)> {
     let (parts, body) = request.into_parts();
     let head = RequestHead {
         who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
@@ -282,7 +279,7 @@ async fn with_images(
     head: &RequestHead,
     deadline: Option<Instant>,
     mut body: ParsedBody,
-) -> Result<ParsedBody, Failure> {
+) -> Result<ParsedBody> {
     let family = head.target.map(|target| target.dialect.family());
     let has_images = matches!(family, Some(Family::Text(_)));
     let Some(media) = app.media.as_ref().filter(|_| has_images) else {
@@ -317,7 +314,7 @@ fn payload(
 }
 
 /// Waits for the headers of an answer, and the first packet after them.
-pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResponse), Failure> {
+pub(crate) async fn first_response(run: &mut Run) -> Result<(HeaderMap, HttpResponse)> {
     let mut headers = HeaderMap::new();
     loop {
         match run.next_response().await? {

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::ModelQuestion;
 use crate::{
     app::state::App,
-    errors::Failure,
+    errors::Result,
     http::{HttpResult, JsonResult, request::RequestBody, unknown_route},
     kserve::{
         self, ParameterMap,
@@ -115,7 +115,7 @@ pub(super) async fn set_traces(State(app): State<Arc<App>>, body: RequestBody) -
 pub(super) async fn set_log(
     who: RequestContext,
     body: RequestBody,
-) -> Result<Json<impl Serialize>, Failure> {
+) -> Result<Json<impl Serialize>> {
     let given: ParameterMap = body.fields()?;
     Ok(Json(kserve::set_log(&who, &given)?.settings))
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{
     app::state::App,
     catalog,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::{HttpResult, JsonResult, SHOWN_BYTES, meant, request::RequestBody},
     replace::replace,
     run::RequestContext,
@@ -35,7 +35,7 @@ struct GraphText {
 }
 
 /// Refuses a text of a graph that is too long.
-pub(super) fn check_length(what: &str, text: &[u8]) -> Result<(), Failure> {
+pub(super) fn check_length(what: &str, text: &[u8]) -> Result<()> {
     let bytes = text.len();
     if bytes <= MAX_GRAPH_BYTES {
         return Ok(());

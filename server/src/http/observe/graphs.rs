@@ -20,7 +20,7 @@ use super::{rate, sessions};
 use crate::{
     app::state::App,
     config::Observation,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     explain::Format,
     http::{
         HttpResult, SHOWN_BYTES, example, frames,
@@ -98,7 +98,7 @@ pub(super) async fn one(
 
 /// Returns the plan of a graph. A graph that a request would load is compiled without its models,
 /// so that looking at it takes no memory from others.
-async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>, Failure> {
+async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>> {
     let failure = match servable.plan() {
         Ok(plan) => return Ok(plan),
         Err(failure) => failure,
@@ -200,7 +200,7 @@ pub(super) async fn tap(
 }
 
 /// Refuses streams that the graph does not have.
-fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
+fn check_streams(plan: &Plan, streams: &[String]) -> Result<()> {
     if streams.is_empty() {
         return Err(missing("stream", "it names the streams to tap"));
     }

@@ -21,7 +21,7 @@ use crate::{
     app::state::App,
     bodies::Share,
     config::Observation,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::{
         HttpResult,
         request::{RequestBody, wrong},
@@ -126,7 +126,7 @@ fn make(
     servables: &Servables,
     beside: Option<&Servable>,
     asked: TrialRequest,
-) -> Result<Compilation, Failure> {
+) -> Result<Compilation> {
     let TrialRequest {
         test, path, body, ..
     } = asked;
@@ -175,7 +175,7 @@ async fn play(
     place: OwnedSemaphorePermit,
     observation: Observation,
     share: &Share,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let (mut outputs, mut listed) = (PacketLog::default(), None);
     let (done, timeline) = oneshot::channel();
     let bench = Bench::for_plan(Arc::clone(&plan));

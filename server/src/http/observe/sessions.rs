@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::rate;
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::{
         HttpResult, JsonResult, SHOWN_BYTES,
         request::{Query, RequestBody, wrong},
@@ -90,7 +90,7 @@ fn waits(why: &Why) -> Vec<Value> {
 }
 
 /// Returns the open session of an id.
-fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
+fn find(app: &App, id: &str) -> Result<Arc<OpenSession>> {
     app.runner.sessions.get(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);
         Failure::new(Cause::NotFound, format!("no session `{id}` is open"))
@@ -98,7 +98,7 @@ fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
 }
 
 /// Returns the open session of an id and a graph.
-pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
+pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>> {
     let session = find(app, id)?;
     if session.is_of(graph) || session.name == app.servables().graph(graph)?.name() {
         return Ok(session);
@@ -194,7 +194,7 @@ pub(super) async fn record(
 pub(super) async fn record_no_more(
     State(app): State<Arc<App>>,
     Path(name): Path<String>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     // The operator may not know that the recording has ended by itself.
     app.servables().graph(&name)?;
     app.runner.sessions.record_no_more(&name);
@@ -249,7 +249,7 @@ pub(super) async fn packets(State(app): State<Arc<App>>, Path(id): Path<String>)
 }
 
 /// Finds the recording of a session by its id.
-fn recorded(app: &App, id: &str) -> Result<Arc<Recording>, Failure> {
+fn recorded(app: &App, id: &str) -> Result<Arc<Recording>> {
     app.runner.sessions.recording(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);
         let message = format!(

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http,
     kserve::wrong,
     run::RequestContext,
@@ -96,7 +96,7 @@ async fn ping(State(app): State<Arc<App>>) -> Response {
 }
 
 /// Reads a whole number from the query.
-fn number<T: FromStr>(query: &Query, name: &'static str) -> Result<Option<T>, Failure> {
+fn number<T: FromStr>(query: &Query, name: &'static str) -> Result<Option<T>> {
     let value = query.one(name)?.map(str::parse);
     let number = value.transpose();
     number.map_err(|_| wrong(name, "it is a whole number"))

@@ -17,7 +17,7 @@ use graphmill_engine::block_on;
 
 use crate::{
     app::state::App,
-    errors::Failure,
+    errors::Result,
     http::{
         HttpResult,
         graph::body::{boundary, parts, too_many_fields},
@@ -69,7 +69,7 @@ pub(super) async fn predict(
 }
 
 /// Splits a body into its parts.
-fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<RequestPart>, Failure> {
+fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<RequestPart>> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next();
