@@ -62,18 +62,17 @@ pub(super) fn error(failure: &Failure) -> Value {
 
 async fn info(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["model"])?;
-    let default = || {
-        let servables = app.servables();
-        let sees = |graph: &str| who.sees(graph, None);
-        let mut endpoints = [TGI, TEI_EMBED, TEI_RERANK].into_iter();
-        let endpoint = endpoints.find(|endpoint| servables.answer_at(endpoint, sees));
-        let preferred = app.options.default_model.as_deref();
-        let graph = servables.default_for(endpoint.unwrap_or(TGI), preferred, sees);
-        graph.map(|graph| graph.graph().to_owned())
-    };
-    let name = match query.one("model")?.filter(|name| !name.is_empty()) {
-        Some(name) => name.to_owned(),
-        None => default()?,
+    let name = match query.one("model")? {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => {
+            let servables = app.servables();
+            let sees = |graph: &str| who.sees(graph, None);
+            let mut endpoints = [TGI, TEI_EMBED, TEI_RERANK].into_iter();
+            let endpoint = endpoints.find(|endpoint| servables.answer_at(endpoint, sees));
+            let preferred = app.options.default_model.as_deref();
+            let graph = servables.default_for(endpoint.unwrap_or(TGI), preferred, sees)?;
+            graph.graph().to_owned()
+        }
     };
     let newest = who.find(&name)?.servable;
     let ready = who.available(newest.name(), None).await?;

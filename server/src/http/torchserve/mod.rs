@@ -72,20 +72,17 @@ pub(super) fn error(failure: &Failure) -> Value {
 
 /// Returns the name of TorchServe's exception for a failure.
 fn kind(cause: Cause, status: StatusCode) -> &'static str {
-    match cause {
-        Cause::UnknownModel => return "ModelNotFoundException",
-        Cause::Unsupported => return "NotImplementedException",
-        _ => {}
-    }
-    match status {
-        StatusCode::NOT_FOUND => "ResourceNotFoundException",
-        StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowedException",
-        StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLargeException",
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "InvalidKeyException",
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+    match (cause, status) {
+        (Cause::UnknownModel, _) => "ModelNotFoundException",
+        (Cause::Unsupported, _) => "NotImplementedException",
+        (_, StatusCode::NOT_FOUND) => "ResourceNotFoundException",
+        (_, StatusCode::METHOD_NOT_ALLOWED) => "MethodNotAllowedException",
+        (_, StatusCode::PAYLOAD_TOO_LARGE) => "RequestEntityTooLargeException",
+        (_, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => "InvalidKeyException",
+        (_, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => {
             "ServiceUnavailableException"
         }
-        status if status.is_client_error() => "BadRequestException",
+        _ if status.is_client_error() => "BadRequestException",
         _ => "InternalServerException",
     }
 }
