@@ -1,4 +1,4 @@
-//! A completion of a graph that takes HTTP requests, as the text alone.
+//! Completions of graphs that take HTTP requests, returned as plain text.
 
 use std::{future::ready, sync::Arc};
 
@@ -30,7 +30,7 @@ use crate::{
     servable::Ready,
 };
 
-/// The part of an answer, or of an event of one, that is text.
+/// The text of an answer, or of one of its events.
 #[derive(Deserialize)]
 struct Completion {
     choices: Vec<CompletionChoice>,
@@ -41,7 +41,7 @@ struct CompletionChoice {
     text: String,
 }
 
-/// The text of an answer or of an event.
+/// Returns the text of an answer or of an event.
 fn text(json: &[u8]) -> Result<Bytes> {
     let completion: Completion = serde_json::from_slice(json).map_err(|error| {
         let why = format!("the graph's answer is no completion: {error}");
@@ -51,7 +51,7 @@ fn text(json: &[u8]) -> Result<Bytes> {
     Ok(text.map_or_else(Bytes::new, |choice| choice.text.into()))
 }
 
-/// Completes a prompt.
+/// Runs a graph with a prompt, and returns the text of its answer.
 pub(super) async fn complete(
     who: &RequestContext,
     ready: Ready,
@@ -92,7 +92,7 @@ pub(super) async fn complete(
         adapters: NamedAdapter::list(ready.adapter.clone()),
         ..HttpRequestPayload::new(who.entry.path.clone(), target)
     };
-    // Before the answer's end is sent: the next request may follow at once.
+    // Before the end of the answer is sent, because the next request may follow at once.
     let settlement = who.settlement();
     let mut run = Run::open_http(who, ready, payload, deadline, trace).await?;
     let begun = http::first_response(&mut run).await;
@@ -109,7 +109,7 @@ pub(super) async fn complete(
     stream_events(who, run, settlement, headers, first).await
 }
 
-/// Gives the texts of events as they come. `kept`: what is settled when all have been given.
+/// Streams the texts of events. `kept` is dropped at the end of the stream.
 async fn stream_events<S: Send + 'static>(
     who: &RequestContext,
     run: Run,

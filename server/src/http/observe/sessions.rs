@@ -121,7 +121,7 @@ struct RecordingRequest {
     seconds: u64,
 }
 
-/// Reads a string if the field is present; null counts as missing.
+/// Reads a string. A field that is null is an error.
 fn text<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<String>, D::Error> {
     String::deserialize(deserializer).map(Some)
 }
