@@ -20,7 +20,7 @@ use crate::{
 const MODEL: Parameter = Parameter::new(
     "model",
     ParameterKind::OptionalText,
-    "The graph; without it, the only one with a language model",
+    "Name of the graph. Default: the only graph with a language model",
 );
 
 #[rustfmt::skip]

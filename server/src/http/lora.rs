@@ -41,10 +41,10 @@ pub(super) fn operations() -> Vec<Operation> {
     const LOAD: &[Parameter] = &[
         NAME,
         Parameter::new("lora_path", ParameterKind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
-        Parameter::new("base_model_name", ParameterKind::OptionalText, "The graph; without it, the only one with a language model"),
+        Parameter::new("base_model_name", ParameterKind::OptionalText, "Name of the graph. Default: the only graph with a language model"),
         Parameter::new("load_inplace", ParameterKind::Boolean, "`true` replaces an adapter that was loaded under this name"),
         NUMBER,
-        Parameter::new("is_3d_lora_weight", ParameterKind::Boolean, "Has no effect: the file says it"),
+        Parameter::new("is_3d_lora_weight", ParameterKind::Boolean, "Has no effect: the file determines it"),
     ];
     const UNLOAD: &[Parameter] = &[NAME, NUMBER];
     let operations = [

@@ -1,4 +1,4 @@
-//! OpenLLM's paths that do not belong to its dialect: questions of its clients before they send a
+//! OpenLLM's paths that do not belong to its dialect, which its clients request before they send a
 //! prompt.
 
 use std::sync::Arc;

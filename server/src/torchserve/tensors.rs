@@ -105,7 +105,7 @@ pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes)> {
     Ok((JSON, format!("{{{}}}", members.join(",")).into()))
 }
 
-/// Media type of texts.
+/// Media type of an answer that is a text.
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 const JSON: &str = "application/json";

@@ -94,7 +94,7 @@ pub(super) fn why_to_name(who: &RequestContext) -> &'static str {
     } else if servables.iter().any(sees_adapter) {
         "the key is for adapters only: name one of them"
     } else {
-        "it names a graph, and there is none"
+        "no graph is available"
     }
 }
 

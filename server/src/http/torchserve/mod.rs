@@ -43,15 +43,15 @@ pub(super) fn operations() -> Vec<Operation> {
         change.refuses(OF_A_CHANGE).on(Side::Management)
     };
     let operations = [
-        Operation::get("/ping", ping).about(Server, "The same as `/v2/health/ready`, as TorchServe says it").answers(Health),
+        Operation::get("/ping", ping).about(Server, "Same as `/v2/health/ready`, for TorchServe's clients").answers(Health),
         Operation::post("/predictions/{*name}", predict::predict).about(Tensors, "Runs a graph with the body, as TorchServe does").answers(Any)
             .refuses(OF_GRAPHS),
-        Operation::get("/models", list_graphs).about(Models, "The graphs, as TorchServe lists them").answers(Answer::Json(&["models"]))
+        Operation::get("/models", list_graphs).about(Models, "Lists the graphs, as TorchServe does").answers(Answer::Json(&["models"]))
             .refuses(OF_A_GRAPH).on(Side::Management),
-        Operation::get("/models/{*name}", describe).about(Models, "One of them").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
+        Operation::get("/models/{*name}", describe).about(Models, "Describes a graph, as TorchServe does").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
         change(Operation::post("/models", register), "Adds a folder to the configuration, with `--allow_registration`"),
         change(Operation::put("/models/{*name}", change_graph), "Scales the threads of a graph that batches, or makes a version the default"),
-        change(Operation::delete("/models/{*name}", unregister), "Takes a graph out of the configuration, with `--allow_registration`"),
+        change(Operation::delete("/models/{*name}", unregister), "Removes a graph from the configuration, with `--allow_registration`"),
     ];
     operations.map(|operation| operation.listed(false)).into()
 }
