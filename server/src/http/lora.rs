@@ -14,6 +14,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::{
+    AppState,
     openai::{named_or_only, why_to_name},
     operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{RequestBody, missing, wrong},
@@ -77,11 +78,7 @@ struct UnloadRequest {
     _number: Option<u64>,
 }
 
-async fn load(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    body: RequestBody,
-) -> Result<String> {
+async fn load(State(app): AppState, who: RequestContext, body: RequestBody) -> Result<String> {
     let root = root(&app)?;
     let request: LoadRequest = body.fields()?;
     let name = request.lora_name;
@@ -122,11 +119,7 @@ async fn load(
     Ok(success)
 }
 
-async fn unload(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    body: RequestBody,
-) -> Result<String> {
+async fn unload(State(app): AppState, who: RequestContext, body: RequestBody) -> Result<String> {
     root(&app)?;
     let request: UnloadRequest = body.fields()?;
     let name = request.lora_name;

@@ -52,6 +52,9 @@ use crate::{
     metrics,
 };
 
+/// Extractor of the state that all handlers share.
+type AppState = State<Arc<App>>;
+
 /// The result of a handler that answers with JSON.
 type JsonResult<T = Value> = Result<Json<T>>;
 
@@ -59,7 +62,7 @@ type JsonResult<T = Value> = Result<Json<T>>;
 type HttpResult = Result<Response>;
 
 /// Returns the metrics for Prometheus.
-async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> HttpResult {
+async fn scrape(State(app): AppState, headers: HeaderMap) -> HttpResult {
     if app.options.serves_metrics {
         return Ok(app.metrics.scrape(&headers)?.into_response());
     }

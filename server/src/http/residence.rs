@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
-    JsonResult,
+    AppState, JsonResult,
     operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{Query, RequestBody, wrong},
 };
 use crate::{
-    app::state::App,
     errors::{Cause, Failure, Result},
     run::RequestContext,
     servable::{Servable, StateName},
@@ -109,7 +108,7 @@ async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Resul
     Ok(())
 }
 
-async fn sleep(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
+async fn sleep(State(app): AppState, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["level"])?;
     if !matches!(query.one("level")?, None | Some("1" | "2")) {
         return Err(wrong("level", "is neither `1` nor `2`"));
@@ -121,7 +120,7 @@ async fn sleep(State(app): State<Arc<App>>, who: RequestContext, query: Query) -
     Ok(Json(json!({})))
 }
 
-async fn wake_up(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
+async fn wake_up(State(app): AppState, who: RequestContext, query: Query) -> JsonResult {
     query.check(&[])?;
     let servables = app.servables();
     let mut ended = Ok(());
@@ -132,7 +131,7 @@ async fn wake_up(State(app): State<Arc<App>>, who: RequestContext, query: Query)
     ended.map(|()| Json(json!({})))
 }
 
-async fn is_sleeping(State(app): State<Arc<App>>) -> Json<Value> {
+async fn is_sleeping(State(app): AppState) -> Json<Value> {
     let servables = app.servables();
     let is_awake = |it: &Servable| it.available_since().is_some();
     let sleeps = servables.iter().any(Servable::sleeps) && !servables.iter().any(is_awake);

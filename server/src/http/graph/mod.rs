@@ -46,7 +46,7 @@ use crate::{
     conversations::{Listener, Turn},
     errors::{Cause, Failure, Result},
     http::{
-        HttpResult,
+        AppState, HttpResult,
         timings::{self, SERVER_TIMING, Timings},
         unknown_route,
     },
@@ -98,7 +98,7 @@ async fn read(app: &App, request: Request) -> Result<(RequestHead, Result<Parsed
 
 /// Answers a request at a path of a dialect. Clients of servers with a single model may name no
 /// graph.
-pub(crate) async fn endpoint(State(app): State<Arc<App>>, request: Request) -> HttpResult {
+pub(crate) async fn endpoint(State(app): AppState, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let body = body?;
     let sees = |graph: &str| head.who.sees(graph, None);
@@ -143,7 +143,7 @@ const INVOCATIONS: [(&str, &str); 4] = [
 ];
 
 /// Answers a request at SageMaker's path, whose clients need not name the graph.
-pub(crate) async fn invocation(State(app): State<Arc<App>>, request: Request) -> HttpResult {
+pub(crate) async fn invocation(State(app): AppState, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let mut body = body?;
     let found = INVOCATIONS.iter().find(|(field, _)| body.json.has(field));
@@ -177,7 +177,7 @@ pub(crate) async fn answer_named(
 
 /// Answers a request at any other path. `model`, or the path itself, names the graph. If neither
 /// does, the path is unknown.
-pub(crate) async fn any_path(State(app): State<Arc<App>>, request: Request) -> HttpResult {
+pub(crate) async fn any_path(State(app): AppState, request: Request) -> HttpResult {
     let (head, body) = read(&app, request).await?;
     let path = percent_decode_str(head.parts.uri.path()).decode_utf8_lossy();
     let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Version 1 of KServe's protocol, which is TensorFlow Serving's: `POST /v1/models/{name}:predict`
 //! runs a graph of tensors with rows (`instances`), and returns rows.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{
     extract::{Path, State},
@@ -19,9 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    app::state::App,
     errors::{Cause, Failure, Result},
-    http::{HttpResult, request::RequestBody, timings::SERVER_TIMING},
+    http::{AppState, HttpResult, request::RequestBody, timings::SERVER_TIMING},
     kserve::{self, ParameterMap, RunRequest, SHOWN_BYTES, wrong},
     run::{RequestContext, Tensors},
     tensors::{self, Port},
@@ -38,7 +37,7 @@ const INSTANCES: &str = "instances";
 const SIGNATURE: (&str, &str) = ("signature_name", r#""serving_default""#);
 
 pub(super) async fn predict(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(path): Path<String>,
     RequestBody { bytes, share }: RequestBody,

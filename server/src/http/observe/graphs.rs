@@ -23,7 +23,7 @@ use crate::{
     errors::{Cause, Failure, Result},
     explain::Format,
     http::{
-        HttpResult, SHOWN_BYTES, example, frames,
+        AppState, HttpResult, SHOWN_BYTES, example, frames,
         request::{Query, missing, wrong},
         residence,
     },
@@ -42,7 +42,7 @@ const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 /// Maximum number of packets in one write.
 const MAX_PACKETS: usize = 32;
 
-pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+pub(super) async fn list(State(app): AppState) -> Json<Value> {
     let servables = app.servables();
     let graphs = servables.iter().map(|servable| {
         json!({
@@ -60,7 +60,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
 }
 
 pub(super) async fn one(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,
@@ -114,7 +114,7 @@ async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>
 /// Answers `GET /v3/graphs/{name}/events`: the changing figures of a graph or of one of its
 /// sessions.
 pub(super) async fn events(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     Path(name): Path<String>,
     query: Query,
 ) -> HttpResult {
@@ -173,7 +173,7 @@ impl GraphEvents {
 
 /// Answers `GET /v3/graphs/{name}/tap`: the packets of some streams as they pass.
 pub(super) async fn tap(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,

@@ -18,12 +18,11 @@ use tokio::{
 
 use super::{authoring, graphs::described};
 use crate::{
-    app::state::App,
     bodies::Share,
     config::Observation,
     errors::{Cause, Failure, Result},
     http::{
-        HttpResult,
+        AppState, HttpResult,
         request::{RequestBody, wrong},
     },
     offline::{
@@ -56,7 +55,7 @@ struct TrialRequest {
 }
 
 pub(super) async fn run(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     body: RequestBody,
 ) -> HttpResult {

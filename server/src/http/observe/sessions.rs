@@ -19,7 +19,7 @@ use crate::{
     app::state::App,
     errors::{Cause, Failure, Result},
     http::{
-        HttpResult, JsonResult, SHOWN_BYTES,
+        AppState, HttpResult, JsonResult, SHOWN_BYTES,
         request::{Query, RequestBody, wrong},
     },
     run::{RECORD, RequestContext},
@@ -39,7 +39,7 @@ pub(super) const MAX_SESSIONS: usize = 100;
 /// Maximum number of seconds that a rule is active, so that a forgotten one ends.
 pub(super) const MAX_SECONDS: u64 = 3_600;
 
-pub(super) async fn list_open(State(app): State<Arc<App>>, query: Query) -> JsonResult {
+pub(super) async fn list_open(State(app): AppState, query: Query) -> JsonResult {
     query.check(&["graph"])?;
     let mut all = app.runner.sessions.all();
     if let Some(graph) = query.one("graph")? {
@@ -58,7 +58,7 @@ pub(super) async fn list_open(State(app): State<Arc<App>>, query: Query) -> Json
     Ok(Json(json!({ "sessions": described, "total": total })))
 }
 
-pub(super) async fn why(State(app): State<Arc<App>>, Path(id): Path<String>) -> JsonResult {
+pub(super) async fn why(State(app): AppState, Path(id): Path<String>) -> JsonResult {
     let session = find(&app, &id)?;
     let asked = Arc::clone(&session);
     let Some(why) = run_on_thread(async move { asked.why(PATIENCE).await }).await else {
@@ -156,16 +156,13 @@ fn listed(app: &App, name: &str) -> Value {
     })
 }
 
-pub(super) async fn list_recordings(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> JsonResult {
+pub(super) async fn list_recordings(State(app): AppState, Path(name): Path<String>) -> JsonResult {
     app.servables().graph(&name)?;
     Ok(Json(listed(&app, &name)))
 }
 
 pub(super) async fn record(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(name): Path<String>,
     body: RequestBody,
@@ -192,7 +189,7 @@ pub(super) async fn record(
 }
 
 pub(super) async fn record_no_more(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     Path(name): Path<String>,
 ) -> Result<StatusCode> {
     // The operator may not know that the recording has ended by itself.
@@ -202,7 +199,7 @@ pub(super) async fn record_no_more(
 }
 
 pub(super) async fn trace(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     Path(id): Path<String>,
     query: Query,
 ) -> JsonResult {
@@ -235,7 +232,7 @@ async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     run_on_thread(asked).await.ok().flatten()
 }
 
-pub(super) async fn packets(State(app): State<Arc<App>>, Path(id): Path<String>) -> HttpResult {
+pub(super) async fn packets(State(app): AppState, Path(id): Path<String>) -> HttpResult {
     let recording = recorded(&app, &id)?;
     let lines = recording.lines().ok_or_else(|| {
         let message = format!(

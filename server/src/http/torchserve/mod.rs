@@ -3,7 +3,7 @@
 
 mod predict;
 
-use std::{str::FromStr, sync::Arc};
+use std::str::FromStr;
 
 use axum::{
     Json,
@@ -14,13 +14,12 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    JsonResult,
+    AppState, JsonResult,
     operation::{Answer, Group, OF_GRAPHS, Operation, Side},
     request::{Query, missing},
     residence,
 };
 use crate::{
-    app::state::App,
     errors::{Cause, Failure, Result},
     http,
     kserve::wrong,
@@ -87,7 +86,7 @@ fn kind(cause: Cause, status: StatusCode) -> &'static str {
     }
 }
 
-async fn ping(State(app): State<Arc<App>>) -> Response {
+async fn ping(State(app): AppState) -> Response {
     let (status, reason) = torchserve::health(&app);
     http::kserve::told(json!({ "status": status }), "ready", reason)
 }
@@ -124,7 +123,7 @@ async fn change_graph(who: RequestContext, Path(path): Path<String>, query: Quer
     models::scale(&who, (name, version), least, most).map(Json)
 }
 
-async fn register(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
+async fn register(State(app): AppState, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["url", "model_name", "initial_workers", "synchronous"])?;
     models::check_workers(number(&query, "initial_workers")?)?;
     let url = query.one("url")?;
@@ -134,7 +133,7 @@ async fn register(State(app): State<Arc<App>>, who: RequestContext, query: Query
 }
 
 async fn unregister(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(path): Path<String>,
 ) -> JsonResult {
