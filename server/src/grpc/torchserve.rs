@@ -102,7 +102,10 @@ impl InferenceApIsService for Predictions {
     ) -> Answer<PredictionResponse> {
         let (call, mut asked) = read(request);
         let share = call.charge(&mut asked);
-        match predict(&self.0, &call.who, asked, &share, false).await?.body {
+        match predict(&self.0, &call.who, asked, &share, false)
+            .await?
+            .body
+        {
             PredictionBody::Whole(bytes) => Ok(Response::new(message(bytes))),
             PredictionBody::Pieces(_) => {
                 Err(Failure::new(Cause::NoAnswer, "the answer is streamed").into())

@@ -30,7 +30,11 @@ pub(super) const OF_A_GRAPH: &[Cause] = &[
     Cause::Unavailable,
 ];
 
-const MODEL: &[Parameter] = &[Parameter::new("model", ParameterKind::Text, "Name of the graph")];
+const MODEL: &[Parameter] = &[Parameter::new(
+    "model",
+    ParameterKind::Text,
+    "Name of the graph",
+)];
 
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
