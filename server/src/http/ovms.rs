@@ -9,7 +9,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -75,12 +75,10 @@ async fn config(State(app): AppState) -> Json<Value> {
     let states = graphs.into_iter().map(|(graph, mut versions)| {
         versions.sort_by_key(|servable| servable.version());
         let versions: Vec<Value> = versions.into_iter().map(version).collect();
-        (
-            graph.to_owned(),
-            json!({ "model_version_status": versions }),
-        )
+        let status = json!({ "model_version_status": versions });
+        (graph.to_owned(), status)
     });
-    Json(Value::Object(states.collect::<Map<_, _>>()))
+    Json(states.collect())
 }
 
 fn version(servable: &Servable) -> Value {

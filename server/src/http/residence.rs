@@ -30,15 +30,10 @@ pub(super) const OF_A_GRAPH: &[Cause] = &[
     Cause::Unavailable,
 ];
 
-const MODEL: &[Parameter] = &[Parameter::new(
-    "model",
-    ParameterKind::Text,
-    "Name of the graph",
-)];
-
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     const DONE: Answer = Answer::Json(&["success"]);
+    const MODEL: &[Parameter] = &[Parameter::new("model", ParameterKind::Text, "Name of the graph")];
     const LEVEL: &[Parameter] = &[Parameter::new("level", ParameterKind::OneOf(&["1", "2"]), "Level of sleep; both levels have the same effect")];
     let operations = [
         Operation::post("/models/load", load).about(Group::Models, "Loads a graph, as llama-server does").takes(MODEL).answers(DONE),
