@@ -122,15 +122,13 @@ impl Problem {
             Self::Reported => return None,
             Self::Diagnosed(diagnostic) => *diagnostic,
             Self::Mismatch(mismatch) => return mismatch.diagnose(culprit?.1, what),
-            Self::Unexpected(expected) => match culprit {
-                Some((_, value)) => {
+            Self::Unexpected(expected) => {
+                if let Some((_, value)) = culprit {
                     return Mismatch::Type(WantedType::Other(expected)).diagnose(value, what);
                 }
-                None => {
-                    let message = format!("`{what}` takes {expected}");
-                    Diagnostic::error(&fields::WRONG_TYPE, span, message)
-                }
-            },
+                let message = format!("`{what}` takes {expected}");
+                Diagnostic::error(&fields::WRONG_TYPE, span, message)
+            }
             Self::Invalid(expected) => {
                 invalid(format!("invalid value for `{what}`")).label(format!("expected {expected}"))
             }

@@ -134,6 +134,9 @@ pub(crate) const fn row(cause: Cause) -> ErrorRow {
     ErrorRow { status, kind, code, retry }
 }
 
+/// The result of a step that can fail the request.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// A failed or incomplete request, explained for the client.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]

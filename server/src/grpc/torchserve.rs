@@ -99,7 +99,8 @@ impl InferenceApIsService for Predictions {
     async fn predictions(&self, request: Request<PredictionsRequest>) -> Rpc<PredictionResponse> {
         let (call, mut asked) = read(request);
         let share = call.charge(&mut asked);
-        match predict(&self.0, &call.who, asked, &share, false).await?.body {
+        let prediction = predict(&self.0, &call.who, asked, &share, false).await?;
+        match prediction.body {
             PredictionBody::Whole(bytes) => Ok(Response::new(message(bytes))),
             PredictionBody::Pieces(_) => {
                 Err(Failure::new(Cause::NoAnswer, "the answer is streamed").into())

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tracing::Level;
 
+use super::AppState;
 use crate::{
     app::state::App,
     errors::Failure,
@@ -104,11 +105,7 @@ fn is_view(facts: &Facts, status: Option<StatusCode>) -> bool {
 }
 
 /// Writes the line of each request.
-pub(crate) async fn layer(
-    State(app): State<Arc<App>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn layer(State(app): AppState, mut request: Request, next: Next) -> Response {
     let id = request.extensions().get::<Id>();
     let id = id.expect("the layer outside this one sets it");
     let route = request.extensions().get::<MatchedPath>();

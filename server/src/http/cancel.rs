@@ -1,7 +1,5 @@
 //! `DELETE /v3/requests/{id}`: cancels a running request from another connection.
 
-use std::sync::Arc;
-
 use axum::{
     extract::{Path, State},
     http::StatusCode,
@@ -9,12 +7,11 @@ use axum::{
 use graphmill_engine::shortened;
 
 use super::{
-    SHOWN_BYTES,
+    AppState, SHOWN_BYTES,
     operation::{Answer, Group, Operation},
 };
 use crate::{
-    app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     keys::Caller,
     run::RequestContext,
 };
@@ -32,10 +29,10 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// Requests of other keys count as unknown, except for keys with admin scope.
 async fn cancel(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(id): Path<String>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     let running = &app.runner.running;
     let administers = who.caller.as_deref().is_some_and(Caller::administers);
     let is_cancelled = running.cancel(&id, who.key().as_deref(), administers);

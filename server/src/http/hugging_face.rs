@@ -1,8 +1,6 @@
 //! Paths of Hugging Face's servers that do not belong to a dialect: the description of a model, and
 //! refusals of TEI's paths that are not supported.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use graphmill_calculators::{embed::EmbeddingModel, llm::LanguageModel};
 use graphmill_dialects::{
@@ -13,12 +11,11 @@ use graphmill_llm::embed::{Head, Pooling};
 use serde_json::{Map, Value, json};
 
 use super::{
-    JsonResult,
+    AppState, JsonResult,
     operation::{Answer, Group, OF_GRAPHS, Operation, Parameter, ParameterKind, refused},
     request::Query,
 };
 use crate::{
-    app::state::App,
     errors::{Cause, Failure},
     run::RequestContext,
     servable::request_stream,
@@ -60,20 +57,19 @@ pub(super) fn error(failure: &Failure) -> Value {
     graphmill_calculators::http::hugging_face_error(&failure.view(None))
 }
 
-async fn info(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
+async fn info(State(app): AppState, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["model"])?;
-    let default = || {
-        let servables = app.servables();
-        let sees = |graph: &str| who.sees(graph, None);
-        let mut endpoints = [TGI, TEI_EMBED, TEI_RERANK].into_iter();
-        let endpoint = endpoints.find(|endpoint| servables.answer_at(endpoint, sees));
-        let preferred = app.options.default_model.as_deref();
-        let graph = servables.default_for(endpoint.unwrap_or(TGI), preferred, sees);
-        graph.map(|graph| graph.graph().to_owned())
-    };
-    let name = match query.one("model")?.filter(|name| !name.is_empty()) {
-        Some(name) => name.to_owned(),
-        None => default()?,
+    let name = match query.one("model")? {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => {
+            let servables = app.servables();
+            let sees = |graph: &str| who.sees(graph, None);
+            let mut endpoints = [TGI, TEI_EMBED, TEI_RERANK].into_iter();
+            let endpoint = endpoints.find(|endpoint| servables.answer_at(endpoint, sees));
+            let preferred = app.options.default_model.as_deref();
+            let graph = servables.default_for(endpoint.unwrap_or(TGI), preferred, sees)?;
+            graph.graph().to_owned()
+        }
     };
     let newest = who.find(&name)?.servable;
     let ready = who.available(newest.name(), None).await?;

@@ -17,15 +17,10 @@ use crate::{
     run::RequestContext,
 };
 
-const MODEL: Parameter = Parameter::new(
-    "model",
-    ParameterKind::OptionalText,
-    "The graph; without it, the only one with a language model",
-);
-
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     use Group::{Models, Server};
+    const MODEL: Parameter = Parameter::new("model", ParameterKind::OptionalText, "Name of the graph. Default: the only graph with a language model");
     const AUTOLOAD: Parameter = Parameter::new("autoload", ParameterKind::Boolean, "`false` refuses a graph that is not in memory, instead of loading it");
     const FAILS: Parameter = Parameter::new("fail_on_no_slot", ParameterKind::Boolean, "Answers 503 if no slot is free");
     let change = |path, why| {

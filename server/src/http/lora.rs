@@ -14,6 +14,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::{
+    AppState,
     openai::{named_or_only, why_to_name},
     operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{RequestBody, missing, wrong},
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     observe::log,
     run::RequestContext,
     servable::{Servable, Servables},
@@ -41,10 +42,10 @@ pub(super) fn operations() -> Vec<Operation> {
     const LOAD: &[Parameter] = &[
         NAME,
         Parameter::new("lora_path", ParameterKind::Text, "GGUF file, or a folder with one, in the folder of `--runtime_lora`"),
-        Parameter::new("base_model_name", ParameterKind::OptionalText, "The graph; without it, the only one with a language model"),
+        Parameter::new("base_model_name", ParameterKind::OptionalText, "Name of the graph. Default: the only graph with a language model"),
         Parameter::new("load_inplace", ParameterKind::Boolean, "`true` replaces an adapter that was loaded under this name"),
         NUMBER,
-        Parameter::new("is_3d_lora_weight", ParameterKind::Boolean, "Has no effect: the file says it"),
+        Parameter::new("is_3d_lora_weight", ParameterKind::Boolean, "Has no effect: the file determines it"),
     ];
     const UNLOAD: &[Parameter] = &[NAME, NUMBER];
     let operations = [
@@ -77,11 +78,7 @@ struct UnloadRequest {
     _number: Option<u64>,
 }
 
-async fn load(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    body: RequestBody,
-) -> Result<String, Failure> {
+async fn load(State(app): AppState, who: RequestContext, body: RequestBody) -> Result<String> {
     let root = root(&app)?;
     let request: LoadRequest = body.fields()?;
     let name = request.lora_name;
@@ -122,11 +119,7 @@ async fn load(
     Ok(success)
 }
 
-async fn unload(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    body: RequestBody,
-) -> Result<String, Failure> {
+async fn unload(State(app): AppState, who: RequestContext, body: RequestBody) -> Result<String> {
     root(&app)?;
     let request: UnloadRequest = body.fields()?;
     let name = request.lora_name;
@@ -168,7 +161,7 @@ fn has_file(adapter: &AdapterSpec) -> bool {
 }
 
 /// Returns the folder that adapters are loaded from.
-fn root(app: &App) -> Result<PathBuf, Failure> {
+fn root(app: &App) -> Result<PathBuf> {
     let folder = app.options.runtime_lora.as_ref();
     let folder = folder.and_then(|folder| folder.canonicalize().ok());
     let why = "adapters are loaded at run time only from the folder of `--runtime_lora`, and none \
@@ -177,7 +170,7 @@ fn root(app: &App) -> Result<PathBuf, Failure> {
 }
 
 /// Finds the file of an adapter in a folder. Links out of the folder are not followed.
-fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
+fn file(root: &Path, path: &str) -> Result<PathBuf> {
     let inside = |path: &Path| {
         let real = path.canonicalize().ok();
         real.filter(|real| real.starts_with(root)).ok_or_else(|| {
@@ -196,7 +189,7 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Finds the graph for an adapter, and waits until it is loaded.
-async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable>, Failure> {
+async fn base(who: &RequestContext, name: Option<String>) -> Result<Arc<Servable>> {
     const FIELD: &str = "base_model_name";
     let servables = who.servables();
     let only = servables.unnamed(|graph| who.sees(graph, None));
@@ -218,8 +211,8 @@ async fn change(
     who: &RequestContext,
     graph: Arc<Servable>,
     (action, name): (&str, &str),
-    change: impl FnOnce(&Servables, &mut Vec<AdapterSpec>) -> Result<(), Failure> + Send + 'static,
-) -> Result<(), Failure> {
+    change: impl FnOnce(&Servables, &mut Vec<AdapterSpec>) -> Result<()> + Send + 'static,
+) -> Result<()> {
     let subject = format!("{}:{name}", graph.name());
     let served = Arc::clone(&who.runner.served);
     let changing = spawn_blocking(move || served.change_adapters(&graph, change));

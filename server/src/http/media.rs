@@ -29,7 +29,7 @@ use tokio::{net::lookup_host, sync::Semaphore, task::spawn_blocking, time::timeo
 
 use crate::{
     bodies::Share,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http_client,
     owner::Owner,
 };
@@ -105,7 +105,7 @@ impl Media {
         json: &Arc<JsonBody>,
         owner: Option<&Owner>,
         share: &Arc<Share>,
-    ) -> Result<Option<JsonBody>, Failure> {
+    ) -> Result<Option<JsonBody>> {
         let asked = Arc::clone(json);
         let find = move || RemoteImage::all(&asked);
         let images = share.beside(find, PANICKED).await??;
@@ -152,7 +152,7 @@ impl Media {
     }
 
     /// Returns the URL of an image, if it may be fetched.
-    fn allowed(&self, image: &RemoteImage) -> Result<Url, Failure> {
+    fn allowed(&self, image: &RemoteImage) -> Result<Url> {
         let url = Url::parse(&image.url).map_err(|_| refused(image, "not a valid URL"))?;
         if !url.username().is_empty() || url.password().is_some() {
             let why = "the URL must not contain a user name or password";
@@ -166,12 +166,7 @@ impl Media {
     }
 
     /// Reads a file in the folder. A file outside of it gets the same error as a missing one.
-    async fn read(
-        &self,
-        image: &RemoteImage,
-        path: PathBuf,
-        share: &Arc<Share>,
-    ) -> Result<Bytes, Failure> {
+    async fn read(&self, image: &RemoteImage, path: PathBuf, share: &Arc<Share>) -> Result<Bytes> {
         let Some(folder) = self.folder.clone() else {
             let why = "paths of images are not allowed (--allowed_local_media_path)";
             return Err(refused(image, why).with_code("unsupported_parameter"));
@@ -192,12 +187,7 @@ impl Media {
         read.ok_or_else(|| refused(image, why))
     }
 
-    async fn get(
-        &self,
-        image: &RemoteImage,
-        url: Url,
-        share: &Arc<Share>,
-    ) -> Result<Bytes, Failure> {
+    async fn get(&self, image: &RemoteImage, url: Url, share: &Arc<Share>) -> Result<Bytes> {
         let answer = self.client.get(url).send().await.map_err(|error| {
             let reason = http_client::reason(&error);
             let why = format!("the image cannot be downloaded: {reason}");
@@ -225,7 +215,7 @@ impl Media {
 }
 
 /// Returns the path of an image that is a local file.
-fn file_path(image: &RemoteImage) -> Option<Result<PathBuf, Failure>> {
+fn file_path(image: &RemoteImage) -> Option<Result<PathBuf>> {
     if image.url.starts_with('/') {
         return Some(Ok(image.url.clone().into()));
     }

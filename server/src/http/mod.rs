@@ -47,19 +47,22 @@ pub(crate) use operation::Side;
 use operation::{Answer, Group, Operation};
 
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     keys::Permission,
     metrics,
 };
 
+/// Extractor of the state that all handlers share.
+type AppState = State<Arc<App>>;
+
 /// The result of a handler that answers with JSON.
-type JsonResult<T = Value> = Result<Json<T>, Failure>;
+type JsonResult<T = Value> = Result<Json<T>>;
 
 /// The result of any other handler.
-type HttpResult = Result<Response, Failure>;
+type HttpResult = Result<Response>;
 
 /// Returns the metrics for Prometheus.
-async fn scrape(State(app): State<Arc<App>>, headers: HeaderMap) -> HttpResult {
+async fn scrape(State(app): AppState, headers: HeaderMap) -> HttpResult {
     if app.options.serves_metrics {
         return Ok(app.metrics.scrape(&headers)?.into_response());
     }

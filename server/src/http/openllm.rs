@@ -1,7 +1,5 @@
-//! OpenLLM's paths that do not belong to its dialect: questions of its clients before they send a
+//! OpenLLM's paths that do not belong to its dialect, which its clients request before they send a
 //! prompt.
-
-use std::sync::Arc;
 
 use axum::{Json, extract::State};
 use graphmill_calculators::llm::LanguageModel;
@@ -10,11 +8,11 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    JsonResult, kserve,
+    AppState, JsonResult, kserve,
     operation::{Answer, Group, OF_GRAPHS, Operation},
     request::RequestBody,
 };
-use crate::{app::state::App, run::RequestContext};
+use crate::run::RequestContext;
 
 /// Timeout in milliseconds that is reported if there is no limit.
 const NO_TIMEOUT: u64 = 36_000_000;
@@ -45,11 +43,7 @@ struct Nothing {}
 
 /// Describes the graph that answers `/v1/generate`. Clients use their own default parameters for
 /// its family.
-async fn metadata(
-    State(app): State<Arc<App>>,
-    who: RequestContext,
-    body: RequestBody,
-) -> JsonResult {
+async fn metadata(State(app): AppState, who: RequestContext, body: RequestBody) -> JsonResult {
     let Nothing {} = body.fields()?;
     let name = {
         let servables = app.servables();

@@ -9,12 +9,14 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use super::operation::{Answer, Group, Operation, Side};
+use super::{
+    AppState,
+    operation::{Answer, Group, Operation, Side},
+};
 use crate::{
-    app::state::App,
     errors::{Cause, Failure},
     run::RequestContext,
     servable::{Servable, StateName},
@@ -31,7 +33,7 @@ pub(super) fn operations() -> Vec<Operation> {
 
 /// Answers with the states of the graphs in the new configuration, and status 201 if one has
 /// changed. If the new configuration has errors, the old one stays.
-async fn reload(State(app): State<Arc<App>>, who: RequestContext) -> Response {
+async fn reload(State(app): AppState, who: RequestContext) -> Response {
     let (served, actor) = (Arc::clone(&app.runner.served), who.key());
     let reloading = spawn_blocking(move || served.reload_for(actor.as_deref(), None));
     let Ok(reloaded) = reloading.await else {
@@ -64,7 +66,7 @@ async fn reload(State(app): State<Arc<App>>, who: RequestContext) -> Response {
 
 /// Lists graphs by name with their versions. A graph without versions has the version `1`. A
 /// version that is not served has the reason as its error.
-async fn config(State(app): State<Arc<App>>) -> Json<Value> {
+async fn config(State(app): AppState) -> Json<Value> {
     let servables = app.servables();
     let mut graphs: BTreeMap<&str, Vec<&Servable>> = BTreeMap::new();
     for servable in servables.iter() {
@@ -73,12 +75,10 @@ async fn config(State(app): State<Arc<App>>) -> Json<Value> {
     let states = graphs.into_iter().map(|(graph, mut versions)| {
         versions.sort_by_key(|servable| servable.version());
         let versions: Vec<Value> = versions.into_iter().map(version).collect();
-        (
-            graph.to_owned(),
-            json!({ "model_version_status": versions }),
-        )
+        let status = json!({ "model_version_status": versions });
+        (graph.to_owned(), status)
     });
-    Json(Value::Object(states.collect::<Map<_, _>>()))
+    Json(states.collect())
 }
 
 fn version(servable: &Servable) -> Value {

@@ -16,7 +16,7 @@ use super::SHOWN_BYTES;
 use crate::{
     app::state::App,
     bodies::Share,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     observe::{self, Audit},
     run::RequestContext,
 };
@@ -27,7 +27,7 @@ const MISSING: &str = "missing_required_parameter";
 impl FromRequestParts<Arc<App>> for RequestContext {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self> {
         Self::read(&app.runner, &parts.extensions, &parts.headers)
     }
 }
@@ -54,7 +54,7 @@ pub(super) struct RequestBody {
 impl FromRequest<Arc<App>> for RequestBody {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Failure> {
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self> {
         let (parts, body) = request.into_parts();
         let share = app.bodies.share(&parts.extensions);
         let reading = share.read(&parts.headers, body);
@@ -65,7 +65,7 @@ impl FromRequest<Arc<App>> for RequestBody {
 
 impl RequestBody {
     /// Parses a JSON object. An empty body counts as `{}`.
-    pub(super) fn fields<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    pub(super) fn fields<T: DeserializeOwned>(&self) -> Result<T> {
         let is_empty = self.bytes.trim_ascii().is_empty();
         let text = if is_empty { b"{}" } else { &*self.bytes };
         read_json(text, "the body cannot be read")
@@ -73,7 +73,7 @@ impl RequestBody {
 }
 
 /// Parses a JSON object. `what` is the beginning of the error, which names the wrong field.
-pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> Result<T, Failure> {
+pub(super) fn read_json<'a, T: Deserialize<'a>>(text: &'a [u8], what: &str) -> Result<T> {
     let text = without_mark(text);
     let refused = |why: String| Failure::new(Cause::BadRequest, format!("{what}: {why}"));
     let lacking = |field: String| {
@@ -119,7 +119,7 @@ impl<S: Sync> FromRequestParts<S> for Query {
 
 impl Query {
     /// Refuses parameters other than these, so that a misspelled one is not ignored.
-    pub(super) fn check(&self, known: &[&'static str]) -> Result<(), Failure> {
+    pub(super) fn check(&self, known: &[&'static str]) -> Result<()> {
         let mut names = self.0.iter().map(|(name, _)| name);
         let Some(name) = names.find(|name| !known.contains(&name.as_str())) else {
             return Ok(());
@@ -140,7 +140,7 @@ impl Query {
     }
 
     /// Returns the value of a parameter that must not be given more than once.
-    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Failure> {
+    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>> {
         let mut values = self.values(name);
         match (values.next(), values.next()) {
             (_, Some(_)) => Err(wrong(name, "is given more than once")),
@@ -149,7 +149,7 @@ impl Query {
     }
 
     /// Returns the value of a parameter that is `true` or `false`.
-    pub(super) fn boolean(&self, name: &'static str) -> Result<Option<bool>, Failure> {
+    pub(super) fn boolean(&self, name: &'static str) -> Result<Option<bool>> {
         match self.one(name)? {
             None => Ok(None),
             Some("true" | "1") => Ok(Some(true)),

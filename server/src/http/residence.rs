@@ -9,13 +9,12 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{
-    JsonResult,
+    AppState, JsonResult,
     operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::{Query, RequestBody, wrong},
 };
 use crate::{
-    app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     run::RequestContext,
     servable::{Servable, StateName},
 };
@@ -31,11 +30,10 @@ pub(super) const OF_A_GRAPH: &[Cause] = &[
     Cause::Unavailable,
 ];
 
-const MODEL: &[Parameter] = &[Parameter::new("model", ParameterKind::Text, "Name of the graph")];
-
 #[rustfmt::skip]
 pub(super) fn operations() -> Vec<Operation> {
     const DONE: Answer = Answer::Json(&["success"]);
+    const MODEL: &[Parameter] = &[Parameter::new("model", ParameterKind::Text, "Name of the graph")];
     const LEVEL: &[Parameter] = &[Parameter::new("level", ParameterKind::OneOf(&["1", "2"]), "Level of sleep; both levels have the same effect")];
     let operations = [
         Operation::post("/models/load", load).about(Group::Models, "Loads a graph, as llama-server does").takes(MODEL).answers(DONE),
@@ -83,7 +81,7 @@ async fn load(who: RequestContext, body: RequestBody) -> JsonResult {
     Ok(Json(json!({ "success": true })))
 }
 
-async fn wake(who: &RequestContext, name: &str) -> Result<(), Failure> {
+async fn wake(who: &RequestContext, name: &str) -> Result<()> {
     match who.available(name, None).await {
         Err(failure) if failure.cause == Cause::Loading => Ok(()),
         loaded => loaded.map(drop),
@@ -97,7 +95,7 @@ async fn unload(who: RequestContext, body: RequestBody) -> JsonResult {
     Ok(Json(json!({ "success": true })))
 }
 
-async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<(), Failure> {
+async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Result<()> {
     let names: Vec<String> = graphs.iter().map(|it| it.name().to_owned()).collect();
     let unloading = spawn_blocking(move || {
         // Each graph is tried, even if others cannot be unloaded.
@@ -109,7 +107,7 @@ async fn put_to_sleep(who: &RequestContext, graphs: Vec<Arc<Servable>>) -> Resul
     Ok(())
 }
 
-async fn sleep(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
+async fn sleep(State(app): AppState, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["level"])?;
     if !matches!(query.one("level")?, None | Some("1" | "2")) {
         return Err(wrong("level", "is neither `1` nor `2`"));
@@ -121,7 +119,7 @@ async fn sleep(State(app): State<Arc<App>>, who: RequestContext, query: Query) -
     Ok(Json(json!({})))
 }
 
-async fn wake_up(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
+async fn wake_up(State(app): AppState, who: RequestContext, query: Query) -> JsonResult {
     query.check(&[])?;
     let servables = app.servables();
     let mut ended = Ok(());
@@ -132,7 +130,7 @@ async fn wake_up(State(app): State<Arc<App>>, who: RequestContext, query: Query)
     ended.map(|()| Json(json!({})))
 }
 
-async fn is_sleeping(State(app): State<Arc<App>>) -> Json<Value> {
+async fn is_sleeping(State(app): AppState) -> Json<Value> {
     let servables = app.servables();
     let is_awake = |it: &Servable| it.available_since().is_some();
     let sleeps = servables.iter().any(Servable::sleeps) && !servables.iter().any(is_awake);

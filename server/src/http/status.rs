@@ -1,12 +1,11 @@
 //! `GET /v3/status`: the current activity of each engine and each graph.
 
-use std::sync::Arc;
-
 use axum::{Json, extract::State};
 use graphmill_llm::Health;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::AppState;
 use crate::{app::state::App, servable::Servables};
 
 /// An engine, identified by its model and the first graph that uses it.
@@ -115,7 +114,7 @@ fn graphs(servables: &Servables) -> Vec<Value> {
     graphs.collect()
 }
 
-pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
+pub(crate) async fn status(State(app): AppState) -> Json<Value> {
     let servables = app.servables();
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -4,7 +4,7 @@
 use graphmill_calculators::tensor::{Datatype, Tensor};
 
 use super::{ParameterMap, refuse_parameters, take_count, wrong};
-use crate::errors::Failure;
+use crate::errors::Result;
 
 /// Parameter of an output that requests classes.
 const CLASSES: &str = "classification";
@@ -22,7 +22,7 @@ impl WantedOutput {
         position: usize,
         name: String,
         mut parameters: ParameterMap,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let place = format!("outputs[{position}]");
         let classes = take_count(&mut parameters, &place, CLASSES, "classes")?.unwrap_or_default();
         refuse_parameters(&place, &parameters)?;
@@ -30,7 +30,7 @@ impl WantedOutput {
     }
 
     /// Returns the tensor, or its classes if they are wanted. `labels` names the classes.
-    pub(crate) fn take(&self, tensor: &Tensor, labels: &[String]) -> Result<Tensor, Failure> {
+    pub(crate) fn take(&self, tensor: &Tensor, labels: &[String]) -> Result<Tensor> {
         if self.classes == 0 {
             return Ok(tensor.clone());
         }

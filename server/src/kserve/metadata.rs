@@ -16,7 +16,7 @@ use super::{
     run::loaded,
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     run::RequestContext,
     servable::{Ready, ResolvedGraph, Servable},
     tensors::{self, ImageFormat, Port},
@@ -61,7 +61,7 @@ pub(crate) async fn describe(
     who: &RequestContext,
     name: &str,
     version: &str,
-) -> Result<ModelMetadataResponse, Failure> {
+) -> Result<ModelMetadataResponse> {
     let ready = loaded(who, name, version).await?;
     let servable = &*ready.servable;
     let versions = asked(who, name, version)?.into_iter();
@@ -164,20 +164,12 @@ impl From<&Servable> for Label {
 }
 
 /// Returns the graph of this name and version, if the caller may use it.
-pub(crate) fn find(
-    who: &RequestContext,
-    name: &str,
-    version: &str,
-) -> Result<Arc<Servable>, Failure> {
+pub(crate) fn find(who: &RequestContext, name: &str, version: &str) -> Result<Arc<Servable>> {
     find_version(|name| who.find(name), name, version).map(|(_, graph)| graph)
 }
 
 /// Returns the versions that a question is about, in ascending order: the named one, or else all.
-pub(crate) fn asked(
-    who: &RequestContext,
-    name: &str,
-    version: &str,
-) -> Result<Vec<Arc<Servable>>, Failure> {
+pub(crate) fn asked(who: &RequestContext, name: &str, version: &str) -> Result<Vec<Arc<Servable>>> {
     if !NO_VERSION.contains(&version) {
         return Ok(vec![find(who, name, version)?]);
     }
@@ -188,10 +180,10 @@ pub(crate) fn asked(
 
 /// Returns the graph of this name and version, found by `find`, and the name that `find` needs.
 pub(crate) fn find_version(
-    find: impl Fn(&str) -> Result<ResolvedGraph, Failure>,
+    find: impl Fn(&str) -> Result<ResolvedGraph>,
     name: &str,
     version: &str,
-) -> Result<(String, Arc<Servable>), Failure> {
+) -> Result<(String, Arc<Servable>)> {
     let name = versioned(&find(name)?.servable, name, version)?;
     let graph = find(&name)?.servable;
     Ok((name, graph))
@@ -201,7 +193,7 @@ pub(crate) fn find_version(
 const NO_VERSION: [&str; 2] = ["", "0"];
 
 /// Returns the name by which a version of a graph is found.
-fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String, Failure> {
+fn versioned(graph: &Servable, name: &str, version: &str) -> Result<String> {
     if NO_VERSION.contains(&version) {
         return Ok(name.to_owned());
     }

@@ -13,7 +13,7 @@ use super::{
     wrong,
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     run::TIMESTAMP,
 };
 
@@ -53,7 +53,7 @@ pub(super) fn field(name: &str) -> String {
 }
 
 /// Returns the value of a parameter.
-fn value<'a>(name: &str, parameter: &'a InferParameter) -> Result<&'a ParameterChoice, Failure> {
+fn value<'a>(name: &str, parameter: &'a InferParameter) -> Result<&'a ParameterChoice> {
     let value = parameter.parameter_choice.as_ref();
     value.ok_or_else(|| wrong(field(name), "it has no value"))
 }
@@ -70,7 +70,7 @@ pub(crate) fn take_count(
     place: &str,
     name: &str,
     what: &str,
-) -> Result<Option<usize>, Failure> {
+) -> Result<Option<usize>> {
     let count = parameters.remove(name).map(|given| {
         let count = match given.parameter_choice {
             Some(ParameterChoice::Int64Param(count)) => usize::try_from(count).ok(),
@@ -82,7 +82,7 @@ pub(crate) fn take_count(
     count.transpose()
 }
 
-pub(super) fn check_content_type(field: String, value: &InferParameter) -> Result<(), Failure> {
+pub(super) fn check_content_type(field: String, value: &InferParameter) -> Result<()> {
     match &value.parameter_choice {
         Some(ParameterChoice::StringParam(kind)) if CONTENT_TYPES.contains(&kind.as_str()) => {
             Ok(())
@@ -94,7 +94,7 @@ pub(super) fn check_content_type(field: String, value: &InferParameter) -> Resul
     }
 }
 
-fn boolean(name: &str, value: &ParameterChoice) -> Result<bool, Failure> {
+fn boolean(name: &str, value: &ParameterChoice) -> Result<bool> {
     match value {
         ParameterChoice::BoolParam(value) => Ok(*value),
         _ => Err(wrong(field(name), "expected true or false")),
@@ -106,7 +106,7 @@ fn number<T: TryFrom<i64> + TryFrom<u64>>(
     name: &str,
     value: &ParameterChoice,
     why: &str,
-) -> Result<T, Failure> {
+) -> Result<T> {
     let number = match value {
         ParameterChoice::Int64Param(value) => T::try_from(*value).ok(),
         ParameterChoice::Uint64Param(value) => T::try_from(*value).ok(),
@@ -131,7 +131,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Reads the parameters of a request that starts a run.
-    pub(crate) fn read(parameters: &ParameterMap, plan: &Plan) -> Result<Self, Failure> {
+    pub(crate) fn read(parameters: &ParameterMap, plan: &Plan) -> Result<Self> {
         let mut settings = Self::default();
         for (name, parameter) in parameters {
             let value = value(name, parameter)?;
@@ -162,7 +162,7 @@ impl Settings {
     }
 
     /// Reads the parameters of a request that continues a run. It cannot have side packets.
-    pub(crate) fn read_next(parameters: &ParameterMap) -> Result<Self, Failure> {
+    pub(crate) fn read_next(parameters: &ParameterMap) -> Result<Self> {
         let mut settings = Self::default();
         for (name, parameter) in parameters {
             if !settings.set(name, value(name, parameter)?)? {
@@ -178,7 +178,7 @@ impl Settings {
     }
 
     /// Reads a parameter of the protocol. Returns false if the name is unknown.
-    fn set(&mut self, name: &str, value: &ParameterChoice) -> Result<bool, Failure> {
+    fn set(&mut self, name: &str, value: &ParameterChoice) -> Result<bool> {
         match name {
             TIMESTAMP => {
                 let time = number(name, value, "expected a 64-bit whole number")?;
@@ -208,7 +208,7 @@ impl Settings {
 }
 
 /// Refuses a level that no node of the graph has.
-fn check_priority(priority: u32, plan: &Plan) -> Result<(), Failure> {
+fn check_priority(priority: u32, plan: &Plan) -> Result<()> {
     let batchers = plan.resources::<Batcher>();
     let batchings = batchers.iter().map(|batcher| &batcher.info().batching);
     let levels = batchings.filter(|batching| batching.has_priorities());
@@ -263,7 +263,7 @@ pub(crate) struct SequenceControl {
 impl SequenceControl {
     /// Reads the parameters. `None` if the request belongs to no sequence; clients also write that
     /// as id 0 or an empty id.
-    pub(crate) fn read(parameters: &ParameterMap) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(parameters: &ParameterMap) -> Result<Option<Self>> {
         let find = |name: &str| {
             let parameter = parameters.get(name);
             parameter.map(|it| value(name, it)).transpose()

@@ -15,7 +15,7 @@ use super::{
     unsupported, wrong,
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     observe::log,
     run::RequestContext,
     servable::{Servable, Servables, StateName},
@@ -76,21 +76,13 @@ pub(crate) fn parameters_of(given: BTreeMap<String, ModelRepositoryParameter>) -
 
 /// Loads a graph from its current files, and answers when it is served. A model of a repository can
 /// get a configuration from the request. Otherwise the whole configuration is read again.
-pub(crate) async fn load(
-    who: &RequestContext,
-    name: &str,
-    parameters: ParameterMap,
-) -> Result<(), Failure> {
+pub(crate) async fn load(who: &RequestContext, name: &str, parameters: ParameterMap) -> Result<()> {
     let loaded = load_as(who, name, parameters).await;
     audit(who, "load", name, loaded.as_ref().err());
     loaded
 }
 
-async fn load_as(
-    who: &RequestContext,
-    name: &str,
-    parameters: ParameterMap,
-) -> Result<(), Failure> {
+async fn load_as(who: &RequestContext, name: &str, parameters: ParameterMap) -> Result<()> {
     let config = read_config(parameters)?;
     let served = Arc::clone(&who.runner.served);
     if config.is_some() && !served.reads_models() {
@@ -124,7 +116,7 @@ pub(crate) async fn unload(
     who: &RequestContext,
     name: &str,
     parameters: &ParameterMap,
-) -> Result<(), Failure> {
+) -> Result<()> {
     check_unload(parameters)?;
     let graphs = versions(who, name)?;
     let unloading = spawn_blocking(move || graphs.iter().try_for_each(|it| it.put_to_sleep(true)));
@@ -134,7 +126,7 @@ pub(crate) async fn unload(
 }
 
 /// Returns the graph of this name, or all its versions.
-pub(super) fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Servable>>, Failure> {
+pub(super) fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Servable>>> {
     let found = who.find(name)?.servable;
     let servables = who.servables();
     if found.name() == servables.without_alias(name) {
@@ -145,7 +137,7 @@ pub(super) fn versions(who: &RequestContext, name: &str) -> Result<Vec<Arc<Serva
 }
 
 /// Returns the configuration in a request that loads a model. Refuses other parameters.
-fn read_config(parameters: ParameterMap) -> Result<Option<String>, Failure> {
+fn read_config(parameters: ParameterMap) -> Result<Option<String>> {
     let mut config = None;
     for (name, InferParameter { parameter_choice }) in parameters {
         match (&*name, parameter_choice) {
@@ -165,7 +157,7 @@ fn read_config(parameters: ParameterMap) -> Result<Option<String>, Failure> {
 }
 
 /// Refuses parameters that are not supported for unloading a graph.
-fn check_unload(parameters: &ParameterMap) -> Result<(), Failure> {
+fn check_unload(parameters: &ParameterMap) -> Result<()> {
     for (name, value) in parameters {
         match (&**name, &value.parameter_choice) {
             ("unload_dependents", Some(ParameterChoice::BoolParam(false))) => {}

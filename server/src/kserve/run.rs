@@ -18,7 +18,7 @@ use super::{
     unsupported, wrong,
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     run::{Driver, GraphRun, RequestContext, Tensors},
     servable::Ready,
     tensors,
@@ -52,22 +52,14 @@ pub(crate) struct Outcome {
 }
 
 /// Waits until the graph of this name and version is available. Loads an on-demand graph.
-pub(crate) async fn loaded(
-    who: &RequestContext,
-    name: &str,
-    version: &str,
-) -> Result<Ready, Failure> {
+pub(crate) async fn loaded(who: &RequestContext, name: &str, version: &str) -> Result<Ready> {
     let (name, graph) = find_version(|name| who.find(name), name, version)?;
     let deadline = who.deadline(who.time_for(&graph, None));
     who.available(&name, deadline).await
 }
 
 /// Waits for a graph like [`loaded`], and refuses one whose streams do not carry tensors.
-pub(crate) async fn available(
-    who: &RequestContext,
-    name: &str,
-    version: &str,
-) -> Result<Ready, Failure> {
+pub(crate) async fn available(who: &RequestContext, name: &str, version: &str) -> Result<Ready> {
     let ready = loaded(who, name, version).await?;
     if tensors::is_served(&ready.plan).unwrap_or(false) {
         return Ok(ready);
@@ -82,7 +74,7 @@ pub(crate) async fn run(
     sequences: &Arc<Sequences>,
     who: &RequestContext,
     request: RunRequest,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome> {
     // Before the end of the answer is sent, because the next request may follow at once.
     let _settlement = who.settlement();
     if let Some(part) = SequenceControl::read(&request.parameters)? {
@@ -139,7 +131,7 @@ pub(crate) async fn run(
 }
 
 /// Returns the key of a request in the graph's cache of answers.
-async fn key_of(request: &RunRequest) -> Result<tensors::AnswerKey, Failure> {
+async fn key_of(request: &RunRequest) -> Result<tensors::AnswerKey> {
     let parameters = request.parameters.iter();
     let parameters = parameters.filter(|(name, _)| !HOW_AND_WHEN.contains(&name.as_str()));
     let parameters = parameters.map(|(name, value)| (name.clone(), value.encode_to_vec()));
@@ -161,7 +153,7 @@ async fn part_of_sequence(
     who: &RequestContext,
     request: RunRequest,
     part: &SequenceControl,
-) -> Result<Outcome, Failure> {
+) -> Result<Outcome> {
     let mut hold = sequences.take(who.owner.clone(), &request.graph, part)?;
     let (mut sequence, settings) = if let Some(sequence) = hold.sequence.take() {
         who.entry.model(&sequence.name, false);
@@ -225,7 +217,7 @@ async fn part_of_sequence(
 }
 
 /// Opens the run of a sequence, which outlives the request.
-fn begin(who: &RequestContext, ready: Ready, settings: &Settings) -> Result<Sequence, Failure> {
+fn begin(who: &RequestContext, ready: Ready, settings: &Settings) -> Result<Sequence> {
     let label = Label::from(&*ready.servable);
     let name = ready.servable.name().to_owned();
     who.entry.model(&name, false);
@@ -240,7 +232,7 @@ fn begin(who: &RequestContext, ready: Ready, settings: &Settings) -> Result<Sequ
 }
 
 /// Refuses a version other than that of a run. `what` names the run in the error.
-pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<(), Failure> {
+pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<()> {
     if ["", "0", version].contains(&asked) {
         return Ok(());
     }
@@ -249,7 +241,7 @@ pub(crate) fn check_version(asked: &str, version: &str, what: &str) -> Result<()
 }
 
 /// Refuses outputs that the graph does not have.
-fn check_outputs(wanted: &[WantedOutput], plan: &Plan) -> Result<(), Failure> {
+fn check_outputs(wanted: &[WantedOutput], plan: &Plan) -> Result<()> {
     let names: Vec<&str> = (plan.graph_outputs())
         .map(|stream| tensors::output_name(plan, stream))
         .collect();
@@ -264,7 +256,7 @@ fn check_outputs(wanted: &[WantedOutput], plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Returns the wanted tensors, in the order of the request.
-fn choose(plan: &Plan, tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors, Failure> {
+fn choose(plan: &Plan, tensors: Tensors, wanted: &[WantedOutput]) -> Result<Tensors> {
     if wanted.is_empty() {
         return Ok(tensors);
     }
@@ -286,7 +278,7 @@ pub(crate) fn read_type(
     place: &str,
     datatype: &str,
     shape: &[i64],
-) -> Result<(Datatype, Box<[usize]>), Failure> {
+) -> Result<(Datatype, Box<[usize]>)> {
     let datatype = datatype.parse();
     let datatype = datatype.map_err(|why: String| wrong(format!("{place}.datatype"), why))?;
     let shape = shape_of(shape).map_err(|why| wrong(format!("{place}.shape"), why))?;
@@ -294,7 +286,7 @@ pub(crate) fn read_type(
 }
 
 /// Refuses unknown parameters of a tensor.
-pub(crate) fn refuse_parameters(place: &str, parameters: &ParameterMap) -> Result<(), Failure> {
+pub(crate) fn refuse_parameters(place: &str, parameters: &ParameterMap) -> Result<()> {
     for (name, value) in parameters {
         let field = format!("{place}.parameters.{}", shortened(name, SHOWN_BYTES));
         if name == CONTENT_TYPE {
@@ -310,11 +302,7 @@ pub(crate) fn refuse_parameters(place: &str, parameters: &ParameterMap) -> Resul
 
 /// Converts the tensors of a request to packets of the graph's inputs. With `whole`, each input
 /// must have one.
-pub(crate) fn packets(
-    plan: &Plan,
-    given: Tensors,
-    whole: bool,
-) -> Result<Vec<(String, Packet)>, Failure> {
+pub(crate) fn packets(plan: &Plan, given: Tensors, whole: bool) -> Result<Vec<(String, Packet)>> {
     let mut packets: Vec<(String, Packet)> = Vec::with_capacity(given.len());
     for (name, tensor) in given {
         let field = format!("inputs.{}", shortened(&name, SHOWN_BYTES));

@@ -18,7 +18,7 @@ use super::{
     wrong,
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     owner::Owner,
     run::{Feeder, GraphRun},
     stage::Stage,
@@ -116,11 +116,7 @@ struct Table {
 
 impl Table {
     /// Refuses a sequence above a limit.
-    fn check_room(
-        &mut self,
-        limits: &SequenceLimits,
-        owner: Option<&Owner>,
-    ) -> Result<(), Failure> {
+    fn check_room(&mut self, limits: &SequenceLimits, owner: Option<&Owner>) -> Result<()> {
         let own = |owner: &Owner| {
             let slots = self.slots.values();
             slots.filter(|it| it.owner.as_ref() == Some(owner)).count()
@@ -173,7 +169,7 @@ impl Sequences {
         owner: Option<Owner>,
         graph: &str,
         part: &SequenceControl,
-    ) -> Result<Hold, Failure> {
+    ) -> Result<Hold> {
         let SequenceControl { id, starts, .. } = part;
         let place = SequenceKey {
             key: owner.as_ref().and_then(Owner::key).cloned(),

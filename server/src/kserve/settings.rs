@@ -16,7 +16,7 @@ use super::{
     unsupported, wrong,
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     observe::{
         log::{self, Level},
         trace::TraceOptions,
@@ -77,10 +77,7 @@ pub(crate) fn log_parameters(
 }
 
 /// Sets the log level, and returns the log settings.
-pub(crate) fn set_log(
-    who: &RequestContext,
-    given: &ParameterMap,
-) -> Result<LogSettingsResponse, Failure> {
+pub(crate) fn set_log(who: &RequestContext, given: &ParameterMap) -> Result<LogSettingsResponse> {
     if given.is_empty() {
         return Ok(log_settings());
     }
@@ -99,7 +96,7 @@ pub(crate) fn set_log(
 }
 
 /// Returns the log level after applying the settings of a request to the current ones.
-fn wanted_level(given: &ParameterMap) -> Result<Level, Failure> {
+fn wanted_level(given: &ParameterMap) -> Result<Level> {
     use infer_parameter::ParameterChoice::{BoolParam, Int64Param, StringParam};
 
     let now = log::level();
@@ -160,7 +157,7 @@ pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> TraceSettingRespo
 pub(crate) fn check_traces<'a>(
     traces: Option<&TraceOptions>,
     given: impl IntoIterator<Item = (&'a String, &'a Vec<String>)>,
-) -> Result<TraceSettingResponse, Failure> {
+) -> Result<TraceSettingResponse> {
     let now = trace_settings(traces);
     let is_other = |(name, wanted): &(&String, &Vec<String>)| {
         let set = now.settings.get(*name);

@@ -12,7 +12,7 @@ use super::{
     Label, asked,
     proto::{InferStatistics, ModelStatistics, ModelStatisticsResponse, StatisticDuration},
 };
-use crate::{errors::Failure, run::RequestContext, servable::Servable};
+use crate::{errors::Result, run::RequestContext, servable::Servable};
 
 /// Counts of a graph without requests.
 const NONE: InferStatistics = {
@@ -91,7 +91,7 @@ impl Statistics {
         who: &RequestContext,
         name: &str,
         version: &str,
-    ) -> Result<ModelStatisticsResponse, Failure> {
+    ) -> Result<ModelStatisticsResponse> {
         let all = asked(who, name, version)?;
         let model_stats = all.iter().map(|it| self.read(it)).collect();
         Ok(ModelStatisticsResponse { model_stats })

@@ -25,7 +25,7 @@ pub(crate) use recordings::{MAX_EVENTS, Recording, trace_events};
 pub(crate) use taps::{Tap, TappedPacket, Taps};
 
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     servable::Servable,
 };
 
@@ -121,7 +121,7 @@ impl Sessions {
     }
 
     /// Reserves a place for a viewer, released on drop.
-    pub(crate) fn viewer(&self) -> Result<OwnedSemaphorePermit, Failure> {
+    pub(crate) fn viewer(&self) -> Result<OwnedSemaphorePermit> {
         let place = Arc::clone(&self.viewers).try_acquire_owned();
         place.map_err(|_| {
             let message = format!("the limit of {MAX_VIEWERS} viewers is reached");
@@ -130,7 +130,7 @@ impl Sessions {
     }
 
     /// Reserves a place for a playground run, released on drop.
-    pub(crate) fn trial(&self) -> Result<OwnedSemaphorePermit, Failure> {
+    pub(crate) fn trial(&self) -> Result<OwnedSemaphorePermit> {
         let place = Arc::clone(&self.trials).try_acquire_owned();
         place.map_err(|_| {
             let message =

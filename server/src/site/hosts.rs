@@ -11,7 +11,7 @@ use axum::{
 };
 
 use super::origins;
-use crate::errors::{Cause, Failure};
+use crate::errors::{Cause, Failure, Result};
 
 /// Suffixes of names that cannot be registered, because they are private to a network. An attacker
 /// who controls them there can reach the server anyway.
@@ -119,7 +119,7 @@ pub(super) struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    pub(super) fn from_request(request: &'a Request) -> Result<Self, Failure> {
+    pub(super) fn from_request(request: &'a Request) -> Result<Self> {
         let wrong =
             |message: &str| Failure::new(Cause::BadRequest, message).with_code("invalid_host");
         let mut hosts = request.headers().get_all(header::HOST).into_iter();

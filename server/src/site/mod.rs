@@ -16,7 +16,7 @@ use axum::{
 };
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
-use crate::errors::{Cause, Failure};
+use crate::errors::{Cause, Failure, Result};
 use hosts::{Destination, Hosts};
 use origins::Origins;
 pub(crate) use origins::checked as checked_origin;
@@ -76,7 +76,7 @@ impl SitePolicy {
         )
     }
 
-    fn check(&self, request: &Request) -> Result<(), Failure> {
+    fn check(&self, request: &Request) -> Result<()> {
         let asked = Destination::from_request(request)?;
         if let Some(foreign) = asked.names().find(|name| !self.hosts.include(name)) {
             let foreign = shown(foreign);

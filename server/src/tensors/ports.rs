@@ -180,7 +180,8 @@ pub(crate) fn is_served(plan: &Plan) -> Result<bool, String> {
 
 /// Returns the first input stream that no tensor can enter, with its types.
 pub(crate) fn foreign_input(plan: &Plan) -> Option<(&str, Vec<String>)> {
-    let name = plan.graph_inputs().find(|name| carried(plan, name).is_none())?;
+    let mut inputs = plan.graph_inputs();
+    let name = inputs.find(|name| carried(plan, name).is_none())?;
     let types = plan.input_types(name).unwrap_or_default();
     Some((name, types.iter().map(|kind| kind.name()).collect()))
 }

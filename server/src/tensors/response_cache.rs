@@ -33,18 +33,10 @@ const OVERHEAD: usize = 128;
 
 /// The options of a response cache.
 #[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
 struct Options {
-    /// Maximum size of all answers in memory, in bytes.
-    max_bytes: NonZeroU64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            max_bytes: MAX_BYTES,
-        }
-    }
+    /// Maximum size of all answers in memory, in bytes; [`MAX_BYTES`] if not set.
+    max_bytes: Option<NonZeroU64>,
 }
 
 /// Digest of a request's inputs, and of everything else that determines its answer.
@@ -95,7 +87,7 @@ impl Weighter<AnswerKey, CachedAnswer> for AnswerWeight {
 
 impl From<Options> for ResponseCache {
     fn from(options: Options) -> Self {
-        let bytes = options.max_bytes.get();
+        let bytes = options.max_bytes.unwrap_or(MAX_BYTES).get();
         let answers = usize::try_from(bytes / USUAL_BYTES).unwrap_or(usize::MAX);
         let cache = Cache::with_weighter(answers.clamp(16, 1 << 16), bytes, AnswerWeight);
         Self(Mutex::new(cache))
@@ -189,7 +181,7 @@ mod tests {
     #[test]
     fn answers_take_no_more_than_there_is() {
         const MAX: u64 = 64 << 10;
-        let max_bytes = NonZeroU64::new(MAX).expect("above 0");
+        let max_bytes = NonZeroU64::new(MAX);
         let cache = ResponseCache::from(Options { max_bytes });
         let large = tensors("y", &[4096], &[7; 4096]);
         for number in 0..1_000_u64 {

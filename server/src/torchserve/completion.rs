@@ -1,4 +1,4 @@
-//! A completion of a graph that takes HTTP requests, as the text alone.
+//! Completions of graphs that take HTTP requests, returned as plain text.
 
 use std::{future::ready, sync::Arc};
 
@@ -23,14 +23,14 @@ use super::{
 };
 use crate::{
     bodies::Share,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http,
     observe::trace::RunTrace,
     run::{GraphRun, RequestContext},
     servable::Ready,
 };
 
-/// The part of an answer, or of an event of one, that is text.
+/// The text of an answer, or of one of its events.
 #[derive(Deserialize)]
 struct Completion {
     choices: Vec<CompletionChoice>,
@@ -41,8 +41,8 @@ struct CompletionChoice {
     text: String,
 }
 
-/// The text of an answer or of an event.
-fn text(json: &[u8]) -> Result<Bytes, Failure> {
+/// Returns the text of an answer or of an event.
+fn text(json: &[u8]) -> Result<Bytes> {
     let completion: Completion = serde_json::from_slice(json).map_err(|error| {
         let why = format!("the graph's answer is no completion: {error}");
         Failure::new(Cause::NoAnswer, why)
@@ -51,14 +51,14 @@ fn text(json: &[u8]) -> Result<Bytes, Failure> {
     Ok(text.map_or_else(Bytes::new, |choice| choice.text.into()))
 }
 
-/// Completes a prompt.
+/// Runs a graph with a prompt, and returns the text of its answer.
 pub(super) async fn complete(
     who: &RequestContext,
     ready: Ready,
     prompt: Prompt,
     asked: PredictOptions,
     share: &Arc<Share>,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let servable = Arc::clone(&ready.servable);
     let (name, streams) = (servable.name().to_owned(), asked.streams);
     who.entry.model(&name, streams);
@@ -92,7 +92,7 @@ pub(super) async fn complete(
         adapters: NamedAdapter::list(ready.adapter.clone()),
         ..HttpRequestPayload::new(who.entry.path.clone(), target)
     };
-    // Before the answer's end is sent: the next request may follow at once.
+    // Before the end of the answer is sent, because the next request may follow at once.
     let settlement = who.settlement();
     let mut run = GraphRun::open_http(who, ready, payload, deadline, trace).await?;
     let begun = http::first_response(&mut run).await;
@@ -109,14 +109,14 @@ pub(super) async fn complete(
     stream_events(who, run, settlement, headers, first).await
 }
 
-/// Gives the texts of events as they come. `kept`: what is settled when all have been given.
+/// Streams the texts of events. `kept` is dropped at the end of the stream.
 async fn stream_events<S: Send + 'static>(
     who: &RequestContext,
     run: GraphRun,
     kept: S,
     headers: HeaderMap,
     first: HttpResponse,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let state = (Some(first), run, kept);
     let pieces = stream::try_unfold(state, |(mut first, mut run, kept)| async move {
         loop {

@@ -1,6 +1,7 @@
-//! TorchServe's API, whatever carries it: requests for predictions are named parts, which REST reads
-//! out of bodies and gRPC out of messages. A graph of tensors takes them as its inputs and its side
-//! packets, a graph for HTTP as the prompt and the parameters of a completion.
+//! TorchServe's API, independent of the transport. A request for a prediction consists of named
+//! parts, which REST reads from bodies and gRPC from messages. A graph of tensors gets them as
+//! inputs and side packets; a graph that takes HTTP requests, as the prompt and the parameters of a
+//! completion.
 
 mod completion;
 pub(crate) mod models;
@@ -15,7 +16,7 @@ pub(crate) use tensors::{json as write_tensor, read as read_tensor};
 
 use crate::app::state::App;
 
-/// Tells in TorchServe's words how the server is, and the reason where it is not ready.
+/// Returns the state of the server in TorchServe's terms, and the reason if it is not ready.
 pub(crate) fn health(app: &App) -> (&'static str, Option<String>) {
     match app.unready() {
         None => ("Healthy", None),

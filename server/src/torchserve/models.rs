@@ -1,4 +1,4 @@
-//! Graphs as TorchServe lists and describes them, and what it would change of them.
+//! TorchServe's management API: lists, descriptions and changes of graphs.
 
 use std::{path::Path, sync::Arc};
 
@@ -10,21 +10,21 @@ use tokio::task::spawn_blocking;
 use crate::{
     app::state::{App, Options},
     config::{self, edit},
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     kserve::{self, Label, wrong},
     replace::replace,
     run::RequestContext,
     servable::Servable,
 };
 
-/// Maximum number of graphs of a page, where the request does not say it.
+/// Maximum number of graphs in a page of the list, unless the request sets another.
 pub(crate) const PAGE: usize = 100;
 
-/// Stands for all versions where one is named.
+/// Version that means all versions.
 const ALL: &str = "all";
 
-/// Finds what is behind `/predictions` or `/models`: the name of a graph, which can have slashes,
-/// and perhaps a version.
+/// Splits the rest of a path into the name of a graph, which can contain slashes, and its version,
+/// which is empty if the path has none.
 pub(crate) fn named<'a>(who: &RequestContext, path: &'a str) -> (&'a str, &'a str) {
     if who.find(path).is_ok() {
         return (path, "");
@@ -39,13 +39,13 @@ pub(crate) fn named<'a>(who: &RequestContext, path: &'a str) -> (&'a str, &'a st
     }
 }
 
-/// A version as a number: TorchServe writes `1.0`.
+/// Returns a version without the `.0` that TorchServe appends.
 pub(crate) fn number(version: &str) -> &str {
     version.strip_suffix(".0").unwrap_or(version)
 }
 
-/// Lists so many of the names of the graphs, from one on.
-pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<Value, Failure> {
+/// Lists the names of at most `limit` graphs, beginning with number `first`.
+pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<Value> {
     if limit == 0 {
         return Err(wrong("limit", "it is at least 1"));
     }
@@ -64,7 +64,7 @@ pub(crate) fn list(who: &RequestContext, first: usize, limit: usize) -> Result<V
 }
 
 /// Describes all versions of a graph.
-fn describe_all(who: &RequestContext, name: &str) -> Result<Value, Failure> {
+fn describe_all(who: &RequestContext, name: &str) -> Result<Value> {
     let graph = who.find(name)?.servable.graph().to_owned();
     let servables = who.servables();
     let all = servables.iter().filter(|it| it.graph() == graph);
@@ -78,8 +78,9 @@ fn describe_all(who: &RequestContext, name: &str) -> Result<Value, Failure> {
     Ok(described.into())
 }
 
-/// Describes a graph: the version that is named, all of them, or that which requests would go to.
-pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Result<Value, Failure> {
+/// Describes versions of a graph: the named one, all, or the one that answers requests without a
+/// version.
+pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Result<Value> {
     if version == ALL {
         return describe_all(who, name);
     }
@@ -108,14 +109,14 @@ pub(crate) fn describe(who: &RequestContext, name: &str, version: &str) -> Resul
     }]))
 }
 
-/// The batchers of a graph, whose threads are what TorchServe's workers are.
+/// Returns the batchers of a graph. Their threads correspond to TorchServe's workers.
 fn batchers(graph: &Servable) -> Vec<Arc<Batcher>> {
     let plan = graph.plan();
     plan.map_or(Vec::new(), |plan| plan.resources::<Batcher>())
 }
 
-/// Refuses other numbers of workers than one for a graph that is registered.
-pub(crate) fn check_workers(workers: Option<i64>) -> Result<(), Failure> {
+/// Refuses a number of workers other than one for a new graph.
+pub(crate) fn check_workers(workers: Option<i64>) -> Result<()> {
     match workers {
         None | Some(1) => Ok(()),
         Some(_) => Err(no_workers()),
@@ -128,14 +129,14 @@ fn no_workers() -> Failure {
     Failure::new(Cause::Unsupported, why)
 }
 
-/// Scales the threads of a graph that batches tensors to a number between these, and says how many
-/// there are: as many as there were, if that is one of them.
+/// Sets the number of threads of a graph that batches tensors. A number between `least` and `most`
+/// is not changed. The status in the answer contains the new number.
 pub(crate) fn scale(
     who: &RequestContext,
     (name, version): (&str, &str),
     least: Option<i64>,
     most: Option<i64>,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let graph = kserve::find(who, name, version)?;
     let least = least.unwrap_or(1);
     let most = most.unwrap_or(least);
@@ -169,12 +170,8 @@ pub(crate) fn scale(
     Ok(json!({ "status": format!("`{name}` has {told}") }))
 }
 
-/// Makes a version the one that answers where a request names none.
-pub(crate) fn set_default(
-    who: &RequestContext,
-    name: &str,
-    version: &str,
-) -> Result<Value, Failure> {
+/// Makes a version the default, which answers requests without a version.
+pub(crate) fn set_default(who: &RequestContext, name: &str, version: &str) -> Result<Value> {
     let graph = kserve::find(who, name, version)?;
     if let Some(version) = graph.version() {
         who.servables().set_default(graph.graph(), version)?;
@@ -191,7 +188,7 @@ pub(crate) async fn register(
     who: &RequestContext,
     url: &str,
     name: &str,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let (root, file) = editable(app, "registered by adding them to")?;
     let path = url.strip_prefix("file://").unwrap_or(url);
     if Path::new(path).extension().is_some_and(|end| end == "mar") {
@@ -224,7 +221,7 @@ pub(crate) async fn unregister(
     who: &RequestContext,
     name: &str,
     version: &str,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let (_, file) = editable(app, "unregistered by taking them out of")?;
     let graph = kserve::find(who, name, version)?;
     let name = graph.graph().to_owned();
@@ -247,8 +244,9 @@ pub(crate) async fn unregister(
     Ok(json!({ "status": status }))
 }
 
-/// The folder that graphs are registered from, and the configuration. Refuses where there is none.
-fn editable<'a>(app: &'a App, what: &str) -> Result<(&'a Path, &'a Path), Failure> {
+/// Returns the folder that graphs are registered from, and the configuration file. `what` is the
+/// change, for the error if one of them is not set.
+fn editable<'a>(app: &'a App, what: &str) -> Result<(&'a Path, &'a Path)> {
     let Options {
         registration,
         config_path,
@@ -265,18 +263,19 @@ fn editable<'a>(app: &'a App, what: &str) -> Result<(&'a Path, &'a Path), Failur
     Err(Failure::new(Cause::Unsupported, why))
 }
 
-/// Changes the configuration, and serves what it then says; leaves it as it was if that fails.
+/// Changes the configuration file, and serves the new configuration. Restores the file if that
+/// fails.
 async fn change(
     app: &App,
     who: &RequestContext,
     file: &Path,
     change: impl FnOnce(&Path) -> Result<(), String> + Send + 'static,
-) -> Result<(), Failure> {
-    // One after the other: each reads what the one before has written.
+) -> Result<()> {
+    // Changes are made one after the other, because each reads the result of the one before.
     let changing = Arc::clone(&app.changing).lock_owned().await;
     let (served, actor, file) = (Arc::clone(&app.runner.served), who.key(), file.to_owned());
     let work = spawn_blocking(move || {
-        // Also where the client has left meanwhile.
+        // Held until the end of the change, even if the client leaves.
         let _changing = changing;
         let before = read_text(&file).map_err(|error| error.to_string())?;
         change(&file)?;

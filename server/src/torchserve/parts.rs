@@ -1,5 +1,5 @@
-//! The parts of a request: the input of a graph, and parameters beside it, in the names that
-//! handlers of TorchServe give them.
+//! Parts of a request: the input of a graph, and parameters, under the names that TorchServe's
+//! handlers use.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -8,18 +8,21 @@ use graphmill_dialects::{bodies::completions::VECTORS, json::Allowance, schema};
 use graphmill_engine::shortened;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{errors::Failure, kserve::wrong};
+use crate::{
+    errors::{Failure, Result},
+    kserve::wrong,
+};
 
-/// The part of a name that an error shows, in bytes.
+/// Maximum length in bytes of a name in an error.
 const SHOWN_BYTES: usize = 100;
 
-/// The name of the part that a body is as a whole.
+/// Name of the part if the whole body is the input.
 const BODY: &str = "body";
 
-/// The names of the input, as handlers look for it.
+/// Names under which TorchServe's handlers look for the input.
 const INPUTS: [&str; 4] = ["text", "prompt", "data", BODY];
 
-/// Names of parameters in Transformers, and the fields that mean the same.
+/// Parameters of Transformers, with the equivalent fields of completions.
 const RENAMED: [(&str, &str); 4] = [
     ("max_new_tokens", "max_tokens"),
     ("min_new_tokens", "min_tokens"),
@@ -33,7 +36,8 @@ const VECTORS_EXPECTED: &str =
     "expected rows of numbers in JSON, or a file of NumPy or of `torch.save`";
 const ONE_TEXT: &str = "an answer is one text";
 
-/// Parameters that ask for what is not done, with the one value that asks for what is.
+/// Unsupported parameters. Each has the only accepted value, if there is one, and the reason to
+/// refuse others.
 const REFUSED: [(&str, Option<i64>, &str); 9] = [
     ("model", None, "the path or the message names the graph"),
     ("inputs_embeds", None, NO_VECTORS),
@@ -46,7 +50,7 @@ const REFUSED: [(&str, Option<i64>, &str); 9] = [
     ("max_length", None, "max_new_tokens limits the answer"),
 ];
 
-/// Tells how the bytes of a part are read.
+/// The format of a part.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PartKind {
     Json,
@@ -55,7 +59,7 @@ pub(crate) enum PartKind {
 }
 
 impl PartKind {
-    /// The kind that a media type says, without its parameters.
+    /// Returns the kind of a media type, which must not have parameters.
     pub(crate) fn from_media_type(media_type: &str) -> Self {
         let media_type = media_type.to_ascii_lowercase();
         if media_type == "application/json" || media_type.ends_with("+json") {
@@ -68,7 +72,7 @@ impl PartKind {
     }
 }
 
-/// A part of a request.
+/// A named part of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestPart {
     pub(crate) name: String,
@@ -77,19 +81,19 @@ pub(crate) struct RequestPart {
 }
 
 impl RequestPart {
-    /// A whole body.
+    /// Creates the part for a whole body.
     pub(crate) fn body(kind: PartKind, bytes: Bytes) -> Self {
         let name = BODY.to_owned();
         Self { name, kind, bytes }
     }
 
-    /// Refuses the part.
+    /// Creates the failure for a wrong value of the part.
     pub(crate) fn wrong(&self, why: impl std::fmt::Display) -> Failure {
         wrong(shortened(&self.name, SHOWN_BYTES), why)
     }
 
-    /// The part as a text.
-    pub(super) fn text(&self) -> Result<String, Failure> {
+    /// Returns the value as text. In JSON, it must be a string.
+    pub(super) fn text(&self) -> Result<String> {
         if self.kind == PartKind::Json {
             let text = serde_json::from_slice(&self.bytes);
             return text.map_err(|_| self.wrong("expected a JSON string"));
@@ -99,7 +103,7 @@ impl RequestPart {
     }
 
     /// Reads the part as JSON of vectors: rows of numbers, or the Base64 of a file.
-    fn read_vectors(&self) -> Result<String, Failure> {
+    fn read_vectors(&self) -> Result<String> {
         if let Ok(json) = serde_json::from_slice::<&RawValue>(&self.bytes) {
             return Ok(json.get().to_owned());
         }
@@ -112,8 +116,8 @@ impl RequestPart {
         Ok(Value::from(text).to_string())
     }
 
-    /// The part as the value of a parameter. A form has texts alone: Python writes `True` there.
-    fn value(&self, name: &str, allowance: &Allowance) -> Result<Value, Failure> {
+    /// Returns the value of a parameter. Forms contain only text, in which Python writes `True`.
+    fn value(&self, name: &str, allowance: &Allowance) -> Result<Value> {
         if self.kind == PartKind::Json {
             return Ok(allowance.parse(&self.bytes, name)?);
         }
@@ -126,16 +130,17 @@ impl RequestPart {
     }
 }
 
-/// Finds why a parameter is refused, and the value with which it is not.
+/// Returns the only accepted value of an unsupported parameter, if there is one, and the reason to
+/// refuse others.
 fn refusal(name: &str) -> Option<(Option<i64>, &'static str)> {
     let found = REFUSED.iter().find(|(refused, ..)| *refused == name);
     found.map(|(_, idle, why)| (*idle, *why))
 }
 
-/// Chooses between sampling and the likeliest token.
+/// Parameter that turns sampling on or off. Without sampling, the most likely token is chosen.
 const DO_SAMPLE: &str = "do_sample";
 
-/// The parts of a JSON object, which are its fields.
+/// Returns the fields of a JSON object as parts.
 pub(crate) fn fields(json: &JsonBody, body: &Bytes) -> Vec<RequestPart> {
     let part = |name: &str| {
         let bytes = body.slice_ref(json.text(name)?);
@@ -186,14 +191,14 @@ pub(crate) fn collect(
 
 /// The prompt of a completion.
 pub(super) struct Prompt {
-    /// Field of the completion that has it.
+    /// Field of a completion for this kind of prompt.
     pub(super) field: &'static str,
-    /// JSON of that field.
+    /// Value of the field, as JSON.
     pub(super) json: String,
 }
 
-/// Takes the part that is the prompt of a completion: vectors, or else a text.
-pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt, Failure> {
+/// Removes and returns the prompt of a completion: vectors, or else a text.
+pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt> {
     let name = |part: &RequestPart| {
         let mut names = VECTORS.into_iter().filter(|_| part.bytes != "null");
         names.find(|name| *name == part.name)
@@ -217,18 +222,18 @@ pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt, Failur
     }
 }
 
-/// Takes the part that is the input `name` of a graph; if it is the graph's only one, handlers'
-/// names mean it, too.
+/// Removes and returns the input `name` of a graph. The only input of a graph can also have one of
+/// the names in [`INPUTS`].
 pub(super) fn take_input(
     parts: &mut Vec<RequestPart>,
     name: &str,
     only: bool,
-) -> Result<RequestPart, Failure> {
+) -> Result<RequestPart> {
     let is_named = |part: &RequestPart| part.name == name;
     let is_input = |part: &RequestPart| only && INPUTS.contains(&part.name.as_str());
     let found = parts.iter().position(is_named);
     let Some(found) = found.or_else(|| parts.iter().position(is_input)) else {
-        // What is not taken for an input has a reason of its own.
+        // The request may have an unsupported parameter in place of the input.
         let refused = parts
             .iter()
             .find_map(|part| Some((part, refusal(&part.name)?)));
@@ -254,9 +259,9 @@ pub(super) fn take_input(
     }
 }
 
-/// Reads the parts that are left: parameters, in the names of completions. A form names a list as
-/// often as it has items.
-pub(super) fn parameters(parts: &[RequestPart]) -> Result<Map<String, Value>, Failure> {
+/// Reads the remaining parts as parameters, under the names of a completion's fields. In a form,
+/// each item of a list is a part.
+pub(super) fn parameters(parts: &[RequestPart]) -> Result<Map<String, Value>> {
     let (mut parameters, mut is_greedy) = (Map::new(), false);
     let allowance = Allowance::default();
     for part in parts {

@@ -1,5 +1,5 @@
-//! A prediction: a graph of tensors that is run once, or a completion. Its text comes as a whole or
-//! in pieces, and ends with the token that clients wait for, where there is one.
+//! Predictions: single runs of graphs of tensors, and completions. A text is returned whole or in
+//! pieces, and ends with the token of the options, if there is one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     app::state::App,
     bodies::Share,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     kserve::{
         self, ParameterMap, RunRequest, Settings, WantedOutput,
         proto::{InferParameter, infer_parameter::ParameterChoice},
@@ -31,10 +31,10 @@ use crate::{
 /// A request for a prediction.
 pub(crate) struct PredictionRequest {
     pub(crate) name: String,
-    /// Empty where the request has none.
+    /// Version of the graph; empty if the request names none.
     pub(crate) version: String,
     pub(crate) parts: Vec<RequestPart>,
-    /// True if the text is to come in pieces; `None` where the carrier does not say it.
+    /// True to return a text in pieces; `None` if the transport does not determine it.
     pub(crate) streams: Option<bool>,
 }
 
@@ -52,19 +52,19 @@ pub(crate) enum PredictionBody {
     Pieces(Pieces),
 }
 
-/// Pieces of a text.
-pub(crate) type Pieces = BoxStream<'static, Result<Bytes, Failure>>;
+/// A stream of the pieces of a text.
+pub(crate) type Pieces = BoxStream<'static, Result<Bytes>>;
 
-/// Parts that were read, but for the inputs.
+/// The options of a prediction, from all parts except the inputs.
 pub(super) struct PredictOptions {
     pub(super) parameters: Map<String, Value>,
-    /// Time for the answer.
+    /// Time limit of the answer.
     pub(super) within: Option<Duration>,
     pub(super) streams: bool,
 }
 
 impl PredictOptions {
-    fn read(parts: &[RequestPart], streams: Option<bool>, usually: bool) -> Result<Self, Failure> {
+    fn read(parts: &[RequestPart], streams: Option<bool>, usually: bool) -> Result<Self> {
         let mut parameters = parts::parameters(parts)?;
         let asked = parameters.remove("stream").map(|value| {
             let asked = value.as_bool();
@@ -84,13 +84,14 @@ impl PredictOptions {
     }
 }
 
-/// Runs a graph with the parts of a request, which `share` has of the budget of bodies.
+/// Runs a graph with the parts of a request. `share` is the request's share of the budget of
+/// bodies.
 pub(crate) async fn predict(
     app: &Arc<App>,
     who: &RequestContext,
     request: PredictionRequest,
     share: &Arc<Share>,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let PredictionRequest {
         name,
         version,
@@ -165,11 +166,11 @@ pub(crate) async fn predict(
 
 const UNREADABLE: &str = "the body could not be read";
 
-/// The side packet that asks a graph for pieces.
+/// Side packet that requests the text in pieces.
 const STREAM: &str = "stream";
 
-/// The tensors of a graph's inputs.
-fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors, Failure> {
+/// Reads the tensors of a graph's inputs.
+fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors> {
     let inputs = crate::tensors::inputs(plan);
     let is_only = inputs.len() == 1;
     let read = |input: Port| {
@@ -180,8 +181,8 @@ fn read_inputs(plan: &Plan, parts: &mut Vec<RequestPart>) -> Result<Tensors, Fai
     inputs.into_iter().map(read).collect()
 }
 
-/// The parameters as those of KServe's protocol, which are side packets of the graph.
-fn side_packets(asked: &PredictOptions) -> Result<ParameterMap, Failure> {
+/// Converts the parameters to those of KServe's protocol, which become side packets of the graph.
+fn side_packets(asked: &PredictOptions) -> Result<ParameterMap> {
     let mut parameters = ParameterMap::new();
     for (name, value) in &asked.parameters {
         let choice = match value {
@@ -213,7 +214,7 @@ async fn stream_text(
     asked: &PredictOptions,
     text: String,
     share: &Arc<Share>,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let mut parameters = side_packets(asked)?;
     let parameter_choice = Some(ParameterChoice::BoolParam(true));
     parameters.insert(STREAM.to_owned(), InferParameter { parameter_choice });
@@ -246,12 +247,12 @@ async fn stream_text(
     begin(pieces.boxed(), headers, who.entry.clone()).await
 }
 
-/// Waits for the first piece, so that what fails before has a status of its own.
+/// Waits for the first piece, so that failures before it have their own status.
 pub(super) async fn begin(
     pieces: Pieces,
     headers: HeaderMap,
     entry: Arc<Facts>,
-) -> Result<Prediction, Failure> {
+) -> Result<Prediction> {
     let pieces = pieces.inspect(move |piece| match piece {
         Ok(_) => entry.answers(),
         Err(failure) => entry.failed(failure),

@@ -1,5 +1,5 @@
-//! Parts of a request as tensors, and tensors as the body of an answer: text and bytes as they are,
-//! numbers as arrays in JSON, several outputs as an object by name.
+//! Conversion of parts of a request to tensors, and of tensors to the body of an answer: text and
+//! bytes unchanged, numbers as arrays in JSON, several outputs as an object by name.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use graphmill_calculators::{
 use serde_json::{Value, value::RawValue};
 
 use super::{PartKind, RequestPart};
-use crate::{errors::Failure, kserve::wrong, run::Tensors, tensors::Port};
+use crate::{errors::Result, kserve::wrong, run::Tensors, tensors::Port};
 
-/// Makes the tensor of an input.
+/// Creates the tensor of an input.
 ///
-/// Text is the text. JSON is the elements of what the graph declares. Anything else is the bytes of
-/// it, or one element of BYTES.
-pub(crate) fn read(input: &Port, part: &RequestPart) -> Result<Tensor, Failure> {
+/// JSON contains elements of the declared datatype, and so does text if the graph declares numbers.
+/// Any other part is the data of the declared numbers, or a single element of type BYTES.
+pub(crate) fn read(input: &Port, part: &RequestPart) -> Result<Tensor> {
     let (is_json, is_text) = (part.kind == PartKind::Json, part.kind == PartKind::Text);
     let is_element = matches!(input.datatype, None | Some(Datatype::Bytes));
     let tensor = match input.datatype {
@@ -37,8 +37,8 @@ pub(crate) fn read(input: &Port, part: &RequestPart) -> Result<Tensor, Failure> 
     tensor.map_err(|why| part.wrong(why))
 }
 
-/// Elements that are written as JSON: arrays in each other, or one by itself. A text that is not
-/// called JSON may be any.
+/// Reads elements in JSON: nested arrays, or a single element. `is_json` is false for a part of
+/// plain text.
 fn read_json(
     port: &Port,
     datatype: Datatype,
@@ -65,7 +65,7 @@ fn read_json(
     tensor_from_json(datatype, raw)
 }
 
-/// Elements as they are in memory, in the declared shape, of which one length may be open.
+/// Reads elements in binary form, in the declared shape. The length of one dimension can be open.
 fn read_bytes(port: &Port, datatype: Datatype, body: Bytes) -> Result<Tensor, String> {
     let size = datatype.size().unwrap_or(1);
     let mut known = port.shape.iter().filter(|length| **length >= 0);
@@ -83,8 +83,8 @@ fn read_bytes(port: &Port, datatype: Datatype, body: Bytes) -> Result<Tensor, St
     Tensor::new(datatype, shape, body).map_err(|error| error.to_string())
 }
 
-/// Writes an answer: its media type, and its bytes.
-pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes), Failure> {
+/// Returns the media type and the bytes of an answer.
+pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes)> {
     if let [(_, tensor)] = &tensors[..]
         && let Some(element) = only_element(tensor)
     {
@@ -105,18 +105,18 @@ pub(super) fn write(tensors: &Tensors) -> Result<(&'static str, Bytes), Failure>
     Ok((JSON, format!("{{{}}}", members.join(",")).into()))
 }
 
-/// The media type of texts.
+/// Media type of an answer that is a text.
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 const JSON: &str = "application/json";
 
-/// The element of a BYTES tensor that has one.
+/// Returns the element of a BYTES tensor that has exactly one.
 pub(super) fn only_element(tensor: &Tensor) -> Option<&[u8]> {
     let is_one = tensor.datatype() == Datatype::Bytes && tensor.elements() == 1;
     tensor.strings().next().filter(|_| is_one)
 }
 
-/// The elements in arrays, as the shape says.
+/// Returns the elements as nested arrays, in the shape of the tensor.
 pub(crate) fn json(tensor: &Tensor) -> Result<String, String> {
     let flat = data_to_json(tensor)?;
     let elements: Vec<&RawValue> =

@@ -50,19 +50,19 @@ impl Form for MessageForm {
                 whole => input_delta(whole),
             },
         };
-        vec![block_delta(index, delta)]
+        vec![block_delta(index, &delta)]
     }
 
     fn part_ends(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let left = self.arguments.end();
         if !left.is_empty() {
-            events.push(block_delta(index, input_delta(&left)));
+            events.push(block_delta(index, &input_delta(&left)));
         }
         if matches!(answer.parts[index], Segment::Reasoning(_)) {
             // Clients expect a signature. Reasoning here is not signed.
             let signature = json!({ "type": "signature_delta", "signature": "" });
-            events.push(block_delta(index, signature));
+            events.push(block_delta(index, &signature));
         }
         let stop = json!({ "type": "content_block_stop", "index": index });
         events.push(("content_block_stop", stop));
@@ -97,7 +97,7 @@ fn input_delta(text: &str) -> Value {
     json!({ "type": "input_json_delta", "partial_json": text })
 }
 
-fn block_delta(index: usize, delta: Value) -> Event {
+fn block_delta(index: usize, delta: &Value) -> Event {
     let event = json!({ "type": "content_block_delta", "delta": delta, "index": index });
     ("content_block_delta", event)
 }

@@ -46,11 +46,6 @@ pub(super) fn document(operations: &[Operation], known: &DocumentInputs) -> Valu
 
 /// Lists the other paths of an operation in a sentence; `None` if it has no others.
 fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
-    let bare = |path: &str| {
-        let prefixes = ["/v3/v1", "/v3", "/v1"].into_iter();
-        let mut behind = prefixes.filter_map(|prefix| path.strip_prefix(prefix).map(str::to_owned));
-        behind.next().unwrap_or_else(|| path.to_owned())
-    };
     let is_same = |other: &&Operation| {
         let (method, summary) = (operation.method, operation.summary);
         !other.listed
@@ -61,6 +56,13 @@ fn same_at(operation: &Operation, operations: &[Operation]) -> Option<String> {
     let others = others.map(|other| format!("`{}`", other.path.replace("{*", "{")));
     let others = others.collect::<Vec<_>>().join(", ");
     (!others.is_empty()).then(|| format!("Also available at {others}."))
+}
+
+/// Returns a path without the prefix of a dialect.
+fn bare(path: &str) -> &str {
+    let mut prefixes = ["/v3/v1", "/v3", "/v1"].into_iter();
+    let behind = prefixes.find_map(|prefix| path.strip_prefix(prefix));
+    behind.unwrap_or(path)
 }
 
 fn describe(operation: &Operation, path: &str, known: &DocumentInputs) -> Value {

@@ -11,12 +11,12 @@ use axum::{Extension, extract::State, http::header, response::IntoResponse};
 use graphmill_dialects::bodies::CHAT;
 
 use super::{
-    example,
+    AppState, example,
     operation::{Answer, Group, Operation},
     page,
 };
-use crate::app::state::{App, DocumentInputs};
 use crate::{
+    app::state::DocumentInputs,
     keys::{Caller, Permission},
     servable::Servable,
     tensors,
@@ -41,7 +41,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 async fn openapi(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     caller: Option<Extension<Arc<Caller>>>,
 ) -> impl IntoResponse {
     let servables = app.servables();

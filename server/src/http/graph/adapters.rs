@@ -7,7 +7,7 @@ use graphmill_llm::{AdapterSpec, NamedAdapter};
 
 use super::RequestHead;
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     servable::Ready,
 };
 
@@ -16,7 +16,7 @@ pub(super) fn find(
     head: &RequestHead,
     ready: &Ready,
     body: &JsonBody,
-) -> Result<Arc<[NamedAdapter]>, Failure> {
+) -> Result<Arc<[NamedAdapter]>> {
     let by_model = || NamedAdapter::list(ready.adapter.clone());
     let Some(target) = head.target else {
         return Ok(by_model());

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     bodies::Share,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::request,
     kserve::wrong,
     servable::Servable,
@@ -43,7 +43,7 @@ impl ParsedBody {
         file: Option<&'static str>,
         bytes: Bytes,
         share: &Arc<Share>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let bytes = as_json(headers, file, bytes, share).await?;
         let json = if bytes.len() > INLINE_BYTES {
             let bytes = bytes.clone();
@@ -59,7 +59,7 @@ impl ParsedBody {
     }
 
     /// Inserts the graph's name and version from the path. Refuses a body with others.
-    pub(super) fn is_for(&mut self, name: &str, version: &str) -> Result<(), Failure> {
+    pub(super) fn is_for(&mut self, name: &str, version: &str) -> Result<()> {
         for (field, said) in [
             ("model", name),
             ("model_name", name),
@@ -118,7 +118,7 @@ impl ParsedBody {
     }
 
     /// Returns the name of the graph in the body. Only this field is parsed for it.
-    pub(super) fn model(&self) -> Result<&str, Failure> {
+    pub(super) fn model(&self) -> Result<&str> {
         let purpose = "it names the graph that answers";
         Err(match self.json.get("model")? {
             Some(Value::String(name)) if !name.is_empty() => return Ok(name),
@@ -136,7 +136,7 @@ const LISTED: &str = "[]";
 ///
 /// # Errors
 /// If a form has no boundary.
-pub(in crate::http) fn boundary(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+pub(in crate::http) fn boundary(headers: &HeaderMap) -> Result<Option<String>> {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok());
     match kind.map(multer::parse_boundary) {
@@ -156,7 +156,7 @@ async fn as_json(
     file: Option<&'static str>,
     body: Bytes,
     share: &Arc<Share>,
-) -> Result<Bytes, Failure> {
+) -> Result<Bytes> {
     let Some(file) = file else {
         return Ok(body);
     };
@@ -193,10 +193,7 @@ pub(in crate::http) struct FormPart {
 }
 
 /// Reads the fields of a form in order.
-pub(in crate::http) async fn parts(
-    body: Bytes,
-    boundary: String,
-) -> Result<Vec<FormPart>, Failure> {
+pub(in crate::http) async fn parts(body: Bytes, boundary: String) -> Result<Vec<FormPart>> {
     let refused = |error: multer::Error| {
         let why = format!("the body is not a form (multipart/form-data): {error}");
         Failure::new(Cause::BadRequest, why)
@@ -220,12 +217,7 @@ pub(in crate::http) async fn parts(
     Ok(parts)
 }
 
-fn add(
-    object: &mut Map<String, Value>,
-    name: String,
-    bytes: &[u8],
-    file: &str,
-) -> Result<(), Failure> {
+fn add(object: &mut Map<String, Value>, name: String, bytes: &[u8], file: &str) -> Result<()> {
     if name == file {
         object.insert(name, STANDARD.encode(bytes).into());
         return Ok(());

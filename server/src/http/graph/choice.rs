@@ -3,7 +3,7 @@
 use graphmill_calculators::http::dialect::{Purpose, Target};
 
 use super::{RequestHead, body::ParsedBody};
-use crate::{app::state::App, errors::Failure};
+use crate::{app::state::App, errors::Result};
 
 /// Names that clients of servers with a single model send by default: `huggingface_hub` and
 /// `text-generation`.
@@ -18,7 +18,7 @@ pub(super) fn choose_graph(
     head: &RequestHead,
     body: &mut ParsedBody,
     needs_no_model: bool,
-) -> Result<String, Failure> {
+) -> Result<String> {
     let servables = app.servables();
     let sees = |graph: &str| head.who.sees(graph, None);
     let purpose = head.target.and_then(|target| target.purpose);

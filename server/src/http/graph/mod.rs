@@ -44,9 +44,9 @@ use crate::{
     app::state::App,
     bodies::Share,
     conversations::{Listener, Turn},
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::{
-        HttpResult,
+        AppState, HttpResult,
         timings::{self, SERVER_TIMING, Timings},
         unknown_route,
     },
@@ -74,10 +74,7 @@ struct RequestHead {
 const NOTICE: Duration = Duration::from_millis(10);
 
 /// Splits a request into its head and its body, read as far as the limit allows.
-async fn read(
-    app: &App,
-    request: Request,
-) -> Result<(RequestHead, Result<ParsedBody, Failure>), Failure> {
+async fn read(app: &App, request: Request) -> Result<(RequestHead, Result<ParsedBody>)> {
     let (parts, body) = request.into_parts();
     let head = RequestHead {
         who: RequestContext::read(&app.runner, &parts.extensions, &parts.headers)?,
@@ -101,7 +98,7 @@ async fn read(
 
 /// Answers a request at a path of a dialect. Clients of servers with a single model may name no
 /// graph.
-pub(crate) async fn endpoint(State(app): State<Arc<App>>, request: Request) -> HttpResult {
+pub(crate) async fn endpoint(State(app): AppState, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let body = body?;
     let sees = |graph: &str| head.who.sees(graph, None);
@@ -146,7 +143,7 @@ const INVOCATIONS: [(&str, &str); 4] = [
 ];
 
 /// Answers a request at SageMaker's path, whose clients need not name the graph.
-pub(crate) async fn invocation(State(app): State<Arc<App>>, request: Request) -> HttpResult {
+pub(crate) async fn invocation(State(app): AppState, request: Request) -> HttpResult {
     let (mut head, body) = read(&app, request).await?;
     let mut body = body?;
     let found = INVOCATIONS.iter().find(|(field, _)| body.json.has(field));
@@ -180,7 +177,7 @@ pub(crate) async fn answer_named(
 
 /// Answers a request at any other path. `model`, or the path itself, names the graph. If neither
 /// does, the path is unknown.
-pub(crate) async fn any_path(State(app): State<Arc<App>>, request: Request) -> HttpResult {
+pub(crate) async fn any_path(State(app): AppState, request: Request) -> HttpResult {
     let (head, body) = read(&app, request).await?;
     let path = percent_decode_str(head.parts.uri.path()).decode_utf8_lossy();
     let behind_prefix = path.splitn(3, '/').nth(2).unwrap_or_default();
@@ -282,7 +279,7 @@ async fn with_images(
     head: &RequestHead,
     deadline: Option<Instant>,
     mut body: ParsedBody,
-) -> Result<ParsedBody, Failure> {
+) -> Result<ParsedBody> {
     let family = head.target.map(|target| target.dialect.family());
     let has_images = matches!(family, Some(Family::Text(_)));
     let Some(media) = app.media.as_ref().filter(|_| has_images) else {
@@ -317,9 +314,7 @@ fn payload(
 }
 
 /// Waits for the headers of an answer, and the first packet after them.
-pub(crate) async fn first_response(
-    run: &mut GraphRun,
-) -> Result<(HeaderMap, HttpResponse), Failure> {
+pub(crate) async fn first_response(run: &mut GraphRun) -> Result<(HeaderMap, HttpResponse)> {
     let mut headers = HeaderMap::new();
     loop {
         match run.next_response().await? {

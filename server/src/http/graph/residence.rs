@@ -9,7 +9,7 @@ use graphmill_calculators::{http::dialect::Dialect, payload::JsonBody};
 use graphmill_dialects::bodies::ollama::KEEP_ALIVE;
 
 use super::RequestHead;
-use crate::{errors::Failure, servable::Servable};
+use crate::{errors::Result, servable::Servable};
 
 /// Response header that names fields without effect.
 pub(super) const IGNORED: &str = "x-ignored-fields";
@@ -25,11 +25,7 @@ pub(super) struct Residence {
 impl Residence {
     /// Reads the wish of a request. Only operators can unload a graph, and only one that the next
     /// request loads again.
-    pub(super) fn read(
-        head: &RequestHead,
-        graph: &Servable,
-        body: &JsonBody,
-    ) -> Result<Self, Failure> {
+    pub(super) fn read(head: &RequestHead, graph: &Servable, body: &JsonBody) -> Result<Self> {
         let dialect = head.target.map(|target| target.dialect);
         let said = dialect.map_or(Ok(None), |dialect| dialect.unloads(body))?;
         let unloads = said == Some(true) && head.who.operates() && graph.loads_on_demand();
@@ -41,7 +37,7 @@ impl Residence {
     }
 
     /// Returns the answer to a request that only loads or unloads; `None` for others.
-    pub(super) fn answer(&self, body: &JsonBody) -> Result<Option<Response>, Failure> {
+    pub(super) fn answer(&self, body: &JsonBody) -> Result<Option<Response>> {
         let answer = self
             .dialect
             .map_or(Ok(None), |dialect| dialect.loaded(body, self.unloads))?;

@@ -6,8 +6,6 @@ mod models;
 mod request;
 mod rows;
 
-use std::sync::Arc;
-
 use axum::{
     Extension, Json,
     extract::{FromRequest as _, Path, Request, State},
@@ -20,12 +18,11 @@ use serde_json::{Value, json};
 pub(super) use models::{ready, told};
 
 use super::{
-    HttpResult, graph,
+    AppState, HttpResult, graph,
     operation::{Answer, Group, Operation, Parameter, ParameterKind, Side},
     request::RequestBody,
 };
 use crate::{
-    app::state::App,
     errors::{Cause, Failure},
     kserve,
     run::RequestContext,
@@ -72,7 +69,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::behind("post", "/v2/repository/models/{name}/unload").about(Models, "Unloads a graph until a request loads it by name"),
         Operation::get("/v2/logging", || async { Json(kserve::log_settings().settings) }).about(Server, "Returns the log settings").listed(false),
         Operation::post("/v2/logging", models::set_log).about(Server, "Changes the log settings").listed(false),
-        Operation::get("/v2/trace/setting", |State(app): State<Arc<App>>| async move { models::trace_settings(&app) }).about(Server, "Returns the trace settings").listed(false),
+        Operation::get("/v2/trace/setting", |State(app): AppState| async move { models::trace_settings(&app) }).about(Server, "Returns the trace settings").listed(false),
         Operation::post("/v2/trace/setting", models::set_traces).about(Server, "Accepts only the current trace settings").listed(false),
     ];
     let refuse = || async { kserve::no_shared_memory() };
@@ -87,7 +84,7 @@ pub(super) fn operations() -> Vec<Operation> {
         Operation::get("/v2/health/ready", ready).about(Server, "Readiness: at least one graph answers requests").answers(Health),
         Operation::get("/v2", || async { Json(kserve::describe_server()) }).about(Server, "Name, version and extensions of the server")
             .answers(Answer::Json(&["name", "version", "extensions"])),
-        Operation::get("/v2/models/stats", |State(app): State<Arc<App>>, who: RequestContext| async move { Json(app.statistics.read_all(&who)) }).about(Server, "Counts and times of the requests, by graph")
+        Operation::get("/v2/models/stats", |State(app): AppState, who: RequestContext| async move { Json(app.statistics.read_all(&who)) }).about(Server, "Counts and times of the requests, by graph")
             .answers(Answer::Json(&["model_stats"])),
         Operation::get(graph::routes::BEHIND_GRAPH, get_model).about(Server, "The input and output tensors of a graph")
             .answers(Answer::Json(&["name", "versions", "inputs", "outputs"])).refuses(OF_A_GRAPH),
@@ -139,7 +136,7 @@ pub(super) fn error(failure: &Failure) -> Value {
 
 /// Answers GET requests about a graph.
 async fn get_model(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     target: Option<Extension<Target>>,
     Path(path): Path<String>,
@@ -155,7 +152,7 @@ async fn get_model(
 
 /// Answers POST requests to a graph.
 async fn post_model(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     target: Option<Extension<Target>>,
     Path(path): Path<String>,
     request: Request,

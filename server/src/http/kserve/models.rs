@@ -4,7 +4,7 @@
 //! at least one graph answers requests. For a named graph, ready means that it is available and its
 //! engines make progress.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use axum::{
     Json,
@@ -18,8 +18,8 @@ use serde_json::{Map, Value, json};
 use super::ModelQuestion;
 use crate::{
     app::state::App,
-    errors::Failure,
-    http::{HttpResult, JsonResult, request::RequestBody, unknown_route},
+    errors::Result,
+    http::{AppState, HttpResult, JsonResult, request::RequestBody, unknown_route},
     kserve::{
         self, ParameterMap,
         proto::{TraceSettingResponse, repository_index_response::ModelIndex},
@@ -27,11 +27,11 @@ use crate::{
     run::RequestContext,
 };
 
-pub(super) async fn live(State(app): State<Arc<App>>) -> Response {
+pub(super) async fn live(State(app): AppState) -> Response {
     told(json!({}), "live", app.servables().beyond_help())
 }
 
-pub(in crate::http) async fn ready(State(app): State<Arc<App>>) -> Response {
+pub(in crate::http) async fn ready(State(app): AppState) -> Response {
     told(json!({}), "ready", app.unready())
 }
 
@@ -99,7 +99,7 @@ enum Setting {
 }
 
 /// Refuses trace settings that differ from the current ones.
-pub(super) async fn set_traces(State(app): State<Arc<App>>, body: RequestBody) -> JsonResult {
+pub(super) async fn set_traces(State(app): AppState, body: RequestBody) -> JsonResult {
     let given: BTreeMap<String, Option<Setting>> = body.fields()?;
     let given = given.into_iter().map(|(name, setting)| match setting {
         None => (name, Vec::new()),
@@ -115,7 +115,7 @@ pub(super) async fn set_traces(State(app): State<Arc<App>>, body: RequestBody) -
 pub(super) async fn set_log(
     who: RequestContext,
     body: RequestBody,
-) -> Result<Json<impl Serialize>, Failure> {
+) -> Result<Json<impl Serialize>> {
     let given: ParameterMap = body.fields()?;
     Ok(Json(kserve::set_log(&who, &given)?.settings))
 }
@@ -133,10 +133,7 @@ struct Change {
 }
 
 /// Returns the state of each graph.
-pub(super) async fn index(
-    State(app): State<Arc<App>>,
-    body: RequestBody,
-) -> JsonResult<Vec<ModelIndex>> {
+pub(super) async fn index(State(app): AppState, body: RequestBody) -> JsonResult<Vec<ModelIndex>> {
     let Index { ready } = body.fields()?;
     Ok(Json(kserve::index(&app.servables(), ready)))
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::request::read_json,
     kserve::{
         ParameterMap, RunRequest, WantedOutput, proto::infer_parameter::ParameterChoice, read_type,
@@ -71,7 +71,7 @@ pub(super) struct InferRequest {
 }
 
 /// Reads the length of the JSON part of a body, if tensors follow it.
-pub(super) fn json_length(headers: &HeaderMap) -> Result<Option<usize>, Failure> {
+pub(super) fn json_length(headers: &HeaderMap) -> Result<Option<usize>> {
     let read = |text: &str| text.trim().parse().ok();
     let length = headers.get(LENGTH).map(|value| {
         let length = value.to_str().ok().and_then(read);
@@ -92,7 +92,7 @@ impl InferRequest {
         (graph, version): (String, String),
         body: &Bytes,
         json: Option<usize>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let (bytes, length) = (body.len(), json.unwrap_or(body.len()));
         if json == Some(0) {
             // The whole body would be a single tensor, whose type only the model could define.
@@ -147,7 +147,7 @@ impl InferRequest {
 }
 
 impl InferInput<'_> {
-    fn read(self, position: usize, behind: &mut Bytes) -> Result<(String, Tensor), Failure> {
+    fn read(self, position: usize, behind: &mut Bytes) -> Result<(String, Tensor)> {
         let place = format!("inputs[{position}]");
         let mut parameters = self.parameters.unwrap_or_default();
         let size = take_count(&mut parameters, &place, BINARY_SIZE, "bytes")?;
@@ -174,7 +174,7 @@ impl InferInput<'_> {
 }
 
 impl Output {
-    fn read(self, position: usize) -> Result<(WantedOutput, Option<bool>), Failure> {
+    fn read(self, position: usize) -> Result<(WantedOutput, Option<bool>)> {
         use ParameterChoice::BoolParam;
 
         let mut parameters = self.parameters.unwrap_or_default();

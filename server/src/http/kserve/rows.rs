@@ -1,7 +1,7 @@
 //! Version 1 of KServe's protocol, which is TensorFlow Serving's: `POST /v1/models/{name}:predict`
 //! runs a graph of tensors with rows (`instances`), and returns rows.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap};
 
 use axum::{
     extract::{Path, State},
@@ -19,9 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    app::state::App,
-    errors::{Cause, Failure},
-    http::{HttpResult, request::RequestBody, timings::SERVER_TIMING},
+    errors::{Cause, Failure, Result},
+    http::{AppState, HttpResult, request::RequestBody, timings::SERVER_TIMING},
     kserve::{self, ParameterMap, RunRequest, SHOWN_BYTES, wrong},
     run::{RequestContext, Tensors},
     tensors::{self, Port},
@@ -38,7 +37,7 @@ const INSTANCES: &str = "instances";
 const SIGNATURE: (&str, &str) = ("signature_name", r#""serving_default""#);
 
 pub(super) async fn predict(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(path): Path<String>,
     RequestBody { bytes, share }: RequestBody,
@@ -68,7 +67,7 @@ pub(super) async fn predict(
 }
 
 /// Reads the inputs of a graph, and the number of rows.
-fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize), Failure> {
+fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize)> {
     let mut sent = fields(&JsonBody::scan(body.clone())?, body);
     sent.retain(|part| part.name != SIGNATURE.0 || part.bytes != SIGNATURE.1);
     let other = sent.iter().find(|part| part.name != INSTANCES);
@@ -93,12 +92,12 @@ fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize), Failure> {
     }
     let inputs = ports.iter().zip(&columns);
     let inputs = inputs.map(|(port, column)| Ok((port.name.clone(), tensor(port, column)?)));
-    Ok((inputs.collect::<Result<_, Failure>>()?, rows.len()))
+    Ok((inputs.collect::<Result<_>>()?, rows.len()))
 }
 
 /// Returns the element of each input in a row. An object has them by name; any other value belongs
 /// to the only input.
-fn by_input<'a>(ports: &[Port], row: &'a RawValue, index: usize) -> Result<Vec<&'a str>, Failure> {
+fn by_input<'a>(ports: &[Port], row: &'a RawValue, index: usize) -> Result<Vec<&'a str>> {
     let text = row.get();
     if ports.len() == 1 && (!text.starts_with('{') || serde_json::from_str::<Base64>(text).is_ok())
     {
@@ -134,7 +133,7 @@ enum Element {
 }
 
 /// Creates the tensor of an input.
-fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
+fn tensor(port: &Port, column: &[&str]) -> Result<Tensor> {
     let list = format!("[{}]", column.join(","));
     if port.datatype == Some(Datatype::Bytes)
         && let Ok(elements) = serde_json::from_str::<Vec<Element>>(&list)
@@ -152,7 +151,7 @@ fn tensor(port: &Port, column: &[&str]) -> Result<Tensor, Failure> {
 }
 
 /// Writes the outputs as rows. A single output has no name.
-fn write(tensors: &Tensors, rows: usize) -> Result<String, Failure> {
+fn write(tensors: &Tensors, rows: usize) -> Result<String> {
     let mut outputs = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
         let wrong = |why| wrong(format!("outputs.{name}"), why);

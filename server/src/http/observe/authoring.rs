@@ -1,8 +1,6 @@
 //! Help for authors of graphs: diagnostics of a text, the available nodes, and reading and
 //! replacing the file of a graph.
 
-use std::sync::Arc;
-
 use axum::{
     Json,
     extract::{FromRequest as _, Path, Request, State},
@@ -16,10 +14,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    app::state::App,
     catalog,
-    errors::{Cause, Failure},
-    http::{HttpResult, JsonResult, SHOWN_BYTES, meant, request::RequestBody},
+    errors::{Cause, Failure, Result},
+    http::{AppState, HttpResult, JsonResult, SHOWN_BYTES, meant, request::RequestBody},
     replace::replace,
     run::RequestContext,
     servable::{CompileResult, Servable, Servables, answers},
@@ -35,7 +32,7 @@ struct GraphText {
 }
 
 /// Refuses a text of a graph that is too long.
-pub(super) fn check_length(what: &str, text: &[u8]) -> Result<(), Failure> {
+pub(super) fn check_length(what: &str, text: &[u8]) -> Result<()> {
     let bytes = text.len();
     if bytes <= MAX_GRAPH_BYTES {
         return Ok(());
@@ -45,7 +42,7 @@ pub(super) fn check_length(what: &str, text: &[u8]) -> Result<(), Failure> {
 }
 
 /// Compiles a text without loading models.
-pub(super) async fn check(State(app): State<Arc<App>>, body: RequestBody) -> JsonResult {
+pub(super) async fn check(State(app): AppState, body: RequestBody) -> JsonResult {
     let GraphText { graph } = body.fields()?;
     check_length("`graph`", graph.as_bytes()).map_err(|failure| failure.with_field("graph"))?;
     let servables = app.servables();
@@ -100,17 +97,14 @@ fn diagnostic(sources: &SourceMap, diagnostic: &Diagnostic) -> Value {
 }
 
 /// Lists all calculators and subgraphs.
-pub(super) async fn calculators(State(app): State<Arc<App>>) -> Json<Value> {
+pub(super) async fn calculators(State(app): AppState) -> Json<Value> {
     let all = catalog::list(app.servables().registry()).into_iter();
     let all = all.map(|(name, summary)| json!({ "name": name, "summary": summary }));
     Json(json!({ "calculators": all.collect::<Vec<_>>() }))
 }
 
 /// Describes a calculator or subgraph.
-pub(super) async fn calculator(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> JsonResult {
+pub(super) async fn calculator(State(app): AppState, Path(name): Path<String>) -> JsonResult {
     let servables = app.servables();
     let registry = servables.registry();
     if let Some(found) = catalog::describe(registry, &name) {
@@ -124,7 +118,7 @@ pub(super) async fn calculator(
 }
 
 /// Answers `GET /v3/graphs/{name}/file`.
-pub(super) async fn text(State(app): State<Arc<App>>, Path(name): Path<String>) -> HttpResult {
+pub(super) async fn text(State(app): AppState, Path(name): Path<String>) -> HttpResult {
     let servable = app.servables().graph(&name)?;
     let text = servable.text().ok_or_else(|| {
         let message =
@@ -137,7 +131,7 @@ pub(super) async fn text(State(app): State<Arc<App>>, Path(name): Path<String>) 
 
 /// Replaces the file of a graph. The file watch, or a reload, then serves it.
 pub(super) async fn save(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(name): Path<String>,
     request: Request,

@@ -20,10 +20,10 @@ use super::{rate, sessions};
 use crate::{
     app::state::App,
     config::Observation,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     explain::ExplainFormat,
     http::{
-        HttpResult, SHOWN_BYTES, example, frames,
+        AppState, HttpResult, SHOWN_BYTES, example, frames,
         request::{Query, missing, wrong},
         residence,
     },
@@ -42,7 +42,7 @@ const MAX_PAYLOAD_BYTES: usize = 32 << 10;
 /// Maximum number of packets in one write.
 const MAX_PACKETS: usize = 32;
 
-pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
+pub(super) async fn list(State(app): AppState) -> Json<Value> {
     let servables = app.servables();
     let graphs = servables.iter().map(|servable| {
         json!({
@@ -60,7 +60,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Json<Value> {
 }
 
 pub(super) async fn one(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,
@@ -98,7 +98,7 @@ pub(super) async fn one(
 
 /// Returns the plan of a graph. A graph that a request would load is compiled without its models,
 /// so that looking at it takes no memory from others.
-async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>, Failure> {
+async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>> {
     let failure = match servable.plan() {
         Ok(plan) => return Ok(plan),
         Err(failure) => failure,
@@ -114,7 +114,7 @@ async fn described_plan(app: &App, servable: &Arc<Servable>) -> Result<Arc<Plan>
 /// Answers `GET /v3/graphs/{name}/events`: the changing figures of a graph or of one of its
 /// sessions.
 pub(super) async fn events(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     Path(name): Path<String>,
     query: Query,
 ) -> HttpResult {
@@ -173,7 +173,7 @@ impl GraphEvents {
 
 /// Answers `GET /v3/graphs/{name}/tap`: the packets of some streams as they pass.
 pub(super) async fn tap(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(name): Path<String>,
     query: Query,
@@ -200,7 +200,7 @@ pub(super) async fn tap(
 }
 
 /// Refuses streams that the graph does not have.
-fn check_streams(plan: &Plan, streams: &[String]) -> Result<(), Failure> {
+fn check_streams(plan: &Plan, streams: &[String]) -> Result<()> {
     if streams.is_empty() {
         return Err(missing("stream", "it names the streams to tap"));
     }

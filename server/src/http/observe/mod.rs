@@ -11,7 +11,7 @@ use super::{
     request::wrong,
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Result},
     keys::Permission,
 };
 
@@ -111,7 +111,7 @@ pub(super) fn operations() -> Vec<Operation> {
 }
 
 /// Refuses numbers that are not a share.
-fn rate(rate: f64) -> Result<f64, Failure> {
+fn rate(rate: f64) -> Result<f64> {
     if rate > 0.0 && rate <= 1.0 {
         return Ok(rate);
     }

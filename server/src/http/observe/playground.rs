@@ -18,12 +18,11 @@ use tokio::{
 
 use super::{authoring, graphs::described};
 use crate::{
-    app::state::App,
     bodies::Share,
     config::Observation,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::{
-        HttpResult,
+        AppState, HttpResult,
         request::{RequestBody, wrong},
     },
     offline::{
@@ -56,7 +55,7 @@ struct TrialRequest {
 }
 
 pub(super) async fn run(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     body: RequestBody,
 ) -> HttpResult {
@@ -126,7 +125,7 @@ fn make(
     servables: &Servables,
     beside: Option<&Servable>,
     asked: TrialRequest,
-) -> Result<Compilation, Failure> {
+) -> Result<Compilation> {
     let TrialRequest {
         test, path, body, ..
     } = asked;
@@ -175,7 +174,7 @@ async fn play(
     place: OwnedSemaphorePermit,
     observation: Observation,
     share: &Share,
-) -> Result<Value, Failure> {
+) -> Result<Value> {
     let (mut outputs, mut listed) = (PacketLog::default(), None);
     let (done, timeline) = oneshot::channel();
     let bench = Bench::for_plan(Arc::clone(&plan));

@@ -17,9 +17,9 @@ use tokio::time::timeout;
 use super::rate;
 use crate::{
     app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http::{
-        HttpResult, JsonResult, SHOWN_BYTES,
+        AppState, HttpResult, JsonResult, SHOWN_BYTES,
         request::{Query, RequestBody, wrong},
     },
     run::{RECORD, RequestContext},
@@ -39,7 +39,7 @@ pub(super) const MAX_SESSIONS: usize = 100;
 /// Maximum number of seconds that a rule is active, so that a forgotten one ends.
 pub(super) const MAX_SECONDS: u64 = 3_600;
 
-pub(super) async fn list_open(State(app): State<Arc<App>>, query: Query) -> JsonResult {
+pub(super) async fn list_open(State(app): AppState, query: Query) -> JsonResult {
     query.check(&["graph"])?;
     let mut all = app.runner.sessions.all();
     if let Some(graph) = query.one("graph")? {
@@ -58,7 +58,7 @@ pub(super) async fn list_open(State(app): State<Arc<App>>, query: Query) -> Json
     Ok(Json(json!({ "sessions": described, "total": total })))
 }
 
-pub(super) async fn why(State(app): State<Arc<App>>, Path(id): Path<String>) -> JsonResult {
+pub(super) async fn why(State(app): AppState, Path(id): Path<String>) -> JsonResult {
     let session = find(&app, &id)?;
     let asked = Arc::clone(&session);
     let Some(why) = run_on_thread(async move { asked.why(PATIENCE).await }).await else {
@@ -90,7 +90,7 @@ fn waits(why: &Why) -> Vec<Value> {
 }
 
 /// Returns the open session of an id.
-fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
+fn find(app: &App, id: &str) -> Result<Arc<OpenSession>> {
     app.runner.sessions.get(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);
         Failure::new(Cause::NotFound, format!("no session `{id}` is open"))
@@ -98,7 +98,7 @@ fn find(app: &App, id: &str) -> Result<Arc<OpenSession>, Failure> {
 }
 
 /// Returns the open session of an id and a graph.
-pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>, Failure> {
+pub(super) fn find_in(app: &App, graph: &str, id: &str) -> Result<Arc<OpenSession>> {
     let session = find(app, id)?;
     if session.is_of(graph) || session.name == app.servables().graph(graph)?.name() {
         return Ok(session);
@@ -121,7 +121,7 @@ struct RecordingRequest {
     seconds: u64,
 }
 
-/// Reads a string if the field is present; null counts as missing.
+/// Reads a string. A field that is null is an error.
 fn text<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<String>, D::Error> {
     String::deserialize(deserializer).map(Some)
 }
@@ -156,16 +156,13 @@ fn listed(app: &App, name: &str) -> Value {
     })
 }
 
-pub(super) async fn list_recordings(
-    State(app): State<Arc<App>>,
-    Path(name): Path<String>,
-) -> JsonResult {
+pub(super) async fn list_recordings(State(app): AppState, Path(name): Path<String>) -> JsonResult {
     app.servables().graph(&name)?;
     Ok(Json(listed(&app, &name)))
 }
 
 pub(super) async fn record(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(name): Path<String>,
     body: RequestBody,
@@ -192,9 +189,9 @@ pub(super) async fn record(
 }
 
 pub(super) async fn record_no_more(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     Path(name): Path<String>,
-) -> Result<StatusCode, Failure> {
+) -> Result<StatusCode> {
     // The operator may not know that the recording has ended by itself.
     app.servables().graph(&name)?;
     app.runner.sessions.record_no_more(&name);
@@ -202,7 +199,7 @@ pub(super) async fn record_no_more(
 }
 
 pub(super) async fn trace(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     Path(id): Path<String>,
     query: Query,
 ) -> JsonResult {
@@ -235,7 +232,7 @@ async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     run_on_thread(asked).await.ok().flatten()
 }
 
-pub(super) async fn packets(State(app): State<Arc<App>>, Path(id): Path<String>) -> HttpResult {
+pub(super) async fn packets(State(app): AppState, Path(id): Path<String>) -> HttpResult {
     let recording = recorded(&app, &id)?;
     let lines = recording.lines().ok_or_else(|| {
         let message = format!(
@@ -249,7 +246,7 @@ pub(super) async fn packets(State(app): State<Arc<App>>, Path(id): Path<String>)
 }
 
 /// Finds the recording of a session by its id.
-fn recorded(app: &App, id: &str) -> Result<Arc<Recording>, Failure> {
+fn recorded(app: &App, id: &str) -> Result<Arc<Recording>> {
     app.runner.sessions.recording(id).ok_or_else(|| {
         let id = shortened(id, SHOWN_BYTES);
         let message = format!(

@@ -14,7 +14,7 @@ use super::{
     request::{RequestBody, missing},
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     run::RequestContext,
     servable::StateName,
 };
@@ -70,7 +70,7 @@ struct ModelQuery {
 }
 
 impl ModelQuery {
-    fn model(&self) -> Result<&str, Failure> {
+    fn model(&self) -> Result<&str> {
         let mut given = self.model.iter().chain(&self.name);
         let name = given.find(|name| !name.is_empty());
         let name = name.ok_or_else(|| missing("model", "it names the graph"))?;

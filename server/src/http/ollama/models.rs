@@ -1,9 +1,6 @@
 //! Graphs as models of Ollama's API: the list, the ones in memory, and the details of each.
 
-use std::{
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use axum::{Json, extract::State};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -20,9 +17,8 @@ use serde_json::{Value, json};
 
 use super::ModelQuery;
 use crate::{
-    app::state::App,
     http::{
-        JsonResult,
+        AppState, JsonResult,
         openai::models::{Model, visible},
         request::RequestBody,
     },
@@ -34,14 +30,14 @@ use crate::{
 const FOR_GOOD: Duration = Duration::from_nanos(i64::MAX as u64);
 
 /// Lists the graphs that answer now, or are loaded at their first request.
-pub(super) async fn list(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
+pub(super) async fn list(State(app): AppState, who: RequestContext) -> Json<Value> {
     let models = visible(&app, &who);
     let models = models.iter().filter_map(entry);
     Json(json!({ "models": models.collect::<Vec<_>>() }))
 }
 
 /// Lists the graphs in memory.
-pub(super) async fn running(State(app): State<Arc<App>>, who: RequestContext) -> Json<Value> {
+pub(super) async fn running(State(app): AppState, who: RequestContext) -> Json<Value> {
     let models = visible(&app, &who);
     let graphs = models.iter().filter(|model| model.adapter.is_none());
     let graphs = graphs.filter(|model| model.servable.plan().is_ok());

@@ -15,7 +15,7 @@ use super::{
     request::{Query, missing},
 };
 use crate::{
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     run::RequestContext,
     servable::{Ready, ResolvedGraph, Servable},
 };
@@ -55,7 +55,7 @@ async fn tokenizer_info(who: RequestContext, query: Query) -> JsonResult {
 pub(super) async fn with_language_model(
     who: &RequestContext,
     name: Option<&str>,
-) -> Result<(Ready, Arc<LanguageModel>), Failure> {
+) -> Result<(Ready, Arc<LanguageModel>)> {
     let ready = named_or_only(who, name).await?;
     let mut models = ready.plan().resources::<LanguageModel>().into_iter();
     let model = models.next().ok_or_else(|| {
@@ -67,10 +67,7 @@ pub(super) async fn with_language_model(
 }
 
 /// Returns the graph that a query names; without a name, the only one with a language model.
-pub(super) async fn named_or_only(
-    who: &RequestContext,
-    name: Option<&str>,
-) -> Result<Ready, Failure> {
+pub(super) async fn named_or_only(who: &RequestContext, name: Option<&str>) -> Result<Ready> {
     let servables = who.servables();
     let name = match (name, servables.unnamed(|graph| who.sees(graph, None))) {
         (Some(name), _) if !name.is_empty() => name,
@@ -97,7 +94,7 @@ pub(super) fn why_to_name(who: &RequestContext) -> &'static str {
     } else if servables.iter().any(sees_adapter) {
         "the key is for adapters only: name one of them"
     } else {
-        "it names a graph, and there is none"
+        "no graph is available"
     }
 }
 

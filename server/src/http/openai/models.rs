@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app::state::App,
-    http::{JsonResult, residence},
+    http::{AppState, JsonResult, residence},
     run::RequestContext,
     servable::{LATEST, ResolvedGraph, Servable},
 };
@@ -22,7 +22,7 @@ use crate::{
 const ANTHROPIC: &str = "anthropic-version";
 
 pub(super) async fn list(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     headers: HeaderMap,
 ) -> Json<Value> {

@@ -3,7 +3,7 @@
 
 mod predict;
 
-use std::{str::FromStr, sync::Arc};
+use std::str::FromStr;
 
 use axum::{
     Json,
@@ -14,14 +14,13 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    JsonResult,
+    AppState, JsonResult,
     operation::{Answer, Group, OF_GRAPHS, Operation, Side},
     request::{Query, missing},
     residence,
 };
 use crate::{
-    app::state::App,
-    errors::{Cause, Failure},
+    errors::{Cause, Failure, Result},
     http,
     kserve::wrong,
     run::RequestContext,
@@ -43,15 +42,15 @@ pub(super) fn operations() -> Vec<Operation> {
         change.refuses(OF_A_CHANGE).on(Side::Management)
     };
     let operations = [
-        Operation::get("/ping", ping).about(Server, "The same as `/v2/health/ready`, as TorchServe says it").answers(Health),
+        Operation::get("/ping", ping).about(Server, "Same as `/v2/health/ready`, for TorchServe's clients").answers(Health),
         Operation::post("/predictions/{*name}", predict::predict).about(Tensors, "Runs a graph with the body, as TorchServe does").answers(Any)
             .refuses(OF_GRAPHS),
-        Operation::get("/models", list_graphs).about(Models, "The graphs, as TorchServe lists them").answers(Answer::Json(&["models"]))
+        Operation::get("/models", list_graphs).about(Models, "Lists the graphs, as TorchServe does").answers(Answer::Json(&["models"]))
             .refuses(OF_A_GRAPH).on(Side::Management),
-        Operation::get("/models/{*name}", describe).about(Models, "One of them").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
+        Operation::get("/models/{*name}", describe).about(Models, "Describes a graph, as TorchServe does").answers(List).refuses(OF_A_GRAPH).on(Side::Management),
         change(Operation::post("/models", register), "Adds a folder to the configuration, with `--allow_registration`"),
         change(Operation::put("/models/{*name}", change_graph), "Scales the threads of a graph that batches, or makes a version the default"),
-        change(Operation::delete("/models/{*name}", unregister), "Takes a graph out of the configuration, with `--allow_registration`"),
+        change(Operation::delete("/models/{*name}", unregister), "Removes a graph from the configuration, with `--allow_registration`"),
     ];
     operations.map(|operation| operation.listed(false)).into()
 }
@@ -72,31 +71,28 @@ pub(super) fn error(failure: &Failure) -> Value {
 
 /// Returns the name of TorchServe's exception for a failure.
 fn kind(cause: Cause, status: StatusCode) -> &'static str {
-    match cause {
-        Cause::UnknownModel => return "ModelNotFoundException",
-        Cause::Unsupported => return "NotImplementedException",
-        _ => {}
-    }
-    match status {
-        StatusCode::NOT_FOUND => "ResourceNotFoundException",
-        StatusCode::METHOD_NOT_ALLOWED => "MethodNotAllowedException",
-        StatusCode::PAYLOAD_TOO_LARGE => "RequestEntityTooLargeException",
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "InvalidKeyException",
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+    match (cause, status) {
+        (Cause::UnknownModel, _) => "ModelNotFoundException",
+        (Cause::Unsupported, _) => "NotImplementedException",
+        (_, StatusCode::NOT_FOUND) => "ResourceNotFoundException",
+        (_, StatusCode::METHOD_NOT_ALLOWED) => "MethodNotAllowedException",
+        (_, StatusCode::PAYLOAD_TOO_LARGE) => "RequestEntityTooLargeException",
+        (_, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => "InvalidKeyException",
+        (_, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) => {
             "ServiceUnavailableException"
         }
-        status if status.is_client_error() => "BadRequestException",
+        _ if status.is_client_error() => "BadRequestException",
         _ => "InternalServerException",
     }
 }
 
-async fn ping(State(app): State<Arc<App>>) -> Response {
+async fn ping(State(app): AppState) -> Response {
     let (status, reason) = torchserve::health(&app);
     http::kserve::told(json!({ "status": status }), "ready", reason)
 }
 
 /// Reads a whole number from the query.
-fn number<T: FromStr>(query: &Query, name: &'static str) -> Result<Option<T>, Failure> {
+fn number<T: FromStr>(query: &Query, name: &'static str) -> Result<Option<T>> {
     let value = query.one(name)?.map(str::parse);
     let number = value.transpose();
     number.map_err(|_| wrong(name, "it is a whole number"))
@@ -127,7 +123,7 @@ async fn change_graph(who: RequestContext, Path(path): Path<String>, query: Quer
     models::scale(&who, (name, version), least, most).map(Json)
 }
 
-async fn register(State(app): State<Arc<App>>, who: RequestContext, query: Query) -> JsonResult {
+async fn register(State(app): AppState, who: RequestContext, query: Query) -> JsonResult {
     query.check(&["url", "model_name", "initial_workers", "synchronous"])?;
     models::check_workers(number(&query, "initial_workers")?)?;
     let url = query.one("url")?;
@@ -137,7 +133,7 @@ async fn register(State(app): State<Arc<App>>, who: RequestContext, query: Query
 }
 
 async fn unregister(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(path): Path<String>,
 ) -> JsonResult {

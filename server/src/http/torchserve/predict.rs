@@ -1,7 +1,7 @@
 //! `POST /predictions/{name}`: runs a graph. The body is its input, or a form or JSON object with
 //! the input and parameters. The output is the body of the answer.
 
-use std::{io, sync::Arc};
+use std::io;
 
 use axum::{
     body::Body,
@@ -16,10 +16,9 @@ use graphmill_dialects::json::MAX_FIELDS;
 use graphmill_engine::block_on;
 
 use crate::{
-    app::state::App,
-    errors::Failure,
+    errors::Result,
     http::{
-        HttpResult,
+        AppState, HttpResult,
         graph::body::{boundary, parts, too_many_fields},
         request::RequestBody,
         timings::SERVER_TIMING,
@@ -41,7 +40,7 @@ const NOT_KEPT: [(HeaderName, &str); 3] = [
 ];
 
 pub(super) async fn predict(
-    State(app): State<Arc<App>>,
+    State(app): AppState,
     who: RequestContext,
     Path(path): Path<String>,
     headers: HeaderMap,
@@ -69,7 +68,7 @@ pub(super) async fn predict(
 }
 
 /// Splits a body into its parts.
-fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<RequestPart>, Failure> {
+fn read(headers: &HeaderMap, body: Bytes) -> Result<Vec<RequestPart>> {
     let content_type = headers.get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok());
     let media_type = content_type.unwrap_or_default().split(';').next();
