@@ -49,7 +49,7 @@ const REQUEST_SECONDS: [f64; 14] = [
 /// The counters of the server, and the registry of all metrics.
 pub(crate) struct Metrics {
     registry: Registry,
-    requests: Family<RequestLabels, Counter>,
+    requests: Family<(EndpointLabels, CodeLabel), Counter>,
     durations: Family<EndpointLabels, Durations>,
     first_tokens: Family<GraphLabels, Histogram>,
     open: Gauge,
@@ -71,9 +71,7 @@ struct GraphLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    graph: String,
-    endpoint: String,
+struct CodeLabel {
     /// HTTP status, or `left` for a client that left before there was one.
     code: String,
 }
@@ -196,13 +194,9 @@ impl Metrics {
             graph: graph.to_owned(),
             endpoint: endpoint.to_owned(),
         };
-        self.requests
-            .get_or_create(&RequestLabels {
-                graph: labels.graph.clone(),
-                endpoint: labels.endpoint.clone(),
-                code: code.map_or_else(|| "left".to_owned(), |code| code.to_string()),
-            })
-            .inc();
+        let code = code.map_or_else(|| "left".to_owned(), |code| code.to_string());
+        let request = (labels.clone(), CodeLabel { code });
+        self.requests.get_or_create(&request).inc();
         let trace = trace.map(|trace_id| TraceLabels { trace_id });
         let durations = self.durations.get_or_create(&labels);
         durations.observe(took.as_secs_f64(), trace, None);
