@@ -86,12 +86,12 @@ pub struct Server {
     stage: watch::Sender<Stage>,
     clients: Arc<Connections>,
     operators: Arc<Connections>,
-    /// Accept connections of clients. Aborted when the server stops.
+    /// Tasks that accept connections of clients, aborted when the server stops.
     serving: JoinSet<()>,
-    /// Accept connections of operators, and watch files, engines and connections.
+    /// Tasks that accept connections of operators, and watch connections and sequences.
     _managing: JoinSet<()>,
     loading: JoinHandle<()>,
-    /// Looks for missing files that graphs wait for, as long as the server runs.
+    /// Tasks that reload changed files, and load graphs whose files were missing.
     _looking: JoinSet<()>,
 }
 

@@ -98,7 +98,7 @@ impl Config {
 }
 
 /// One graph of the configuration, or one version of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GraphEntry {
     /// Name for the `model` of requests; may contain `/`.
     pub name: String,
@@ -171,16 +171,10 @@ impl GraphEntry {
     pub fn new(name: String, base: PathBuf, file: PathBuf) -> Self {
         Self {
             name,
-            aliases: Vec::new(),
-            version: None,
             subconfig: base.join("subconfig.json"),
             base,
             file,
-            text: None,
-            maker: None,
-            beside: None,
-            adapters: Vec::new(),
-            serving: Serving::default(),
+            ..Self::default()
         }
     }
 

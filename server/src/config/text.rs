@@ -31,8 +31,8 @@ impl Text<'_> {
         Span::new(self.file, self.text.len()..self.text.len())
     }
 
-    /// Returns the last string `text` that ends at or before `place`, with its quotes; `place`
-    /// itself if there is none.
+    /// Returns the position of the last string `text` that ends at or before `place`, with its
+    /// quotes. Without such a string, returns `place`.
     fn string_before(&self, text: &str, place: Span) -> Span {
         let quoted = serde_json::Value::from(text).to_string();
         match self.text[..place.range().end].rfind(&quoted) {

@@ -1,7 +1,7 @@
 //! The tensors of messages. Large tensors of an answer are sent after the message that tonic
 //! writes, without a copy, as fields may be in any order.
 
-use std::{collections::BTreeMap, iter::once};
+use std::iter::once;
 
 use axum::{body::Body, response::Response};
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
@@ -122,8 +122,7 @@ pub(super) fn answer(label: &Label, id: String, tensors: Tensors) -> ModelInferR
             name,
             datatype: tensor.datatype().name().to_owned(),
             shape: tensor.shape().iter().map(|length| *length as i64).collect(),
-            parameters: BTreeMap::new(),
-            contents: None,
+            ..InferOutputTensor::default()
         };
         (output, tensor.data().clone())
     });
@@ -132,9 +131,9 @@ pub(super) fn answer(label: &Label, id: String, tensors: Tensors) -> ModelInferR
         model_name: label.name.clone(),
         model_version: label.version.clone(),
         id,
-        parameters: BTreeMap::new(),
         outputs,
         raw_output_contents,
+        ..ModelInferResponse::default()
     }
 }
 

@@ -49,8 +49,7 @@ type PredictionStream = BoxStream<'static, Result<PredictionResponse, Status>>;
 fn message(prediction: Bytes) -> PredictionResponse {
     PredictionResponse {
         prediction,
-        sequence_id: None,
-        status: None,
+        ..PredictionResponse::default()
     }
 }
 

@@ -179,6 +179,24 @@ impl Caller {
             format!("the key `{name}` does not have {tokens} tokens left of its {most} per minute");
         Err(exceeded(message))
     }
+
+    fn settle(&self) {
+        self.admitted();
+        let mut held = self.held.lock();
+        let tally = self.tally.get().map(|tally| tally.read());
+        let tally = tally.unwrap_or_default();
+        let (prompt, generated) = held.settled;
+        let (prompt, generated) = (tally.prompt - prompt, tally.generated - generated);
+        held.settled = (tally.prompt, tally.generated);
+        let (tokens, sequences) = (take(&mut held.tokens), take(&mut held.sequences));
+        drop(held);
+        let usage = &self.key.usage;
+        usage.sequences.fetch_sub(sequences, Relaxed);
+        if let Some(bucket) = &usage.tokens {
+            bucket.settle(tokens, u64::from(prompt) + u64::from(generated));
+        }
+        self.counts.used(&self.key.label, prompt, generated);
+    }
 }
 
 fn exceeded(message: String) -> Error {
@@ -214,26 +232,6 @@ impl Quota for Caller {
         self.queue_tokens(need.prompt_tokens)?;
         self.take_sequences(need.sequences, need.n)?;
         self.take_tokens(need.prompt_tokens + need.generated_tokens.unwrap_or(0))
-    }
-}
-
-impl Caller {
-    fn settle(&self) {
-        self.admitted();
-        let mut held = self.held.lock();
-        let tally = self.tally.get().map(|tally| tally.read());
-        let tally = tally.unwrap_or_default();
-        let (prompt, generated) = held.settled;
-        let (prompt, generated) = (tally.prompt - prompt, tally.generated - generated);
-        held.settled = (tally.prompt, tally.generated);
-        let (tokens, sequences) = (take(&mut held.tokens), take(&mut held.sequences));
-        drop(held);
-        let usage = &self.key.usage;
-        usage.sequences.fetch_sub(sequences, Relaxed);
-        if let Some(bucket) = &usage.tokens {
-            bucket.settle(tokens, u64::from(prompt) + u64::from(generated));
-        }
-        self.counts.used(&self.key.label, prompt, generated);
     }
 }
 

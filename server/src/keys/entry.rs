@@ -11,23 +11,6 @@ const MAX_NAME: usize = 64;
 /// Maximum weight of a key.
 const MAX_WEIGHT: u32 = 1_000;
 
-/// The kind of an entry.
-#[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) enum EntryKind {
-    Keys,
-    Plans,
-}
-
-impl EntryKind {
-    /// Returns the name of the field in the file.
-    pub(super) fn field(self) -> &'static str {
-        match self {
-            Self::Keys => "keys",
-            Self::Plans => "plans",
-        }
-    }
-}
-
 /// The fields of an element.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,16 +41,16 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Converts an element to an entry. Also returns its errors.
-pub(super) fn entry(part: EntryKind, written: KeyFields) -> (Option<KeyEntry>, Vec<String>) {
+/// Converts an element to an entry, of a plan or of a key. Also returns its errors.
+pub(super) fn entry(is_plan: bool, written: KeyFields) -> (Option<KeyEntry>, Vec<String>) {
     let mut wrong = Vec::new();
     let name: Arc<str> = written.name.into();
     if let Err(why) = check_name(&name) {
         wrong.push(format!("`name` {why}"));
     }
     let digest = match (written.sha256, written.key) {
-        (None, None) if part == EntryKind::Plans => Ok(None),
-        _ if part == EntryKind::Plans => {
+        (None, None) if is_plan => Ok(None),
+        _ if is_plan => {
             Err("a plan must not have `sha256` or `key`: it applies to tokens".to_owned())
         }
         (Some(hex), None) => Digest::from_hex(&hex).map(Some).ok_or_else(|| {
@@ -111,7 +94,7 @@ pub(super) fn entry(part: EntryKind, written: KeyFields) -> (Option<KeyEntry>, V
     let entry = digest.map(|digest| KeyEntry {
         salt: match &written.cache_salt {
             Some(salt) => named_salt(salt),
-            None if part == EntryKind::Plans => "".into(),
+            None if is_plan => "".into(),
             None => own_salt(&name),
         },
         name,

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::{
     KeyError,
-    entry::{EntryKind, KeyFields, entry},
+    entry::{KeyFields, entry},
     key::{Digest, KeyEntry},
 };
 use crate::config::without_place;
@@ -75,8 +75,8 @@ impl Json<'_> {
         let file: KeyFile<'_> =
             serde_json::from_str(self.text).map_err(|error| KeyError(self.said(0, "", &error)))?;
         let mut complaints = Vec::new();
-        let keys = self.part(EntryKind::Keys, &file.keys, &mut complaints);
-        let plans = self.part(EntryKind::Plans, &file.plans, &mut complaints);
+        let keys = self.part(false, &file.keys, &mut complaints);
+        let plans = self.part(true, &file.plans, &mut complaints);
         if file.keys.is_empty() && file.plans.is_empty() {
             complaints.push(self.line(0, "`keys` is empty: expected at least one key or plan"));
         }
@@ -87,14 +87,14 @@ impl Json<'_> {
         }
     }
 
-    /// Reads the entries of a part of the file, without wrong ones.
+    /// Reads the keys or the plans, without wrong ones.
     fn part(
         &self,
-        part: EntryKind,
+        is_plan: bool,
         all: &[&RawValue],
         complaints: &mut Vec<String>,
     ) -> Vec<KeyEntry> {
-        let field = part.field();
+        let field = if is_plan { "plans" } else { "keys" };
         let mut entries: Vec<KeyEntry> = Vec::new();
         let mut names: HashMap<Arc<str>, usize> = HashMap::new();
         let mut digests: HashMap<Digest, usize> = HashMap::new();
@@ -109,7 +109,7 @@ impl Json<'_> {
                     continue;
                 }
             };
-            let (entry, wrong) = entry(part, written);
+            let (entry, wrong) = entry(is_plan, written);
             complaints.extend(wrong.into_iter().map(complain));
             let Some(entry) = entry else { continue };
             if let Some(other) = names.insert(Arc::clone(&entry.name), index) {

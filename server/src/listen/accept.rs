@@ -62,7 +62,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// A source of connections, such as a TCP listener.
 pub(crate) trait Listener: Send + Sync + 'static {
-    /// Type of its connections.
+    /// Connection that it accepts.
     type Stream: Stream + 'static;
 
     /// Waits for the next connection. Returns it with its client.

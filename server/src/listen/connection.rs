@@ -69,11 +69,10 @@ impl Connection {
             leaves_body: false,
             exchanges: Vec::new(),
         });
-        let told = Notify::new();
         let connection = Self {
             client,
             limits,
-            told,
+            told: Notify::new(),
             task,
             state,
         };

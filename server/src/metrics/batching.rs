@@ -3,7 +3,7 @@
 use graphmill_calculators::tensor::batch::BatcherMeasurements;
 
 use super::families::{
-    EngineFigures, Family, LlmEngineLabels,
+    EngineFigures, Family, Figures,
     Value::{Counter, Finished, Gauge, Seconds, Sizes},
 };
 use crate::servable::Servables;
@@ -63,14 +63,14 @@ impl EngineFigures for BatcherFigures {
         ),
     ];
 
-    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)> {
+    fn read(servables: &Servables) -> Vec<Figures<Self>> {
         let batchers = servables.batchers().into_iter();
         let read = batchers.map(|(graph, model, batcher)| {
             let figures = Self {
                 waiting: batcher.waiting(),
                 measured: batcher.measurements(),
             };
-            (LlmEngineLabels { graph, model }, figures)
+            ([("graph", graph), ("model", model)], figures)
         });
         read.collect()
     }

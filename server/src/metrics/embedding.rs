@@ -4,7 +4,7 @@ use graphmill_llm::embed::{EmbeddingMeasurements, EmbeddingStatus};
 use graphmill_llm::{Health, LlmEngineState};
 
 use super::families::{
-    EngineFigures, Family, LlmEngineLabels,
+    EngineFigures, Family, Figures,
     Value::{Counter, Finished, Gauge, Seconds, Sizes},
 };
 use crate::servable::Servables;
@@ -35,7 +35,7 @@ impl EngineFigures for EmbeddingFigures {
         Family("embedding_batch_texts", "Texts in a step", Sizes(|it| &it.measured.step_texts)),
     ];
 
-    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)> {
+    fn read(servables: &Servables) -> Vec<Figures<Self>> {
         let models = servables.embedding_models().into_iter();
         let read = models.map(|(graph, name, model)| {
             let engine = model.engine();
@@ -45,7 +45,7 @@ impl EngineFigures for EmbeddingFigures {
                 file_changed: engine.files().change().is_some(),
                 status: engine.status(),
             };
-            (LlmEngineLabels { graph, model: name }, figures)
+            ([("graph", graph), ("model", name)], figures)
         });
         read.collect()
     }

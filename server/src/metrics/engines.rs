@@ -3,7 +3,7 @@
 use graphmill_llm::{Health, LlmEngineInfo, LlmEngineState, LlmEngineStatus, Measurements};
 
 use super::families::{
-    EngineFigures, Family, LlmEngineLabels,
+    EngineFigures, Family, Figures,
     Value::{Counter, Finished, Gauge, Seconds, Sizes},
 };
 use crate::servable::Servables;
@@ -73,7 +73,7 @@ impl EngineFigures for LlmEngineFigures {
         Family("request_generation_tokens", "Tokens generated for a generation", Sizes(|it| &it.measured.generated_tokens)),
     ];
 
-    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)> {
+    fn read(servables: &Servables) -> Vec<Figures<Self>> {
         let models = servables.models().into_iter();
         let read = models.map(|(graph, name, model)| {
             let engine = model.engine();
@@ -85,7 +85,7 @@ impl EngineFigures for LlmEngineFigures {
                 file_changed: engine.files().change().is_some(),
                 status: engine.status(),
             };
-            (LlmEngineLabels { graph, model: name }, figures)
+            ([("graph", graph), ("model", name)], figures)
         });
         read.collect()
     }

@@ -10,6 +10,7 @@ use prometheus_client::{
     registry::Unit,
 };
 
+use super::Labels;
 use crate::servable::{Servables, ServedGraphs};
 
 /// Collector that calls a function at each scrape.
@@ -67,13 +68,16 @@ pub(super) fn write<L: EncodeLabelSet>(
     Ok(())
 }
 
+/// Figures of an engine with its labels: the first graph that uses it, and its model.
+pub(super) type Figures<E> = (Labels<2>, E);
+
 /// The figures of one engine at a scrape.
 pub(super) trait EngineFigures: Sized + 'static {
     /// Metrics of such engines, in the order of the page.
     const FAMILIES: &'static [Family<Self>];
 
     /// Reads the figures of all engines.
-    fn read(servables: &Servables) -> Vec<(LlmEngineLabels, Self)>;
+    fn read(servables: &Servables) -> Vec<Figures<Self>>;
 }
 
 /// Writes the metrics of all engines of one kind.
@@ -84,13 +88,6 @@ pub(super) fn encode<E: EngineFigures>(
     let engines = E::read(servables);
     let mut families = E::FAMILIES.iter();
     families.try_for_each(|family| family.encode(encoder, &engines))
-}
-
-#[derive(Clone, Debug, EncodeLabelSet)]
-pub(super) struct LlmEngineLabels {
-    /// Name of the first graph that uses the engine.
-    pub(super) graph: String,
-    pub(super) model: String,
 }
 
 /// A family of metrics: its name, its help, and how to read its value.
@@ -111,11 +108,7 @@ pub(super) enum Value<E> {
 }
 
 impl<E: EngineFigures> Family<E> {
-    fn encode(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        engines: &[(LlmEngineLabels, E)],
-    ) -> fmt::Result {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>, engines: &[Figures<E>]) -> fmt::Result {
         let Self(name, help, value) = self;
         let (kind, unit) = match value {
             Value::Gauge(_) => (MetricType::Gauge, None),
@@ -134,11 +127,8 @@ impl<E: EngineFigures> Family<E> {
                 }
                 Value::Finished(finished) => {
                     for (reason, count) in finished(figures) {
-                        let labels = [
-                            ("graph", labels.graph.as_str()),
-                            ("model", labels.model.as_str()),
-                            ("reason", *reason),
-                        ];
+                        let [graph, model] = labels.clone();
+                        let labels = [graph, model, ("reason", (*reason).to_owned())];
                         ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
                     }
                 }

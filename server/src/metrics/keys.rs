@@ -1,32 +1,22 @@
 //! Usage of keys, labeled with their names. The key file bounds the number of labels.
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
     registry::Registry,
 };
 
+use super::Labels;
+
 /// Counts by key. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeyCounts {
-    requests: Family<KeyLabels, Counter>,
-    refusals: Family<RefusalLabels, Counter>,
-    prompt_tokens: Family<KeyLabels, Counter>,
-    generated_tokens: Family<KeyLabels, Counter>,
-    queued: Family<KeyLabels, Gauge>,
-    queued_tokens: Family<KeyLabels, Gauge>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct KeyLabels {
-    key: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusalLabels {
-    /// Name of the key; empty for a request without a valid key.
-    key: String,
-    reason: &'static str,
+    requests: Family<Labels<1>, Counter>,
+    /// Counts by key and reason. The key is empty for a request without a valid one.
+    refusals: Family<Labels<2>, Counter>,
+    prompt_tokens: Family<Labels<1>, Counter>,
+    generated_tokens: Family<Labels<1>, Counter>,
+    queued: Family<Labels<1>, Gauge>,
+    queued_tokens: Family<Labels<1>, Gauge>,
 }
 
 impl KeyCounts {
@@ -52,10 +42,7 @@ impl KeyCounts {
 
     /// Counts a refused request; `key` is empty for a request without a valid key.
     pub(crate) fn refused(&self, key: &str, reason: &'static str) {
-        let labels = RefusalLabels {
-            key: key.to_owned(),
-            reason,
-        };
+        let labels = [("key", key.to_owned()), ("reason", reason.to_owned())];
         self.refusals.get_or_create(&labels).inc();
     }
 
@@ -81,8 +68,6 @@ impl KeyCounts {
     }
 }
 
-fn labels(key: &str) -> KeyLabels {
-    KeyLabels {
-        key: key.to_owned(),
-    }
+fn labels(key: &str) -> Labels<1> {
+    [("key", key.to_owned())]
 }

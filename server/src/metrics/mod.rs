@@ -21,7 +21,7 @@ use axum::{
     response::IntoResponse,
 };
 use prometheus_client::{
-    encoding::{EncodeLabelSet, text as openmetrics},
+    encoding::text as openmetrics,
     metrics::{
         counter::Counter, exemplar::HistogramWithExemplars, family::Family, gauge::Gauge,
         histogram::Histogram, info::Info,
@@ -49,40 +49,23 @@ const REQUEST_SECONDS: [f64; 14] = [
 /// The counters of the server, and the registry of all metrics.
 pub(crate) struct Metrics {
     registry: Registry,
-    requests: Family<RequestLabels, Counter>,
-    durations: Family<EndpointLabels, Durations>,
-    first_tokens: Family<GraphLabels, Histogram>,
+    /// Counts by graph, endpoint and code: the HTTP status, or `left` for a client that left before
+    /// there was one.
+    requests: Family<Labels<3>, Counter>,
+    /// Times by graph and endpoint.
+    durations: Family<Labels<2>, Durations>,
+    /// Times by graph.
+    first_tokens: Family<Labels<1>, Histogram>,
     open: Gauge,
     keys: KeyCounts,
     ovms: Arc<ovms::Counts>,
 }
 
+/// Labels of a sample: their names and values.
+type Labels<const N: usize> = [(&'static str, String); N];
+
 /// Histogram of request times, with the trace of one request as an exemplar in each bucket.
-type Durations = HistogramWithExemplars<TraceLabels>;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TraceLabels {
-    trace_id: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct GraphLabels {
-    graph: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    graph: String,
-    endpoint: String,
-    /// HTTP status, or `left` for a client that left before there was one.
-    code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndpointLabels {
-    graph: String,
-    endpoint: String,
-}
+type Durations = HistogramWithExemplars<Labels<1>>;
 
 impl Metrics {
     /// Creates all metrics of a server, including its connections and engines.
@@ -100,10 +83,10 @@ impl Metrics {
         }));
         let registry = all.sub_registry_with_prefix("graphmill");
         let requests = Family::default();
-        let durations: Family<EndpointLabels, Durations> = Family::new_with_constructor(|| {
+        let durations: Family<_, Durations> = Family::new_with_constructor(|| {
             HistogramWithExemplars::new(REQUEST_SECONDS.into_iter())
         });
-        let first_tokens: Family<GraphLabels, Histogram> =
+        let first_tokens: Family<_, Histogram> =
             Family::new_with_constructor(|| Histogram::new(REQUEST_SECONDS));
         registry.register_with_unit(
             "time_to_first_token",
@@ -192,26 +175,23 @@ impl Metrics {
         trace: Option<String>,
     ) {
         self.open.dec();
-        let labels = EndpointLabels {
-            graph: graph.to_owned(),
-            endpoint: endpoint.to_owned(),
-        };
-        self.requests
-            .get_or_create(&RequestLabels {
-                graph: labels.graph.clone(),
-                endpoint: labels.endpoint.clone(),
-                code: code.map_or_else(|| "left".to_owned(), |code| code.to_string()),
-            })
-            .inc();
-        let trace = trace.map(|trace_id| TraceLabels { trace_id });
+        let labels = [
+            ("graph", graph.to_owned()),
+            ("endpoint", endpoint.to_owned()),
+        ];
+        let code = code.map_or_else(|| "left".to_owned(), |code| code.to_string());
+        let [of_graph, of_endpoint] = labels.clone();
+        let request = [of_graph, of_endpoint, ("code", code)];
+        self.requests.get_or_create(&request).inc();
+        let trace = trace.map(|trace_id| [("trace_id", trace_id)]);
         let durations = self.durations.get_or_create(&labels);
         durations.observe(took.as_secs_f64(), trace, None);
     }
 
     /// Records the time to the first part of a generated answer.
     pub(crate) fn first_token(&self, graph: &str, took: Duration) {
-        let graph = graph.to_owned();
-        let times = self.first_tokens.get_or_create(&GraphLabels { graph });
+        let labels = [("graph", graph.to_owned())];
+        let times = self.first_tokens.get_or_create(&labels);
         times.observe(took.as_secs_f64());
     }
 

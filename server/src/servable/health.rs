@@ -72,7 +72,7 @@ impl Servable {
         }
     }
 
-    /// Returns true if it is loaded without a request, but not yet.
+    /// Returns true if the server loads it without a request, and has not finished yet.
     fn is_awaited(&self) -> bool {
         matches!(self.state_name(), StateName::Listed | StateName::Loading)
             && !(self.loads_on_demand() && self.is_settled())

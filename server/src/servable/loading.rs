@@ -250,7 +250,7 @@ fn compile(entry: &GraphEntry, environment: &Environment) -> Result<CompileResul
     }
 }
 
-/// Formats diagnostics for people.
+/// Formats each diagnostic with its excerpt of the source, without colors.
 pub(super) fn shown(sources: &SourceMap, diagnostics: &[Diagnostic]) -> Vec<String> {
     let human = |found| render::human(sources, std::slice::from_ref(found), Color::Plain);
     diagnostics.iter().map(human).collect()

@@ -38,6 +38,14 @@ impl Servable {
             seconds: began.elapsed().as_secs_f64(),
         })
     }
+
+    /// Returns an estimate of the time until the running load is complete.
+    pub(super) fn time_left(&self) -> Duration {
+        let Some(began) = self.began() else {
+            return Duration::ZERO;
+        };
+        left(began.elapsed(), stage().1, self.load_time())
+    }
 }
 
 /// Returns the current stage, and its progress from 0 to 1.
@@ -49,16 +57,6 @@ fn stage() -> (&'static str, Option<f32>) {
         Some((_, stage @ LoadStage::Weights(part))) => (stage.as_str(), Some(*part)),
         Some((_, stage)) => (stage.as_str(), None),
         None => ("compiling", None),
-    }
-}
-
-impl Servable {
-    /// Returns an estimate of the time until the running load is complete.
-    pub(super) fn time_left(&self) -> Duration {
-        let Some(began) = self.began() else {
-            return Duration::ZERO;
-        };
-        left(began.elapsed(), stage().1, self.load_time())
     }
 }
 

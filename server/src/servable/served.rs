@@ -175,7 +175,7 @@ impl ServedGraphs {
 
     /// Reads the configuration again, and replaces the served one with it.
     pub(crate) fn reload(&self) -> Result<Changes, ConfigRefusal> {
-        self.reload_with(None, |config| config)
+        self.reload_locked(&mut self.lock_stamps(), None, |config| config)
     }
 
     /// Reads a model of a repository again, with a JSON configuration in place of its own if given.
@@ -190,7 +190,7 @@ impl ServedGraphs {
             return self.reload_for(actor, None);
         };
         let entries = reader.read(name, config).map_err(ConfigRefusal::new)?;
-        self.reload_with(Some(name), |mut config| {
+        self.reload_locked(&mut self.lock_stamps(), Some(name), |mut config| {
             let before = config.clone();
             let graphs = &mut config.graphs;
             let at = graphs.iter().position(|graph| graph.name == name);
@@ -243,16 +243,7 @@ impl ServedGraphs {
     }
 
     /// Reloads the graphs named `only`, or all if it is `None`, from the configuration after
-    /// `change`.
-    fn reload_with(
-        &self,
-        only: Option<&str>,
-        change: impl FnOnce(Config) -> Config,
-    ) -> Result<Changes, ConfigRefusal> {
-        self.reload_locked(&mut self.lock_stamps(), only, change)
-    }
-
-    /// Reloads like [`ServedGraphs::reload_with`], for a caller that has locked the stamps.
+    /// `change`. `looked` are the stamps, which the caller has locked.
     fn reload_locked(
         &self,
         looked: &mut FileStamps,
