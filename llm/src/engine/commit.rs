@@ -56,7 +56,7 @@ impl Core<'_> {
                 self.finished.push(id);
             }
             let sink = Arc::clone(&sequence.sink);
-            let credit = sequence.credits;
+            let credit = sequence.request.credits;
             self.outbox.push(id, sink, output, credit);
         }
         drop(samples);
