@@ -56,7 +56,7 @@ pub(crate) struct Sequence {
     pub(crate) prompt_rows: Range<usize>,
     /// Log probabilities of the prompt, as long as some are missing.
     pub(crate) prompt_logprobs: Option<PromptLogprobs>,
-    /// Tokens chosen from `rows`; `None` if there was none to choose.
+    /// Tokens chosen from `rows`; `None` if there was none to choose. Empty between steps.
     pub(crate) sampled: SmallVec<[Option<SampledToken>; 1]>,
     /// True if it was admitted before. Then it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
