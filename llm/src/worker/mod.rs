@@ -219,7 +219,7 @@ impl<O, W> Drop for Ticket<O, W> {
     }
 }
 
-show_fields!(Ticket < O, W > { seat });
+show_fields! { Ticket<O, W> { seat } }
 
 impl<O> Inbox<O> {
     /// Steps until the engine is dropped. All waiting receivers are then told that it has stopped.
