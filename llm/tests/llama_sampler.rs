@@ -60,7 +60,11 @@ fn ours(logits: &[f32], params: &SamplingParams, generated: &[Token]) -> Vec<(To
     for token in generated {
         sampler.accept(*token);
     }
-    sampler.distribution(logits, &[], &mut Scratch::default())
+    let mut scratch = Scratch::default();
+    sampler
+        .sample(logits, None, &[], &mut scratch)
+        .expect("finite logits");
+    scratch.distribution()
 }
 
 fn by_probability(mut tokens: Vec<(Token, f64)>) -> Vec<(Token, f64)> {
@@ -255,7 +259,11 @@ fn repetitions_are_found_and_breakers_end_them_as_theirs_do() {
             for token in &tokens[tokens.len() / 2..] {
                 sampler.accept(*token);
             }
-            let ours = sampler.distribution(&logits, &[], &mut Scratch::default());
+            let mut scratch = Scratch::default();
+            sampler
+                .sample(&logits, None, &[], &mut scratch)
+                .expect("finite logits");
+            let ours = scratch.distribution();
             let plain = left_by(&logits, [LlamaSampler::dist(1)]);
             let theirs = left_by(&logits, [their, LlamaSampler::dist(1)]);
             let differs = by_token(&theirs) != by_token(&plain);

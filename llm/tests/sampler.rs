@@ -230,9 +230,11 @@ fn typical_tokens_and_xtc_leave_what_the_reference_leaves() {
             xtc_threshold,
             ..SamplingParams::default()
         };
-        let found =
-            Sampler::new(params.clone(), &[]).distribution(&logits, &[], &mut Scratch::default());
-        let found: BTreeMap<Token, f64> = found.into_iter().collect();
+        let mut scratch = Scratch::default();
+        Sampler::new(params.clone(), &[])
+            .sample(&logits, None, &[], &mut scratch)
+            .expect("finite logits");
+        let found: BTreeMap<Token, f64> = scratch.distribution().into_iter().collect();
         let expected = reference(&logits, &params);
         assert_eq!(
             found.keys().collect::<Vec<_>>(),
@@ -279,14 +281,11 @@ fn mirostat_approaches_its_target() {
             let mut scratch = Scratch::default();
             let mut surprise = 0.0;
             for step in 0..1_500 {
-                let distribution: BTreeMap<_, _> = sampler
-                    .distribution(&logits, &[], &mut scratch)
-                    .into_iter()
-                    .collect();
                 let token = sampler
                     .sample(&logits, None, &[], &mut scratch)
                     .expect("finite logits")
                     .token;
+                let distribution: BTreeMap<_, _> = scratch.distribution().into_iter().collect();
                 if step >= 500 {
                     surprise -= distribution[&token].log2() / 1_000.0;
                 }

@@ -10,9 +10,7 @@ use serde::Serialize;
 use super::info::{EmbeddingInfo, EmbeddingMeasurements, Recorders};
 use super::request::{EmbeddingError, EmbeddingRefusal, EmbeddingRequest};
 use super::step::{Core, EmbedJob};
-use crate::backend::interface::{
-    EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
-};
+use crate::backend::interface::{EmbeddingBackend, LoadedEmbedding, ServeEmbedding};
 use crate::debug::show_fields;
 use crate::load;
 use crate::model::files::ModelFiles;
@@ -32,7 +30,6 @@ pub struct EmbeddingEngine {
     vocab: Arc<dyn Vocab>,
     pairs: PairForm,
     head: Head,
-    capacity: EmbeddingCapacity,
     info: EmbeddingInfo,
     shared: Arc<EmbeddingState>,
     worker: Worker<Box<EmbedJob>, Arc<Vectors>>,
@@ -152,7 +149,6 @@ impl EmbeddingEngine {
             vocab,
             pairs,
             head,
-            capacity,
             info,
             shared,
             worker,
@@ -263,12 +259,12 @@ impl EmbeddingEngine {
 
     /// Maximum number of tokens of a text.
     pub fn context_length(&self) -> usize {
-        self.capacity.context_length as usize
+        self.info.context_length as usize
     }
 
     /// Numbers in the result of each text.
     pub fn width(&self) -> usize {
-        self.capacity.width as usize
+        self.info.dimensions as usize
     }
 
     /// Effective values of the engine.
@@ -326,7 +322,7 @@ impl Replaceable for EmbeddingEngine {
     fn load_again(&self) -> Result<Self, LoadError> {
         let next = Self::load(self.spec.clone())?;
         let mut difference = vocab::difference(&*self.vocab, &*next.vocab);
-        if next.capacity.width != self.capacity.width {
+        if next.width() != self.width() {
             difference = Some("its vectors have another length".to_owned());
         }
         vocab::check_loaded_again(&self.spec.model, difference)?;
@@ -342,7 +338,7 @@ impl Drop for EmbeddingEngine {
     }
 }
 
-show_fields!(EmbeddingEngine { spec, capacity });
+show_fields!(EmbeddingEngine { spec, info });
 
 /// A request in an engine. Dropping it cancels the request, if it has not ended.
 #[derive(Debug)]

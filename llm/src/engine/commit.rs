@@ -33,33 +33,32 @@ impl Core<'_> {
     fn put_out(&mut self) -> (u32, u32) {
         let now = self.backend.now();
         let (mut generated, mut accepted) = (0, 0);
-        let mut samples = self.sampling.take().peekable();
-        while let Some((id, _)) = samples.peek() {
-            let id = *id;
-            let sequence = self.slots.get_mut(id);
-            let sequence = sequence.expect("only running sequences are sampled");
+        for work in &self.plan.work {
+            let sequence = self.slots.working_mut(work);
+            if sequence.sampled.is_empty() {
+                continue;
+            }
             let before = sequence.usage(now);
-            let mut run =
-                std::iter::from_fn(|| Some(samples.next_if(|(other, _)| *other == id)?.1));
-            let output = sequence.accept(&mut run, &*self.vocab, now);
-            run.for_each(drop); // what was sampled behind the end
+            let mut sampled = std::mem::take(&mut sequence.sampled);
+            // What was sampled behind the end is dropped.
+            let output = sequence.accept(sampled.drain(..), &*self.vocab, now);
+            sequence.sampled = sampled;
             generated += output.usage.generated_tokens - before.generated_tokens;
             accepted += output.usage.accepted_drafts() - before.accepted_drafts();
             // Drafts that were not accepted leave cells behind.
             let kept = sequence.tokens.len() as u32 - 1;
             self.prefixes.cut(self.backend, &mut sequence.cells, kept);
-            self.prefixes.extend(id, &sequence.tokens);
+            self.prefixes.extend(work.id, &sequence.tokens);
             self.shared
                 .measured
                 .output(&mut sequence.moments, now, &output);
             if output.finish.is_some() {
-                self.finished.push(id);
+                self.finished.push(work.id);
             }
             let sink = Arc::clone(&sequence.sink);
-            let credit = sequence.credits;
-            self.outbox.push(id, sink, output, credit);
+            let credit = sequence.request.credits;
+            self.outbox.push(work.id, sink, output, credit);
         }
-        drop(samples);
         while let Some(id) = self.finished.pop() {
             self.remove(id);
         }

@@ -161,9 +161,9 @@ impl Queue {
 fn leave(shared: &EngineState, sequence: &mut Sequence, now: Instant) {
     sequence.moments.slot_wait.end(now);
     if !sequence.was_admitted {
-        shared.places.leave(sequence.tenant);
+        shared.places.leave(sequence.request.tenant);
         shared.places.remove_tokens(sequence.prompt_tokens.into());
-        if let Some(admitted) = sequence.on_admission.take() {
+        if let Some(admitted) = sequence.request.on_admission.take() {
             admitted();
         }
     }

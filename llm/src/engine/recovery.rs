@@ -76,7 +76,7 @@ impl Sequence {
 
     /// Explains that the model computes no usable numbers for it.
     pub(super) fn no_finite_logit(&self) -> GenerationError {
-        if self.scales_adapters {
+        if self.request.adapters.iter().any(|it| it.scale.is_some()) {
             GenerationError::new(
                 ErrorKind::Adapters,
                 "the model gives no finite logit with the adapters at these scales",

@@ -85,7 +85,7 @@ pub struct GenerationRequest {
     /// Constraint on the text, compiled by the same engine; `None` for free text.
     pub constraint: Option<CompiledConstraint>,
     /// Receiver of the outputs, called on the delivery thread of the engine.
-    pub sink: Box<dyn StepSink>,
+    pub sink: Arc<dyn StepSink>,
 }
 
 impl GenerationRequest {
@@ -113,7 +113,7 @@ impl GenerationRequest {
             adapters: Arc::default(),
             priority: 0,
             constraint: None,
-            sink: Box::new(sink),
+            sink: Arc::new(sink),
         }
     }
 }

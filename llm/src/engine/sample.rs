@@ -9,9 +9,8 @@ use super::sequence::Sequence;
 use super::slots::Slots;
 use crate::backend::Backend;
 use crate::lock::lock;
-use crate::model::vocab::Vocab;
-use crate::protocol::{SequenceId, Token};
-use crate::sampler::{self, SampledToken, Scratch};
+use crate::protocol::Token;
+use crate::sampler::{self, Scratch};
 use crate::schedule::RowWork;
 use crate::speculate::Drafting;
 
@@ -23,85 +22,57 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Samples tokens, and keeps the samples until the step is committed.
-pub(super) struct Sampling {
-    end_tokens: Vec<Token>,
-    samples: Vec<(SequenceId, Option<SampledToken>)>,
-}
-
-impl Sampling {
-    pub(super) fn new(vocab: &dyn Vocab) -> Self {
-        Self {
-            end_tokens: (0..vocab.n_vocab() as Token)
-                .filter(|token| vocab.is_eog(*token))
-                .collect(),
-            samples: Vec::new(),
+/// Samples the sequences whose last tokens were in the batch. They keep their samples until the
+/// step is committed.
+pub(super) fn sample(
+    backend: &dyn Backend,
+    batch: &Batch,
+    works: &[RowWork],
+    slots: &mut Slots,
+    end_tokens: &[Token],
+) {
+    let mut tokens = &batch.tokens[..];
+    // Rows after images come before those of tokens.
+    let (image_rows, mut rows) = batch.image_rows();
+    let mut images = 0;
+    for work in works {
+        let sequence = slots.working_mut(work);
+        if sequence.tile().is_some() {
+            if sequence.wants_row(sequence.cells.computed() + work.tokens - 1) {
+                sequence.take_rows(work, images, 1);
+                images += 1;
+            }
+            continue;
+        }
+        let (own, after) = tokens.split_at((work.tokens + work.drafts) as usize);
+        tokens = after;
+        let asked = own.iter().filter(|token| token.logits).count();
+        if asked > 0 {
+            sequence.take_rows(work, rows, asked);
+            rows += asked;
         }
     }
-
-    /// Takes the samples of the step, sequence by sequence. `None` means that no token could be
-    /// chosen from the logits.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = (SequenceId, Option<SampledToken>)> {
-        self.samples.drain(..)
-    }
-
-    /// Samples the sequences whose last tokens were in the batch.
-    pub(super) fn sample(
-        &mut self,
-        backend: &dyn Backend,
-        batch: &Batch,
-        works: &[RowWork],
-        slots: &mut Slots,
-    ) {
-        self.samples.clear();
-        let mut tokens = &batch.tokens[..];
-        // Rows after images come before those of tokens.
-        let (image_rows, mut rows) = batch.image_rows();
-        let mut images = 0;
-        for work in works {
-            let sequence = slots.working_mut(work);
-            if sequence.tile().is_some() {
-                if sequence.wants_row(sequence.cells.computed() + work.tokens - 1) {
-                    sequence.take_rows(work, images, 1);
-                    images += 1;
-                }
-                continue;
+    let logits = Logits {
+        image_rows,
+        rows: backend.logits(),
+        n_vocab: backend.n_vocab(),
+        end_tokens,
+    };
+    let looks = logits.looks(slots.running());
+    let running = slots.running_mut().iter_mut();
+    let left = Mutex::new(running.filter(|sequence| sequence.has_rows()));
+    let sample = || {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let next = || lock(&left).next();
+            while let Some(sequence) = next() {
+                logits.sample_one(sequence, scratch);
             }
-            let (own, after) = tokens.split_at((work.tokens + work.drafts) as usize);
-            tokens = after;
-            let asked = own.iter().filter(|token| token.logits).count();
-            if asked > 0 {
-                sequence.take_rows(work, rows, asked);
-                rows += asked;
-            }
-        }
-        let logits = Logits {
-            image_rows,
-            rows: backend.logits(),
-            n_vocab: backend.n_vocab(),
-            end_tokens: &self.end_tokens,
-        };
-        let looks = logits.looks(slots.running());
-        let running = slots.running_mut().iter_mut();
-        let left = Mutex::new(running.filter(|sequence| sequence.has_rows()));
-        let sample = || {
-            SCRATCH.with_borrow_mut(|scratch| {
-                let next = || lock(&left).next();
-                while let Some(sequence) = next() {
-                    logits.sample_one(sequence, scratch);
-                }
-            });
-        };
-        if works.len() > 1 && looks > GRAIN {
-            backend.on_threads(&sample);
-        } else {
-            sample();
-        }
-        for work in works {
-            let sampled = slots.working_mut(work).sampled.drain(..);
-            self.samples
-                .extend(sampled.map(|sampled| (work.id, sampled)));
-        }
+        });
+    };
+    if works.len() > 1 && looks > GRAIN {
+        backend.on_threads(&sample);
+    } else {
+        sample();
     }
 }
 

@@ -1,6 +1,7 @@
 //! One generation inside the engine: its tokens, its cells, its credit and its end.
 
 use std::borrow::Cow;
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,16 +9,14 @@ use std::time::{Duration, Instant};
 use smallvec::SmallVec;
 
 use super::recovery::Soundness;
-use super::request::{GenerationRequest, OnAdmission};
+use super::request::{Entry, GenerationRequest};
 use super::standing::Standing;
 use crate::cache::{KvCells, Newcomer, ShareGroup};
 use crate::constrain::{Matching, Reasoning};
 use crate::measure::Moments;
 use crate::model::vocab::Vocab;
-use crate::protocol::{
-    FinishReason, RequestId, SequenceId, StepOutput, Tenant, Token, TokenLogprob, TokenSet, Usage,
-};
-use crate::sampler::{BadWords, SampledToken, Sampler};
+use crate::protocol::{FinishReason, SequenceId, StepOutput, Token, TokenLogprob, Usage};
+use crate::sampler::{SampledToken, Sampler};
 use crate::schedule::turns::Owner;
 use crate::schedule::{Row, RowWork};
 use crate::speculate::{Drafting, KEPT_HIDDEN, Speculation};
@@ -27,10 +26,8 @@ use crate::worker::OutputReceiver;
 /// A sequence from its submission to its end.
 pub(crate) struct Sequence {
     pub(crate) id: SequenceId,
-    /// Request that the sequence belongs to.
-    pub(crate) request: RequestId,
-    /// Tenant of the request, if tenants are distinguished.
-    pub(crate) tenant: Option<Tenant>,
+    /// The request, without the parts that became other fields.
+    pub(super) request: GenerationRequest,
     /// Position in the fair order, as in [`Row::rank`].
     pub(crate) rank: i64,
     /// Time of queueing, as in [`Row::queued`].
@@ -39,15 +36,9 @@ pub(crate) struct Sequence {
     pub(crate) head_start: i64,
     /// Tokens of the prompt, followed by the generated ones.
     pub(crate) tokens: Vec<Token>,
-    /// The tiles of images in the prompt, in order.
-    tiles: Arc<[PlacedTile]>,
-    /// Number of tokens before the last turn of the prompt, if known.
-    last_turn: Option<u32>,
     pub(crate) cells: KvCells,
     /// Shares cells with sequences of the same group only, and computes with its adapters.
     pub(crate) group: ShareGroup,
-    /// True if the request gives the scale of an adapter.
-    pub(super) scales_adapters: bool,
     pub(super) soundness: Soundness,
     pub(crate) last_step: u64,
     pub(crate) sampler: Sampler,
@@ -65,12 +56,10 @@ pub(crate) struct Sequence {
     pub(crate) prompt_rows: Range<usize>,
     /// Log probabilities of the prompt, as long as some are missing.
     pub(crate) prompt_logprobs: Option<PromptLogprobs>,
-    /// Tokens chosen from `rows`; `None` if there was none to choose.
+    /// Tokens chosen from `rows`; `None` if there was none to choose. Empty between steps.
     pub(crate) sampled: SmallVec<[Option<SampledToken>; 1]>,
     /// True if it was admitted before. Then it no longer counts against the bound of the queue.
     pub(crate) was_admitted: bool,
-    /// Called when it is admitted for the first time, or ends before.
-    pub(crate) on_admission: Option<OnAdmission>,
     pub(crate) sink: Arc<OutputReceiver>,
     pub(crate) moments: Moments,
     pub(super) prompt_tokens: u32,
@@ -80,12 +69,6 @@ pub(crate) struct Sequence {
     cached_tokens: u32,
     /// Maximum number of tokens, prompt and generated.
     pub(super) token_limit: u32,
-    pub(super) min_tokens: u32,
-    pub(super) stop_tokens: TokenSet,
-    pub(super) ignore_eos: bool,
-    pub(super) bad_words: BadWords,
-    /// Number of outputs that are allowed before more credit is granted.
-    pub(super) credits: u32,
 }
 
 /// The log probabilities of a prompt's tokens that are known so far.
@@ -104,7 +87,7 @@ impl Sequence {
     pub(crate) fn new(
         id: SequenceId,
         (rank, head_start): (i64, i64),
-        request: GenerationRequest,
+        mut request: GenerationRequest,
         group: ShareGroup,
         context: u32,
         vocab: &Arc<dyn Vocab>,
@@ -121,26 +104,22 @@ impl Sequence {
             Some(max_tokens) => prompt_tokens.saturating_add(max_tokens).min(context),
             None => context,
         };
-        let scales_adapters = request.adapters.iter().any(|it| it.scale.is_some());
+        // The sequence has its place itself, so one that was reserved elsewhere is free.
+        request.entry = Entry::default();
         Self {
             id,
-            request: request.request,
-            tenant: request.tenant,
             rank,
             queued: rank,
             head_start,
-            sampler: Sampler::new(request.sampling, &text).with_vocab(&text, vocab),
-            matching: request.constraint.map(|it| Box::new(it.matching())),
-            reasoning: request
-                .reasoning_limit
+            sampler: Sampler::new(mem::take(&mut request.sampling), &text).with_vocab(&text, vocab),
+            matching: (request.constraint.take()).map(|it| Box::new(it.matching())),
+            reasoning: (request.reasoning_limit.take())
                 .map(|limit| Box::new(Reasoning::new(limit))),
             speculation: request
                 .speculation
                 .filter(|_| request.tiles.is_empty())
                 .map(|params| Box::new(Speculation::new(params, &request.prompt))),
-            tokens: request.prompt,
-            tiles: request.tiles,
-            last_turn: request.last_turn,
+            tokens: mem::take(&mut request.prompt),
             cells: KvCells::default(),
             rows: 0..0,
             prompt_rows: 0..0,
@@ -150,35 +129,29 @@ impl Sequence {
             }),
             sampled: SmallVec::new(),
             group,
-            scales_adapters,
             soundness: Soundness::default(),
             cached_tokens: 0,
             last_step: 0,
             was_admitted: false,
-            on_admission: request.on_admission,
-            sink: Arc::new(OutputReceiver::new(request.sink)),
+            sink: Arc::new(OutputReceiver::new(Arc::clone(&request.sink))),
             moments: Moments::now(),
             prompt_tokens,
             sound_tokens,
             token_limit,
-            min_tokens: request.min_tokens,
-            stop_tokens: request.stop_tokens,
-            ignore_eos: request.ignore_eos,
-            bad_words: request.bad_words,
-            credits: request.credits,
+            request,
         }
     }
 
     /// Owner in the fair order: the tenant, or the request if there is none.
     pub(crate) fn owner(&self) -> Owner {
-        self.tenant
-            .map_or(Owner::Request(self.request), Owner::Tenant)
+        let by_request = Owner::Request(self.request.request);
+        self.request.tenant.map_or(by_request, Owner::Tenant)
     }
 
     pub(crate) fn row(&self) -> Row {
         Row {
             id: self.id,
-            request: self.request,
+            request: self.request.request,
             owner: self.owner(),
             turn: 0,
             request_turn: 0,
@@ -212,8 +185,8 @@ impl Sequence {
 
     /// Returns the first tile that ends behind this position.
     fn tile_from(&self, next: u32) -> Option<&PlacedTile> {
-        let index = self.tiles.partition_point(|tile| tile.end() <= next);
-        self.tiles.get(index)
+        let tiles = &self.request.tiles;
+        tiles.get(tiles.partition_point(|tile| tile.end() <= next))
     }
 
     /// Returns the tile that contains the next position to compute, if there is one.
@@ -254,7 +227,7 @@ impl Sequence {
     /// Number of its first cells that later prompts can repeat; 0 for a prompt that begins with
     /// vectors, which are new in each request.
     pub(super) fn repeatable(&self) -> u32 {
-        match self.tiles.first() {
+        match self.request.tiles.first() {
             Some(first) if first.at() == 0 && first.tile().is_given() => 0,
             _ => self.cells.computed(),
         }
@@ -268,7 +241,7 @@ impl Sequence {
             tokens: &self.tokens,
             shareable: self.shareable(),
             stops: self.cells.stops(),
-            last_turn: self.last_turn,
+            last_turn: self.request.last_turn,
             is_new: !self.was_admitted,
         }
     }
@@ -285,7 +258,7 @@ impl Sequence {
     }
 
     pub(crate) fn grant(&mut self, credits: u32) {
-        self.credits = self.credits.saturating_add(credits);
+        self.request.credits = self.request.credits.saturating_add(credits);
     }
 
     /// Assigns `asked` rows of logits of the batch, from `first` on, to the sequence.

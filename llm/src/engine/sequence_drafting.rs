@@ -18,11 +18,11 @@ impl Drafting for Sequence {
     }
 
     fn has_credit(&self) -> bool {
-        self.credits > 0
+        self.request.credits > 0
     }
 
     fn decodes(&self) -> bool {
-        self.credits > 0 && self.tokens.len() as u32 == self.cells.computed() + 1
+        self.request.credits > 0 && self.tokens.len() as u32 == self.cells.computed() + 1
     }
 
     fn draft(&mut self) {

@@ -33,7 +33,7 @@ impl Sequence {
             }
             None if bans_end => {
                 banned.extend_from_slice(end_tokens);
-                banned.extend_from_slice(&self.stop_tokens);
+                banned.extend_from_slice(&self.request.stop_tokens);
             }
             None => {}
         }
@@ -41,7 +41,7 @@ impl Sequence {
         let drawn = drawn.map(|sampled| sampled.token);
         let before = &self.tokens[self.prompt_tokens as usize..];
         let said = drawn.chain(before.iter().rev().copied());
-        banned.extend(self.bad_words.completed_behind(said));
+        banned.extend(self.request.bad_words.completed_behind(said));
         let forced = self.reasoning.as_ref().and_then(|it| it.forced());
         let sampled = match forced {
             Some(token) => self.sampler.forced(logits, token, scratch),
@@ -53,7 +53,7 @@ impl Sequence {
         }
         if let Some(matching) = &mut self.matching {
             let is_end = end_tokens.contains(&sampled.token);
-            let is_stop = !bans_end && self.stop_tokens.contains(sampled.token);
+            let is_stop = !bans_end && self.request.stop_tokens.contains(sampled.token);
             matching.accept(sampled.token, is_end, is_stop);
         }
         Some(sampled)
@@ -64,20 +64,21 @@ impl Sequence {
     fn bans_end(&self, ahead: u32) -> bool {
         // Nothing can follow the end of a constrained text, so the end is postponed instead of
         // ignored.
-        self.generated() + ahead < self.min_tokens || (self.ignore_eos && self.is_constrained())
+        self.generated() + ahead < self.request.min_tokens
+            || (self.request.ignore_eos && self.is_constrained())
     }
 
     /// Computes the token masks for the rows of the next step.
     pub(crate) fn prepare_masks(&mut self) {
         let drafts = self.speculation.as_ref().map(|it| it.drafts());
-        let end_banned_for = if self.ignore_eos {
+        let end_banned_for = if self.request.ignore_eos {
             u32::MAX
         } else {
-            self.min_tokens.saturating_sub(self.generated())
+            self.request.min_tokens.saturating_sub(self.generated())
         };
         if let Some(matching) = &mut self.matching {
             let drafts = drafts.unwrap_or_default();
-            matching.prepare(drafts, &self.stop_tokens, end_banned_for as usize);
+            matching.prepare(drafts, &self.request.stop_tokens, end_banned_for as usize);
         }
     }
 
@@ -94,8 +95,8 @@ impl Sequence {
         vocab: &dyn Vocab,
         now: Instant,
     ) -> StepOutput {
-        if self.credits != UNLIMITED {
-            self.credits -= 1;
+        if self.request.credits != UNLIMITED {
+            self.request.credits -= 1;
         }
         let before = self.tokens.len();
         let mut output = self.output(None, now);
@@ -119,7 +120,8 @@ impl Sequence {
             let ends = match &self.matching {
                 Some(_) => ending == Some(Ending::EndToken),
                 None => {
-                    self.stop_tokens.contains(token) || (!self.ignore_eos && vocab.is_eog(token))
+                    self.request.stop_tokens.contains(token)
+                        || (!self.request.ignore_eos && vocab.is_eog(token))
                 }
             };
             if ends {
@@ -156,7 +158,7 @@ impl Sequence {
                 ErrorKind::Constraint,
                 format!("the constraint of the text cannot be enforced any further: {failure}"),
             ),
-            None if self.sampler.is_restricted() || !self.bad_words.is_empty() => {
+            None if self.sampler.is_restricted() || !self.request.bad_words.is_empty() => {
                 GenerationError::new(
                     ErrorKind::Constraint,
                     "`allowed_token_ids` and `bad_words` leave no token that could follow",

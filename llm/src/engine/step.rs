@@ -13,7 +13,7 @@ use super::delivery::Outbox;
 use super::order::Order;
 use super::planner::Planner;
 use super::queue::Queue;
-use super::sample::Sampling;
+use super::sample::sample;
 use super::sequence::Sequence;
 use super::slots::Slots;
 use super::status::{EngineState, adapter_bits};
@@ -21,7 +21,7 @@ use super::timing::Timing;
 use crate::backend::{Backend, DecodeError, DraftSupport};
 use crate::cache::PrefixCache;
 use crate::model::vocab::Vocab;
-use crate::protocol::{ErrorKind, FinishReason, SequenceId};
+use crate::protocol::{ErrorKind, FinishReason, SequenceId, Token};
 use crate::schedule::StepPlan;
 use crate::spec::LlmEngineSpec;
 use crate::speculate::Drafts;
@@ -40,7 +40,8 @@ pub(super) struct Core<'a> {
     planner: Planner,
     pub(super) plan: StepPlan,
     pub(super) batch: Batch,
-    pub(super) sampling: Sampling,
+    /// End tokens of the vocabulary.
+    end_tokens: Vec<Token>,
     /// Sequences that the step ended. Memory reused from step to step.
     pub(super) finished: Vec<SequenceId>,
     timing: Timing,
@@ -56,11 +57,12 @@ impl<'a> Core<'a> {
         outbox: &'a mut Outbox,
     ) -> Self {
         let capacity = backend.capacity();
+        let all_tokens = 0..vocab.n_vocab() as Token;
         let is_controlled = spec.plugin_config.draft_control != Some(false);
         Self {
             drafts: Drafts::new(backend, draft, is_controlled),
             backend,
-            sampling: Sampling::new(&*vocab),
+            end_tokens: all_tokens.filter(|token| vocab.is_eog(*token)).collect(),
             vocab,
             queue: Queue::new(spec, Arc::clone(&shared)),
             shared,
@@ -110,8 +112,8 @@ impl<'a> Core<'a> {
             self.batch.decode(self.backend, &mut self.slots)?;
             self.drafts
                 .keep_hidden(&self.batch.hidden, self.backend.hidden());
-            self.sampling
-                .sample(self.backend, &self.batch, &self.plan.work, &mut self.slots);
+            let (works, slots) = (&self.plan.work, &mut self.slots);
+            sample(self.backend, &self.batch, works, slots, &self.end_tokens);
             Ok(())
         });
         match outcome {

@@ -37,6 +37,17 @@ pub struct Scratch {
     sums: Vec<f64>,
 }
 
+impl Scratch {
+    /// Returns the tokens that the last random choice was drawn from, with their probabilities.
+    pub fn distribution(&self) -> Vec<(Token, f64)> {
+        let total: f64 = self.sums.iter().sum();
+        let weights = self.kept.weights.iter().copied().map(f64::from);
+        let drawable = weights.enumerate().filter(|(_, weight)| *weight > 0.0);
+        let chances = drawable.map(|(index, weight)| (self.kept.token(index), weight / total));
+        chances.collect()
+    }
+}
+
 /// A chosen token, with its log probability if the sampler reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledToken {
@@ -124,32 +135,6 @@ impl Sampler {
             .logprobs
             .map(|top| log_probability(logits, token, usize::from(top), scratch));
         SampledToken { token, logprob }
-    }
-
-    /// Returns the tokens that [`sample`](Self::sample) chooses from, with their probabilities.
-    /// Empty if no token has a finite logit.
-    pub fn distribution(
-        &self,
-        logits: &[f32],
-        banned: &[Token],
-        scratch: &mut Scratch,
-    ) -> Vec<(Token, f64)> {
-        let mut adjusted = std::mem::take(&mut scratch.adjusted);
-        let row = self.adjusted(logits, None, banned, &mut adjusted);
-        let highest = row::highest(row);
-        let mut distribution = Vec::new();
-        if highest.is_finite() && self.is_greedy() {
-            distribution.extend(row::argmax(row).map(|index| (index as Token, 1.0)));
-        } else if highest.is_finite() {
-            self.narrow(row, highest, 0.0, scratch);
-            let kept = &scratch.kept;
-            let total = row::sum_runs(&kept.weights, &mut scratch.sums);
-            let weights = kept.weights.iter().copied().map(f64::from).enumerate();
-            let chances = weights.filter(|(_, weight)| *weight > 0.0);
-            distribution.extend(chances.map(|(index, weight)| (kept.token(index), weight / total)));
-        }
-        scratch.adjusted = adjusted;
-        distribution
     }
 
     /// Returns true if the request lists the tokens that may be chosen.

@@ -71,12 +71,12 @@ show_fields!(Seat<R> { number });
 
 /// A sink that ends once. Outputs of an abandoned engine after the end are dropped.
 pub(crate) struct OutputReceiver {
-    sink: Box<dyn StepSink>,
+    sink: Arc<dyn StepSink>,
     ended: AtomicBool,
 }
 
 impl OutputReceiver {
-    pub(crate) fn new(sink: Box<dyn StepSink>) -> Self {
+    pub(crate) fn new(sink: Arc<dyn StepSink>) -> Self {
         Self {
             sink,
             ended: AtomicBool::new(false),

@@ -219,7 +219,7 @@ impl<O, W> Drop for Ticket<O, W> {
     }
 }
 
-show_fields!(Ticket < O, W > { seat });
+show_fields! { Ticket<O, W> { seat } }
 
 impl<O> Inbox<O> {
     /// Steps until the engine is dropped. All waiting receivers are then told that it has stopped.
@@ -235,20 +235,15 @@ impl<O> Inbox<O> {
 
     fn step_until_shutdown(&self, stepper: &mut impl Stepper<Order = O>) {
         loop {
-            let command = match self.0.try_recv() {
-                Err(TryRecvError::Disconnected) => return,
-                Ok(command) => Some(command),
-                Err(TryRecvError::Empty) if stepper.step() => None,
-                Err(TryRecvError::Empty) => match self.wait(stepper) {
-                    Err(RecvTimeoutError::Disconnected) => return,
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Ok(command) => Some(command),
-                },
+            let received = match self.0.try_recv() {
+                Err(TryRecvError::Empty) if stepper.step() => continue,
+                Err(TryRecvError::Empty) => self.wait(stepper),
+                received => received.map_err(|_| RecvTimeoutError::Disconnected),
             };
-            match command {
-                Some(Command::Shutdown) => return,
-                Some(command) => take_in(stepper, command),
-                None => {}
+            match received {
+                Ok(Command::Shutdown) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(command) => take_in(stepper, command),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -259,10 +254,9 @@ impl<O> Inbox<O> {
         // Due work comes before deferred work.
         while due.is_none() {
             match self.0.try_recv() {
-                Ok(command) => return Ok(command),
-                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
                 Err(TryRecvError::Empty) if stepper.tidy() => {}
                 Err(TryRecvError::Empty) => break,
+                received => return received.map_err(|_| RecvTimeoutError::Disconnected),
             }
         }
         let rest = Instant::now() + REST_AFTER;
