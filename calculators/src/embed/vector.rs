@@ -176,11 +176,8 @@ fn finish(vector: &mut Vec<f32>, dimensions: Option<u32>, normalizes: bool) -> R
             "the model computed a vector with numbers that are not finite",
         ));
     }
-    let length = vector
-        .iter()
-        .map(|number| number * number)
-        .sum::<f32>()
-        .sqrt();
+    let squares = vector.iter().map(|number| number * number);
+    let length = squares.sum::<f32>().sqrt();
     if normalizes && length > 0.0 {
         for number in vector {
             *number /= length;

@@ -268,13 +268,8 @@ pub(super) fn cosines(vectors: &[Vec<f32>]) -> Vec<f32> {
     let Some((first, others)) = vectors.split_first() else {
         return Vec::new();
     };
-    let cosine = |other: &Vec<f32>| {
-        first
-            .iter()
-            .zip(other)
-            .map(|(one, other)| one * other)
-            .sum()
-    };
+    let product = |(one, other): (&f32, &f32)| one * other;
+    let cosine = |other: &Vec<f32>| first.iter().zip(other).map(product).sum();
     others.iter().map(cosine).collect()
 }
 

@@ -23,7 +23,7 @@ pub mod responses;
 pub mod run;
 mod shapes;
 pub mod structural_tag;
-pub mod told;
+pub mod token_details;
 pub mod tools;
 pub mod transcriptions;
 pub mod vectors;
@@ -134,7 +134,7 @@ fn generating(endpoint: Endpoint) -> Endpoint {
     let endpoint = endpoint.with::<length::Length>();
     let endpoint = endpoint.with::<SamplingParams>().and(SAMPLING);
     let endpoint = endpoint.with::<output::Output>().and(output::PLAIN);
-    let endpoint = endpoint.with::<told::TokenDetails>();
+    let endpoint = endpoint.with::<token_details::TokenDetails>();
     endpoint.with::<run::Run>().and(run::PLAIN)
 }
 

@@ -125,10 +125,8 @@ fn tagged<'a>(
         }
         let all = branches.iter().filter_map(tags).flatten();
         let all: Vec<String> = all.map(|tag| format!("`{tag}`")).collect();
-        invalid(
-            path,
-            format!("must be one of {}, not `{kind}`", all.join(", ")),
-        )
+        let message = format!("must be one of {}, not `{kind}`", all.join(", "));
+        invalid(path, message)
     })
 }
 
@@ -201,10 +199,7 @@ fn check_text(text: &str, schema: &Value, path: &dyn Display) -> Result<()> {
 
 fn check_list(list: &mut [Value], schema: &Value, path: &dyn Display) -> Result<()> {
     let what = schema["x-entries"].as_str().unwrap_or("entries");
-    if schema["minItems"]
-        .as_u64()
-        .is_some_and(|least| list.is_empty() && least > 0)
-    {
+    if list.is_empty() && schema["minItems"].as_u64().is_some_and(|least| least > 0) {
         return Err(invalid(path, "must not be an empty array"));
     }
     if let Some(most) = schema["maxItems"].as_u64() {

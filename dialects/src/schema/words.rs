@@ -17,22 +17,14 @@ pub fn words(schema: &Value) -> String {
         return either(branches.iter().map(words));
     }
     if let Some(values) = schema["enum"].as_array() {
-        let plain = |value: &Value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        };
         return format!("one of {}", list(values, plain));
     }
     if let Some(only) = schema.get("const") {
-        return format!("`{}`", only.to_string().trim_matches('"'));
+        return format!("`{}`", plain(only));
     }
     let number = |name: &str| schema[name].as_f64();
-    match (
-        schema["type"].as_str(),
-        number("minimum"),
-        number("maximum"),
-    ) {
+    let (least, most) = (number("minimum"), number("maximum"));
+    match (schema["type"].as_str(), least, most) {
         (Some("array"), ..) => match (schema["maxItems"].as_u64(), schema["x-entries"].as_str()) {
             (Some(most), Some(what)) if schema["minItems"] == 1 => {
                 format!("an array of 1 to {most} {what}")
@@ -89,6 +81,11 @@ fn either(all: impl Iterator<Item = String>) -> String {
         .filter(|each| each != "null" && !each.is_empty())
         .collect();
     all.join(" or ")
+}
+
+/// Writes a value without the quotes of texts.
+fn plain(value: &Value) -> String {
+    value.to_string().trim_matches('"').to_owned()
 }
 
 fn list(values: &[Value], written: impl Fn(&Value) -> String) -> String {

@@ -104,20 +104,19 @@ pub(super) fn generate(
 /// The value is not a duration.
 pub(super) fn is_no_time(kept: &Value) -> Result<bool> {
     match kept {
-        Value::Number(seconds) => return Ok(seconds.as_f64() == Some(0.0)),
+        Value::Number(seconds) => Ok(seconds.as_f64() == Some(0.0)),
         Value::String(time)
             if time.contains(|c: char| c.is_ascii_digit())
                 && time.chars().all(|c| OF_TIMES.contains(c)) =>
         {
-            return Ok(!time.contains(|c| matches!(c, '1'..='9')));
+            Ok(!time.contains(|c| matches!(c, '1'..='9')))
         }
-        _ => {}
+        _ => {
+            let value = written(kept);
+            let why = format!("must be a number of seconds, or a time such as `5m`, not {value}");
+            Err(invalid(KEEP_ALIVE, why))
+        }
     }
-    let why = format!(
-        "must be a number of seconds, or a time such as `5m`, not {}",
-        written(kept)
-    );
-    Err(invalid(KEEP_ALIVE, why))
 }
 
 /// Reads the fields of all requests. Options become fields like others.

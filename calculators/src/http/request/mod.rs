@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::Utc;
 use graphmill_dialects::{
     Fields,
-    bodies::{run::Run, told::TokenDetails},
+    bodies::{run::Run, token_details::TokenDetails},
 };
 use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, InputSet, OpenCx, Out, Res, Result, Run as Place, RunCx,

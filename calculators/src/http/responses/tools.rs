@@ -200,11 +200,8 @@ pub(super) fn name_within(namespace: Option<&str>, name: &str) -> String {
 /// Returns true if a choice of tools demands a call.
 pub(super) fn demands_call(choice: &Value) -> bool {
     let kinds = [&choice["type"], &choice["mode"], choice];
-    kinds.iter().any(|kind| {
-        ["function", "custom", "required"]
-            .iter()
-            .any(|it| *kind == it)
-    })
+    let demands = |kind: &&Value| matches!(kind.as_str(), Some("function" | "custom" | "required"));
+    kinds.iter().any(demands)
 }
 
 /// Converts a choice of tools to the names that the model sees.

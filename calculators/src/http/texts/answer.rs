@@ -93,11 +93,7 @@ impl Calculator for TextAnswer {
         if cx.packet(io.prompt).is_some() {
             self.awaited.push_back(known);
         }
-        while self
-            .awaited
-            .pop_front_if(|prompt| *prompt <= self.answered)
-            .is_some()
-        {}
+        self.awaited.retain(|prompt| *prompt > self.answered);
         if io.prompt.is_connected() && known < Timestamp::MAX {
             let next = self.awaited.front().copied().unwrap_or(known.next());
             cx.out().bound_at_least(io.text, next);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::{logprobs::finite, wire::number};
-use crate::payload::{LikelyToken, TextChunk, TextLogprob};
+use crate::payload::{LikelyToken, TextChunk, TextLogprob, Token};
 
 /// A token with its part of the text.
 #[derive(Clone, Debug)]
@@ -42,7 +42,12 @@ impl Pieces {
                 text.push_str(&spelled(&token.bytes));
             }
             TokenText {
-                token: self::token(token, &text),
+                token: entry(
+                    token.token,
+                    &text,
+                    token.logprob,
+                    token.special || token.ends,
+                ),
                 top: token.top.iter().map(likely).collect(),
             }
         });
@@ -57,18 +62,13 @@ pub(super) fn input(of: &TextLogprob) -> Value {
     json!({ "id": of.token, "text": spelled(&of.bytes), "logprob": of.logprob.map(finite).map(number) })
 }
 
-fn token(of: &TextLogprob, text: &str) -> Value {
-    json!({
-        "id": of.token, "text": text, "logprob": of.logprob.map(finite).map(number),
-        "special": of.special || of.ends,
-    })
+fn likely(of: &LikelyToken) -> Value {
+    entry(of.token, &spelled(&of.bytes), Some(of.logprob), of.special)
 }
 
-fn likely(of: &LikelyToken) -> Value {
-    json!({
-        "id": of.token, "text": spelled(&of.bytes), "logprob": number(finite(of.logprob)),
-        "special": of.special,
-    })
+fn entry(id: Token, text: &str, logprob: Option<f32>, special: bool) -> Value {
+    let logprob = logprob.map(finite).map(number);
+    json!({ "id": id, "text": text, "logprob": logprob, "special": special })
 }
 
 fn spelled(bytes: &[u8]) -> String {
