@@ -19,10 +19,12 @@ pub(crate) struct OutputFormats {
 
 impl OutputFormats {
     /// Returns the formats with these names. For empty names it detects those in the chat template.
+    /// `guided` is true if every tool call is constrained to its format.
     pub(crate) fn new(
         tool_parser: &str,
         reasoning_parser: &str,
         template: Option<&ChatTemplate>,
+        guided: bool,
         vocab: &dyn Vocab,
     ) -> Result<Self> {
         let tools = tool_calls::FORMATS
@@ -38,8 +40,9 @@ impl OutputFormats {
         let own = tool_calls.iter().flat_map(|format| format.marks());
         let marks = tool_calls::marks().chain(own);
         let marks = marks.chain(reasoning::marks());
-        let markers = marks.filter_map(|mark| special_token(&mark, vocab));
-        let markers = markers.collect();
+        let markers = marks
+            .filter_map(|mark| special_token(&mark, vocab))
+            .collect();
         Ok(Self {
             tool_calls,
             reasoning: reasoning.or_else(|| {
@@ -47,13 +50,8 @@ impl OutputFormats {
                 taught.map(|taught| taught.format)
             }),
             markers,
-            guided: false,
+            guided,
         })
-    }
-
-    /// Sets if every tool call is constrained to its format.
-    pub(crate) fn guided(self, guided: bool) -> Self {
-        Self { guided, ..self }
     }
 
     /// Returns true if every tool call is constrained to its format.
