@@ -36,7 +36,10 @@ impl OutputFormats {
         let source = template.map_or("", ChatTemplate::source);
         let tool_calls = tools
             .map(|family| tool_calls::CallFormat::from_family(family, source))
-            .or_else(|| tool_calls::CallFormat::taught_by(template));
+            .or_else(|| {
+                let is_open = tool_parser.is_empty();
+                is_open.then(|| tool_calls::CallFormat::taught_by(template))?
+            });
         let own = tool_calls.iter().flat_map(|format| format.marks());
         let marks = tool_calls::marks().chain(own);
         let marks = marks.chain(reasoning::marks());
@@ -46,8 +49,8 @@ impl OutputFormats {
         Ok(Self {
             tool_calls,
             reasoning: reasoning.or_else(|| {
-                let taught = reasoning::FORMATS.taught_by(source);
-                taught.map(|taught| taught.format)
+                let taught = reasoning::FORMATS.taught_by(source)?;
+                reasoning_parser.is_empty().then_some(taught.format)
             }),
             markers,
             guided,
