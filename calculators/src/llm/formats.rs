@@ -19,10 +19,12 @@ pub(crate) struct OutputFormats {
 
 impl OutputFormats {
     /// Returns the formats with these names. For empty names it detects those in the chat template.
+    /// `guided` is true if every tool call is constrained to its format.
     pub(crate) fn new(
         tool_parser: &str,
         reasoning_parser: &str,
         template: Option<&ChatTemplate>,
+        guided: bool,
         vocab: &dyn Vocab,
     ) -> Result<Self> {
         let tools = tool_calls::FORMATS
@@ -34,26 +36,25 @@ impl OutputFormats {
         let source = template.map_or("", ChatTemplate::source);
         let tool_calls = tools
             .map(|family| tool_calls::CallFormat::from_family(family, source))
-            .or_else(|| tool_calls::CallFormat::taught_by(template));
+            .or_else(|| {
+                let is_open = tool_parser.is_empty();
+                is_open.then(|| tool_calls::CallFormat::taught_by(template))?
+            });
         let own = tool_calls.iter().flat_map(|format| format.marks());
         let marks = tool_calls::marks().chain(own);
         let marks = marks.chain(reasoning::marks());
-        let markers = marks.filter_map(|mark| special_token(&mark, vocab));
-        let markers = markers.collect();
+        let markers = marks
+            .filter_map(|mark| special_token(&mark, vocab))
+            .collect();
         Ok(Self {
             tool_calls,
             reasoning: reasoning.or_else(|| {
-                let taught = reasoning::FORMATS.taught_by(source);
-                taught.map(|taught| taught.format)
+                let taught = reasoning::FORMATS.taught_by(source)?;
+                reasoning_parser.is_empty().then_some(taught.format)
             }),
             markers,
-            guided: false,
+            guided,
         })
-    }
-
-    /// Sets if every tool call is constrained to its format.
-    pub(crate) fn guided(self, guided: bool) -> Self {
-        Self { guided, ..self }
     }
 
     /// Returns true if every tool call is constrained to its format.

@@ -97,12 +97,12 @@ impl LanguageModel {
         let taught = taught.and_then(|template| template.as_ref().ok());
         let (tools, reasoning) =
             spec.map_or(("", ""), |spec| (&spec.tool_parser, &spec.reasoning_parser));
-        let formats = OutputFormats::new(tools, reasoning, taught, &*vocab)?;
+        let guided = spec.is_some_and(|spec| spec.guided_tool_calls);
         Ok(Self {
             generation,
             media: spec.map_or_else(MediaLimits::default, |spec| spec.media),
             max_input_tokens: spec.map_or(0, |spec| spec.max_input_tokens),
-            formats: formats.guided(spec.is_some_and(|spec| spec.guided_tool_calls)),
+            formats: OutputFormats::new(tools, reasoning, taught, guided, &*vocab)?,
             template,
             tool_template,
             engine,

@@ -1,5 +1,6 @@
 //! The samples of a sound file: WAV, MP3 or FLAC, of any rate and with up to eight channels.
 
+use std::fmt::Display;
 use std::io::{Cursor, ErrorKind};
 use std::num::NonZero;
 
@@ -74,10 +75,9 @@ fn decode(file: &[u8], seconds: u32) -> Result<MonoSamples, Fault> {
             Ok(None) => break,
             // A program that writes a file while it records cannot know the length for the header.
             Err(Undecoded::IoError(error)) if error.kind() == ErrorKind::UnexpectedEof => break,
-            Err(error) => return Err(damaged(&error.to_string())),
+            Err(error) => return Err(damaged(error)),
         };
-        let frames = decoder.decode(&packet);
-        let frames = frames.map_err(|error| damaged(&error.to_string()))?;
+        let frames = decoder.decode(&packet).map_err(damaged)?;
         let (rate, channels) = (frames.spec().rate(), frames.spec().channels().count());
         check_rate(rate)?;
         if recording.rate != rate && !recording.samples.is_empty() {
@@ -117,8 +117,7 @@ fn open(file: &[u8]) -> Result<AudioSource<'static>, Fault> {
     }
     let options = AudioDecoderOptions::default();
     let decoder = symphonia::default::get_codecs().make_audio_decoder(params, &options);
-    let decoder = decoder.map_err(|error| damaged(&error.to_string()))?;
-    Ok((format, decoder))
+    Ok((format, decoder.map_err(damaged)?))
 }
 
 fn check_rate(rate: u32) -> Result<(), Fault> {
@@ -155,16 +154,15 @@ fn resample(samples: Vec<f32>, from: u32, to: u32) -> Result<Vec<f32>, Fault> {
     if from == to {
         return Ok(samples);
     }
-    let failed = |error: &dyn std::error::Error| damaged(&error.to_string());
     let resampler = Fft::<f32>::new(from as usize, to as usize, CHUNK, 1, FixedSync::Both);
-    let mut resampler = resampler.map_err(|error| failed(&error))?;
+    let mut resampler = resampler.map_err(damaged)?;
     let count = samples.len();
-    let input = InterleavedSlice::new(&samples, 1, count).map_err(|error| failed(&error))?;
+    let input = InterleavedSlice::new(&samples, 1, count).map_err(damaged)?;
     let output = resampler.process_all(&input, count, None);
-    Ok(output.map_err(|error| failed(&error))?.take_data())
+    Ok(output.map_err(damaged)?.take_data())
 }
 
-fn damaged(why: &str) -> Fault {
+fn damaged(why: impl Display) -> Fault {
     Fault::Unreadable(format!("cannot be decoded: {why}"))
 }
 

@@ -85,9 +85,10 @@ impl Calculator for ReasoningParser {
         let chosen = FORMATS
             .named(&options.reasoning_parser)
             .map_err(Error::invalid)?;
-        let model = cx.resource(io.model);
+        let own = cx.resource(io.model).formats().reasoning();
+        let own = own.filter(|_| options.reasoning_parser.is_empty());
         Ok(Self {
-            format: chosen.or_else(|| model.formats().reasoning()),
+            format: chosen.or(own),
             prompt: None,
             parsers: ChoiceStates::default(),
         })

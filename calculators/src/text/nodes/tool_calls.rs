@@ -98,11 +98,12 @@ impl Calculator for ToolParser {
         let chosen = FORMATS
             .named(&options.tool_parser)
             .map_err(Error::invalid)?;
-        let model = cx.resource(io.model);
+        let own = cx.resource(io.model).formats().tool_calls().cloned();
+        let own = own.filter(|_| options.tool_parser.is_empty());
         Ok(Self {
             format: chosen
                 .map(|family| CallFormat::from_family(family, ""))
-                .or_else(|| model.formats().tool_calls().cloned()),
+                .or(own),
             tools: None,
             parsers: ChoiceStates::default(),
         })

@@ -5,11 +5,7 @@ use proptest::prelude::*;
 use super::{FORMATS, ReasoningFormat, ReasoningOutput};
 
 fn format(name: &str) -> &'static dyn ReasoningFormat {
-    FORMATS
-        .named(name)
-        .expect("known")
-        .or_else(|| None)
-        .expect("a format")
+    FORMATS.named(name).expect("known").expect("a format")
 }
 
 fn joined<'a>(

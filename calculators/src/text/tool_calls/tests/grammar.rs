@@ -25,7 +25,7 @@ fn compiled(
     parameters: &Value,
 ) -> Result<CompiledConstraint, CompileError> {
     let named = FORMATS.named(family).expect("known");
-    let format = CallFormat::from_family(named.or_else(|| None).expect("a format"), template);
+    let format = CallFormat::from_family(named.expect("a format"), template);
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": parameters}});
     let choice = ToolChoice::Required;
     engine.compile(&grammar::calls(&format, &[tool], &choice, false))

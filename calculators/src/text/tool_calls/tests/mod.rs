@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::super::formats::FormatChoice;
 use super::parser::{CallParser, ToolCallOutput};
 use super::{CallFormat, FORMATS, Tools};
 
@@ -20,7 +19,7 @@ type Outcome = (String, Vec<(String, String)>);
 
 fn format(name: &str) -> Arc<CallFormat> {
     let family = FORMATS.named(name).expect("known");
-    CallFormat::from_family(family.or_else(|| None).expect("a format"), "")
+    CallFormat::from_family(family.expect("a format"), "")
 }
 
 fn tools() -> Arc<Tools> {
@@ -384,8 +383,8 @@ fn a_template_tells_its_format() {
     ] {
         assert!(FORMATS.named(known).is_ok(), "{known}");
     }
-    assert!(matches!(FORMATS.named("none"), Ok(FormatChoice::None)));
-    assert!(matches!(FORMATS.named(""), Ok(FormatChoice::Open)));
+    assert!(matches!(FORMATS.named("none"), Ok(None)));
+    assert!(matches!(FORMATS.named(""), Ok(None)));
     assert!(
         FORMATS
             .named("hermes4")
