@@ -47,7 +47,7 @@ impl Running {
     /// Applies the effects of ended calls, up to the first call that has not ended.
     fn arrived(&mut self, frame: Frame<'_>, node: usize) {
         self.in_flight.calls -= 1;
-        while !self.has_failed()
+        while self.failed.is_none()
             && let Some((call, flow, mut emits)) = self.nodes[node].next_answer()
         {
             self.finish(frame, node, call, flow, &mut emits);
@@ -133,7 +133,7 @@ impl Running {
     /// Records an ended call in the timeline. `took` is the node's computing time, if it is known.
     fn record_away(&mut self, node: usize, slot: u16, took: Option<Duration>) {
         if let Some(recorder) = &mut self.recorder
-            && let Some(away) = self.nodes[node].away()
+            && let Some(away) = self.nodes[node].away.as_deref()
         {
             let (call, began) = away.call(slot);
             let now = Instant::now();

@@ -231,7 +231,7 @@ impl Session {
             tracing::error!(request = %self.shared.run.id, %error, "the timeline function of a session panicked");
         }
         self.shared.end(outcome);
-        self.running.forget_idle_waiters();
+        self.running.idle_waiters.clear();
         self.plan.session_closed();
     }
 }

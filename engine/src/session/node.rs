@@ -49,7 +49,7 @@ pub(super) struct NodeState {
     /// Number of full queues that its outputs feed. It does not run while there is one.
     full_edges: u16,
     /// Calls outside the session's task; present since the first one.
-    away: Option<Box<Away>>,
+    pub(super) away: Option<Box<Away>>,
     runs: u64,
     time: Duration,
     /// Start of the first call.
@@ -294,11 +294,6 @@ impl NodeState {
     /// Takes the input set for a call and replaces it with an empty one for `inputs` inputs.
     pub(super) fn take_set(&mut self, inputs: usize) -> InputSet {
         std::mem::replace(&mut self.intake.set, InputSet::new(inputs))
-    }
-
-    /// Returns the calls outside the session's task; `None` before the first one.
-    pub(super) fn away(&self) -> Option<&Away> {
-        self.away.as_deref()
     }
 
     /// Returns the calls outside the session's task, to add to one that has departed.
