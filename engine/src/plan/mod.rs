@@ -249,17 +249,12 @@ impl Plan {
     /// Returns the resources of type `R` that nodes of the graph use, each once.
     pub fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
         let mut found: Vec<Arc<R>> = Vec::new();
-        for node in &self.nodes {
-            for side in &node.sides {
-                let SideSource::Resource(resource) = side else {
-                    continue;
-                };
-                let resource: Arc<dyn Any + Send + Sync> = Arc::clone(resource);
-                if let Ok(resource) = resource.downcast::<R>()
-                    && !found.iter().any(|other| Arc::ptr_eq(other, &resource))
-                {
-                    found.push(resource);
-                }
+        for side in self.nodes.iter().flat_map(|node| node.sides.iter()) {
+            if let SideSource::Resource(resource) = side
+                && let Ok(resource) = Arc::clone(resource).downcast::<R>()
+                && !found.iter().any(|other| Arc::ptr_eq(other, &resource))
+            {
+                found.push(resource);
             }
         }
         found
@@ -325,11 +320,9 @@ impl Plan {
     }
 
     pub(crate) fn stream(&self, name: &str) -> Option<u32> {
-        let found = self
-            .streams
-            .iter()
-            .position(|stream| &*stream.name == name)?;
-        Some(found as u32)
+        let mut streams = self.streams.iter();
+        let found = streams.position(|stream| &*stream.name == name);
+        found.map(|found| found as u32)
     }
 
     /// Returns the position of the stream with this name.
@@ -366,9 +359,8 @@ fn types_of<'a>(ports: &'a [GraphPort], stream: &str) -> Option<&'a [TypeInfo]> 
 }
 
 fn with_tag<'a>(ports: &'a [GraphPort], tag: &str) -> Option<&'a str> {
-    let port = ports
-        .iter()
-        .find(|port| port.tag == tag && port.index == 0)?;
+    let mut ports = ports.iter();
+    let port = ports.find(|port| port.tag == tag && port.index == 0)?;
     Some(&port.name)
 }
 

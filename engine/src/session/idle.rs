@@ -89,10 +89,8 @@ impl Running {
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
         let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
         let open = sources.filter(|&node| self.nodes[node].status != Status::Closed);
-        let layer = open
-            .clone()
-            .map(|node| frame.plan.nodes[node].layer)
-            .min()?;
+        let layers = open.clone().map(|node| frame.plan.nodes[node].layer);
+        let layer = layers.min()?;
         let due = open.filter(|&node| {
             let state = &self.nodes[node];
             frame.plan.nodes[node].layer == layer
