@@ -126,12 +126,10 @@ impl PlanStream {
         if self.check.is_empty() || self.check.contains(&packet.type_info()) {
             return Ok(());
         }
+        let (name, carried) = (&self.name, type_names(&self.check));
+        let (at, of) = (packet.time, packet.type_info());
         Err(Error::invalid(format!(
-            "stream `{}` carries {}, but the packet at {} is `{}`",
-            self.name,
-            type_names(&self.check),
-            packet.time,
-            packet.type_info()
+            "stream `{name}` carries {carried}, but the packet at {at} is `{of}`"
         )))
     }
 }

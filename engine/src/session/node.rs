@@ -360,10 +360,7 @@ impl NodeState {
 
     /// Returns `true` if the node has stopped and its last call has ended.
     pub(super) fn has_stopped(&self) -> bool {
-        self.status == Status::Open
-            && self
-                .away
-                .as_ref()
-                .is_some_and(|away| away.stopped && away.calls() == 0)
+        let away = self.away.as_ref();
+        self.status == Status::Open && away.is_some_and(|away| away.stopped && away.calls() == 0)
     }
 }

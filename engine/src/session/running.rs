@@ -245,12 +245,8 @@ impl Running {
     /// there is more to do instead.
     fn publish(&mut self, frame: Frame<'_>, sleep: Option<&Context<'_>>) -> bool {
         self.drop_taken(frame);
-        let rooms: SmallVec<[usize; 2]> = frame
-            .plan
-            .graph_inputs
-            .iter()
-            .map(|port| self.room(frame, port.stream))
-            .collect();
+        let ports = frame.plan.graph_inputs.iter();
+        let rooms: SmallVec<[usize; 2]> = ports.map(|port| self.room(frame, port.stream)).collect();
         let mut wakers: Vec<Waker> = Vec::new();
         let mut state = frame.shared.lock();
         self.taps
