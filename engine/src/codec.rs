@@ -35,14 +35,10 @@ impl PayloadCodec {
         Self {
             name,
             of: TypeInfo::new::<T>(),
-            encode: |packet| {
-                packet
-                    .get::<T>()
-                    .and_then(|value| serde_json::to_value(value).ok())
-            },
-            decode: |value| match T::deserialize(value) {
-                Ok(value) => Ok(Packet::side(value)),
-                Err(error) => Err(error.to_string()),
+            encode: |packet| serde_json::to_value(packet.get::<T>()?).ok(),
+            decode: |value| {
+                let read = T::deserialize(value).map_err(|error| error.to_string());
+                read.map(Packet::side)
             },
         }
     }
@@ -203,15 +199,12 @@ pub fn timestamp_from_json(value: &Value) -> Result<Timestamp, String> {
         Timestamp::ONE_OVER_POST_STREAM,
         Timestamp::DONE,
     ];
-    let named = |name: &str| {
-        let mut special = special.iter();
-        special
-            .find(|time| time.to_string().eq_ignore_ascii_case(name))
-            .copied()
-    };
     let found = match value {
         Value::Number(number) => number.as_i64().map(Timestamp::new),
-        Value::String(name) => named(name),
+        Value::String(name) => {
+            let mut special = special.into_iter();
+            special.find(|time| time.to_string().eq_ignore_ascii_case(name))
+        }
         _ => None,
     };
     found.ok_or_else(|| {
@@ -220,11 +213,7 @@ pub fn timestamp_from_json(value: &Value) -> Result<Timestamp, String> {
 }
 
 /// Names of the numbers that JSON cannot express.
-const NOT_FINITE: [(&str, f64); 3] = [
-    ("inf", f64::INFINITY),
-    ("-inf", f64::NEG_INFINITY),
-    ("nan", f64::NAN),
-];
+const NOT_FINITE: [&str; 3] = ["inf", "-inf", "nan"];
 
 fn float_to_json(value: f64) -> Value {
     if value.is_finite() {
@@ -235,10 +224,8 @@ fn float_to_json(value: f64) -> Value {
 }
 
 fn float_from_json(value: &Value) -> Result<f64, String> {
-    let named = value
-        .as_str()
-        .and_then(|text| NOT_FINITE.iter().find(|(name, _)| *name == text));
-    let number = named.map(|(_, number)| *number).or_else(|| value.as_f64());
+    let named = value.as_str().filter(|text| NOT_FINITE.contains(text));
+    let number = named.map_or_else(|| value.as_f64(), |text| text.parse().ok());
     number.ok_or_else(|| format!("{value} is not a number"))
 }
 

@@ -47,20 +47,15 @@ pub fn human(sources: &SourceMap, diagnostics: &[Diagnostic], color: Color) -> S
 
 /// Counts errors and warnings in one line, such as `2 errors, 1 warning`; `None` if there are none.
 pub fn summary(diagnostics: &[Diagnostic]) -> Option<String> {
-    let errors = diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.is_error())
-        .count();
+    let errors = diagnostics.iter().filter(|it| it.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let count = |count: usize, what: &str| match count {
         0 => None,
         1 => Some(format!("1 {what}")),
         _ => Some(format!("{count} {what}s")),
     };
-    let parts: Vec<_> = [count(errors, "error"), count(warnings, "warning")]
-        .into_iter()
-        .flatten()
-        .collect();
+    let parts = [count(errors, "error"), count(warnings, "warning")];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -87,13 +82,10 @@ fn report<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Group<'
 fn snippets<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Element<'a>> {
     let mut files: BTreeMap<(bool, FileId), Vec<(AnnotationKind, &Label)>> = BTreeMap::new();
     let first = diagnostic.primary.span.file;
-    let labels = std::iter::once((AnnotationKind::Primary, &diagnostic.primary)).chain(
-        diagnostic
-            .secondary
-            .iter()
-            .map(|label| (AnnotationKind::Context, label)),
-    );
-    for (kind, label) in labels {
+    let primary = std::iter::once((AnnotationKind::Primary, &diagnostic.primary));
+    let secondary = diagnostic.secondary.iter();
+    let secondary = secondary.map(|label| (AnnotationKind::Context, label));
+    for (kind, label) in primary.chain(secondary) {
         let file = (label.span.file != first, label.span.file);
         files.entry(file).or_default().push((kind, label));
     }
@@ -106,9 +98,8 @@ fn snippets<'a>(sources: &'a SourceMap, diagnostic: &'a Diagnostic) -> Vec<Eleme
         if window.has_long_line(source) {
             elements.extend(excerpt(source, &labels));
         } else {
-            let annotations = labels
-                .into_iter()
-                .map(|(kind, label)| window.annotation(kind, label));
+            let labels = labels.into_iter();
+            let annotations = labels.map(|(kind, label)| window.annotation(kind, label));
             let snippet = window.snippet(source).path(source.name());
             elements.push(snippet.annotations(annotations.collect::<Vec<_>>()).into());
         }
@@ -130,17 +121,12 @@ fn excerpt<'a>(source: &'a Source, labels: &[(AnnotationKind, &'a Label)]) -> Ve
     let annotations = inside.map(|&(kind, label)| window.annotation(kind, label));
     // The renderer would count columns from the start of the excerpt, so the note has the location.
     let place = source.line_col(first.span.range().start);
-    let note = format!(
-        "at {}:{place}; only a part of the line is shown",
-        source.name()
-    );
-    vec![
-        window
-            .snippet(source)
-            .annotations(annotations.collect::<Vec<_>>())
-            .into(),
-        Level::NOTE.message(note).into(),
-    ]
+    let name = source.name();
+    let note = format!("at {name}:{place}; only a part of the line is shown");
+    let snippet = window
+        .snippet(source)
+        .annotations(annotations.collect::<Vec<_>>());
+    vec![snippet.into(), Level::NOTE.message(note).into()]
 }
 
 /// Makes a patch of the hint's edits, if they are short enough to show.
@@ -148,21 +134,16 @@ fn patch<'a>(sources: &'a SourceMap, hint: &'a Hint) -> Option<Snippet<'a, Patch
     let file = hint.edits.first()?.span.file;
     let source = sources.get(file)?;
     let window = Window::around(source, hint.edits.iter().map(|edit| edit.span));
-    let one_line = hint
-        .edits
-        .iter()
-        .all(|edit| edit.span.file == file && !edit.replacement.contains('\n'))
+    let mut edits = hint.edits.iter();
+    let one_line = edits.all(|edit| edit.span.file == file && !edit.replacement.contains('\n'))
         && !source.text()[window.range.clone()].contains('\n')
         && window.range.len() <= MAX_LINE_BYTES;
-    let patches = hint
-        .edits
-        .iter()
-        .map(|edit| Patch::new(window.range_of(edit.span), edit.replacement.as_str()));
+    let edits = hint.edits.iter();
+    let patches =
+        edits.map(|edit| Patch::new(window.range_of(edit.span), edit.replacement.as_str()));
     one_line.then(|| {
-        window
-            .snippet(source)
-            .path(source.name())
-            .patches(patches.collect::<Vec<_>>())
+        let snippet = window.snippet(source).path(source.name());
+        snippet.patches(patches.collect::<Vec<_>>())
     })
 }
 
@@ -179,17 +160,10 @@ impl Window {
     /// Makes a window of the lines that contain the spans.
     fn around(source: &Source, spans: impl Iterator<Item = Span> + Clone) -> Self {
         let text = source.text();
-        let start = spans
-            .clone()
-            .map(|span| span.range().start)
-            .min()
-            .unwrap_or(0)
-            .min(text.len());
-        let end = spans
-            .map(|span| span.range().end)
-            .max()
-            .unwrap_or(0)
-            .clamp(start, text.len());
+        let start = spans.clone().map(|span| span.range().start).min();
+        let start = start.unwrap_or(0).min(text.len());
+        let end = spans.map(|span| span.range().end).max();
+        let end = end.unwrap_or(0).clamp(start, text.len());
         let bytes = text.as_bytes();
         let line_start = bytes[..start]
             .iter()

@@ -41,37 +41,27 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
     }
     let is_immediate =
         |&(node, _): &(u16, u16)| matches!(drafted[usize::from(node)].policy, Policy::Immediate);
-    let streams = draft.streams.iter();
-    let immediate: Vec<bool> = streams
-        .map(|stream| stream.consumers.iter().any(is_immediate))
-        .collect();
+    let immediate = draft.streams.iter();
+    let immediate = immediate.map(|stream| stream.consumers.iter().any(is_immediate));
+    let immediate: Vec<bool> = immediate.collect();
     for (number, mut node) in drafted.into_iter().enumerate() {
         let first_output = outputs.len();
         outputs.extend(&node.outputs);
         let upstream = upstream(&draft, &node, number);
         let sides = side_sources(&draft, &node, &mut unloaded);
-        let side_outputs = node
-            .contract
-            .tag_map(Group::OutputSides)
-            .entries()
-            .iter()
-            .map(|entry| draft.side_ids[&entry.name])
-            .collect();
-        let factory = node
-            .factory
-            .take()
-            .expect("every node of a plan without errors has a factory");
+        let side_outputs = node.contract.tag_map(Group::OutputSides).entries().iter();
+        let side_outputs = side_outputs.map(|entry| draft.side_ids[&entry.name]);
+        let side_outputs = side_outputs.collect();
+        let factory = node.factory.take();
         let first_input = input_ids[number];
+        let mut output_streams = node.outputs.iter();
+        let reaches_immediate = output_streams.any(|&stream| immediate[stream as usize]);
         nodes.push(PlanNode {
             inputs: first_input..first_input + node.inputs.len(),
             outputs: first_output..outputs.len(),
             offsets: offsets(&node),
             lanes: node.lanes,
-            by_stream: node.outputs.len() > 1
-                && node
-                    .outputs
-                    .iter()
-                    .any(|&stream| immediate[stream as usize]),
+            by_stream: node.outputs.len() > 1 && reaches_immediate,
             batches: node.policy.batch() > 1,
             policy: node.policy.clone(),
             bounds: node.contract.bounds,
@@ -82,27 +72,22 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
             has_events: !node.contract.event_types.is_empty(),
             upstream,
             name: node.name.into(),
-            factory,
+            factory: factory.expect("every node of a plan without errors has a factory"),
         });
     }
-    let streams: Vec<PlanStream> = draft
-        .streams
-        .iter()
-        .map(|stream| PlanStream {
-            name: stream.name.as_str().into(),
-            producer: stream.producer,
-            consumers: stream
-                .consumers
-                .iter()
-                .map(|&(node, input)| (input_ids[usize::from(node)] + usize::from(input)) as u32)
-                .collect(),
-            check: if stream.check {
-                stream.types.as_slice().into()
-            } else {
-                Box::default()
-            },
-        })
-        .collect();
+    let input_id =
+        |&(node, input): &(u16, u16)| (input_ids[usize::from(node)] + usize::from(input)) as u32;
+    let streams = draft.streams.iter().map(|stream| PlanStream {
+        name: stream.name.as_str().into(),
+        producer: stream.producer,
+        consumers: stream.consumers.iter().map(input_id).collect(),
+        check: if stream.check {
+            stream.types.as_slice().into()
+        } else {
+            Box::default()
+        },
+    });
+    let streams: Vec<PlanStream> = streams.collect();
     let sides = draft.sides.iter().map(|side| PlanSide {
         name: side.name.as_str().into(),
         produced: side.producer.is_some(),
@@ -144,10 +129,8 @@ pub(super) fn assemble(mut draft: Draft<'_>, sources: &SourceMap) -> Plan {
 /// Returns the limit of packets in each queue; `usize::MAX` for no limit.
 pub(super) fn queue_limit(draft: &Draft<'_>) -> usize {
     let limit = draft.graph.max_queue_size.map_or(0, |limit| limit.value);
-    let hints = draft
-        .nodes
-        .iter()
-        .filter_map(|node| node.config.buffer_size_hint);
+    let nodes = draft.nodes.iter();
+    let hints = nodes.filter_map(|node| node.config.buffer_size_hint);
     let hints = hints.filter_map(|hint| usize::try_from(hint.value).ok());
     let hint = hints.max().unwrap_or(0);
     match usize::try_from(limit) {
@@ -199,11 +182,6 @@ fn side_sources(
         unloaded.get_or_insert_with(|| side.name.clone());
         SideSource::Unloaded
     };
-    node.contract
-        .tag_map(Group::InputSides)
-        .entries()
-        .iter()
-        .enumerate()
-        .map(source)
-        .collect()
+    let entries = node.contract.tag_map(Group::InputSides).entries();
+    entries.iter().enumerate().map(source).collect()
 }

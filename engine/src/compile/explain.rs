@@ -15,12 +15,10 @@ pub(super) fn explain(draft: &Draft<'_>, sources: &SourceMap) -> Explain {
     let names = |ports: &[graphmill_grammar::PortSpec]| {
         ports.iter().map(|port| port.name.value.clone()).collect()
     };
+    let nodes = draft.nodes.iter();
+    let nodes = nodes.map(|node| explain_node(draft, node, sources));
     Explain {
-        nodes: draft
-            .nodes
-            .iter()
-            .map(|node| explain_node(draft, node, sources))
-            .collect(),
+        nodes: nodes.collect(),
         inputs: names(&draft.graph.input_stream),
         outputs: names(&draft.graph.output_stream),
         side_inputs: names(&draft.graph.input_side_packet),
@@ -33,14 +31,14 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> Exp
         let map = node.contract.tag_map(group);
         let port = |(index, entry): (usize, &TagEntry)| {
             let known = match group {
-                Group::Inputs | Group::Outputs => draft
-                    .stream_ids
-                    .get(&entry.name)
-                    .map(|&id| &draft.streams[id as usize].types),
-                Group::InputSides | Group::OutputSides => draft
-                    .side_ids
-                    .get(&entry.name)
-                    .map(|&id| &draft.sides[id as usize].types),
+                Group::Inputs | Group::Outputs => {
+                    let id = draft.stream_ids.get(&entry.name);
+                    id.map(|&id| &draft.streams[id as usize].types)
+                }
+                Group::InputSides | Group::OutputSides => {
+                    let id = draft.side_ids.get(&entry.name);
+                    id.map(|&id| &draft.sides[id as usize].types)
+                }
             };
             let ty = match known {
                 Some(known) if !known.is_empty() => type_names(known).replace('`', ""),
@@ -55,6 +53,7 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> Exp
         };
         map.entries().iter().enumerate().map(port).collect()
     };
+    let options = node.config.all_options();
     ExplainNode {
         name: node.name.clone(),
         calculator: node.calculator().to_owned(),
@@ -68,11 +67,7 @@ fn explain_node(draft: &Draft<'_>, node: &DraftNode, sources: &SourceMap) -> Exp
                 name => format!("on `{name}`"),
             },
         },
-        options: node
-            .config
-            .all_options()
-            .map(|options| fmt::print(&options.body))
-            .collect(),
+        options: options.map(|options| fmt::print(&options.body)).collect(),
         inputs: ports(Group::Inputs),
         outputs: ports(Group::Outputs),
         side_inputs: ports(Group::InputSides),

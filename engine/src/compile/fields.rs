@@ -34,27 +34,22 @@ fn no_effect(span: Span, field: &str) -> Diagnostic {
 /// Reports obsolete fields that nodes with side packets have replaced.
 fn legacy(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     for part in &graph.packet_generator {
-        found.push(
-            refused(part.head, "`packet_generator` is not supported").hint(format!(
-                "a node without streams makes side packets from side packets: `{}`",
-                as_node(part)
-            )),
-        );
+        let node = as_node(part);
+        let advice =
+            format!("a node without streams makes side packets from side packets: `{node}`");
+        found.push(refused(part.head, "`packet_generator` is not supported").hint(advice));
     }
     for part in &graph.packet_factory {
         let made = part.output_side_packet.as_ref().map_or("..", |name| name);
-        found.push(
-            refused(part.head, "`packet_factory` is not supported").hint(format!(
-                "a node without streams makes side packets: `node {{ calculator: \"..\" output_side_packet: \"{made}\" }}`"
-            )),
+        let advice = format!(
+            "a node without streams makes side packets: `node {{ calculator: \"..\" output_side_packet: \"{made}\" }}`"
         );
+        found.push(refused(part.head, "`packet_factory` is not supported").hint(advice));
     }
     for part in &graph.status_handler {
-        found.push(
-            refused(part.head, "`status_handler` is not supported").hint(
-                "the program that runs the graph receives the status at the end of the session",
-            ),
-        );
+        let advice =
+            "the program that runs the graph receives the status at the end of the session";
+        found.push(refused(part.head, "`status_handler` is not supported").hint(advice));
     }
 }
 
@@ -80,10 +75,8 @@ fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     if let Some(limit) = &graph.max_queue_size
         && limit.value < -1
     {
-        let message = format!(
-            "a `max_queue_size` of {} is read as -1: no limit",
-            limit.value
-        );
+        let size = limit.value;
+        let message = format!("a `max_queue_size` of {size} is read as -1: no limit");
         found.push(
             Diagnostic::warning(&fields::INVALID_VALUE, limit.span, message)
                 .hint("give a number above 0, 0 for the default of 100, or -1 for no limit"),
@@ -94,10 +87,8 @@ fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     }
     if let Some(config) = &graph.runtime_info {
         for (field, span) in config.places() {
-            found.push(
-                no_effect(span, field)
-                    .hint("`Handle::why` describes the current wait of a session at any time"),
-            );
+            let advice = "`Handle::why` describes the current wait of a session at any time";
+            found.push(no_effect(span, field).hint(advice));
         }
     }
 }

@@ -48,10 +48,8 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     let waiting = EdgeFiltered::from_fn(&links, |link| link.weight().waits);
     let waits = components(&waiting);
     let mut found = Vec::new();
-    for edge in links
-        .edge_references()
-        .filter(|edge| edge.weight().back_edge)
-    {
+    let edges = links.edge_references();
+    for edge in edges.filter(|edge| edge.weight().back_edge) {
         let (from, to, link) = (edge.source().index(), edge.target().index(), edge.weight());
         let node = &draft.nodes[to];
         if loops[from] != loops[to] {
@@ -93,20 +91,18 @@ fn links(draft: &Draft<'_>) -> DiGraph<(), Link> {
     for (to, node) in draft.nodes.iter().enumerate() {
         let waits = waits_for_all(draft, node);
         for (input, stream) in node.inputs.iter().enumerate() {
-            let Some(stream) = stream.map(|stream| &draft.streams[stream as usize]) else {
-                continue;
-            };
-            let Producer::Node(from) = stream.producer else {
-                continue;
-            };
-            let from = usize::from(from);
-            let lasts = |offset: Option<i64>| offset.is_some_and(|offset| offset <= 0);
-            let link = Link {
-                input,
-                back_edge: node.back_edges[input],
-                waits: waits && lasts(offset(&draft.nodes[from], &stream.name)),
-            };
-            links.add_edge(NodeIndex::new(from), NodeIndex::new(to), link);
+            if let Some(stream) = stream.map(|stream| &draft.streams[stream as usize])
+                && let Producer::Node(from) = stream.producer
+            {
+                let from = usize::from(from);
+                let offset = offset(&draft.nodes[from], &stream.name);
+                let link = Link {
+                    input,
+                    back_edge: node.back_edges[input],
+                    waits: waits && offset.is_some_and(|offset| offset <= 0),
+                };
+                links.add_edge(NodeIndex::new(from), NodeIndex::new(to), link);
+            }
         }
     }
     links
@@ -130,27 +126,20 @@ fn offset(node: &DraftNode, stream: &str) -> Option<i64> {
     let entries = node.contract.tag_map(Group::Outputs).entries();
     let own = node.contract.output_offsets.iter().rev();
     let mut own = own.filter(|(output, _)| entries[usize::from(*output)].name == stream);
-    let offset = own
-        .next()
-        .map_or(node.contract.offset, |(_, offset)| *offset);
-    Offset::value(offset)
+    let own = own.next().map(|(_, offset)| *offset);
+    Offset::value(own.unwrap_or(node.contract.offset))
 }
 
 fn closes_no_loop(node: &DraftNode, input: usize) -> Diagnostic {
     let port = node.port(Group::Inputs, input);
-    let message = format!(
-        "stream `{}` closes no loop, but is marked as a back edge",
-        port.name
-    );
+    let name = &port.name;
+    let message = format!("stream `{name}` closes no loop, but is marked as a back edge");
     let diagnostic = Diagnostic::warning(&cycles::BACK_EDGE_UNNEEDED, port.span, message);
     let advice = "leave out its `input_stream_info`";
     let map = node.contract.tag_map(Group::Inputs);
     let info = node.config.input_stream_info.iter().find(|info| {
-        let wanted = info
-            .tag_index
-            .as_ref()
-            .map_or(":0".to_owned(), ToString::to_string);
-        map.position(&wanted) == Some(input)
+        let wanted = info.tag_index.as_ref().map(ToString::to_string);
+        map.position(wanted.as_deref().unwrap_or(":0")) == Some(input)
     });
     let info = info.filter(|_| node.is_top_level());
     let edit = info.map(|info| (info.head.to(info.span), String::new()));
@@ -159,10 +148,8 @@ fn closes_no_loop(node: &DraftNode, input: usize) -> Diagnostic {
 
 fn waits_for_itself(node: &DraftNode, input: usize) -> Diagnostic {
     let port = node.port(Group::Inputs, input);
-    let message = format!(
-        "`{}` waits for its own output: `{}` depends on it",
-        node.name, port.name
-    );
+    let (name, stream) = (&node.name, &port.name);
+    let message = format!("`{name}` waits for its own output: `{stream}` depends on it");
     let diagnostic = Diagnostic::warning(&cycles::BACK_EDGE_WAITS, port.span, message)
         .label("no timestamp is settled here before the node has run at it");
     let reference = node.contract.tag_map(Group::Inputs).reference(input);

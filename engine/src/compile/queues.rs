@@ -19,18 +19,12 @@ pub(super) fn check(draft: &mut Draft<'_>) {
     if limit == usize::MAX {
         return;
     }
-    let mut found: Vec<Diagnostic> = draft
-        .nodes
-        .iter()
-        .filter_map(|node| trigger_beyond_limit(draft, node, limit))
-        .collect();
     let layers = layers(draft);
-    found.extend(
-        draft
-            .nodes
-            .iter()
-            .filter_map(|node| joined_layers(draft, node, &layers, limit)),
-    );
+    let nodes = draft.nodes.iter();
+    let triggers = nodes.filter_map(|node| trigger_beyond_limit(draft, node, limit));
+    let nodes = draft.nodes.iter();
+    let joins = nodes.filter_map(|node| joined_layers(draft, node, &layers, limit));
+    let found: Vec<Diagnostic> = triggers.chain(joins).collect();
     draft.diagnostics.extend(found);
 }
 
@@ -41,12 +35,11 @@ fn trigger_beyond_limit(draft: &Draft<'_>, node: &DraftNode, limit: usize) -> Op
     if sizes.trigger <= limit {
         return None;
     }
-    let place = node
-        .handler(draft.graph)
-        .map_or(node.config.place(), |handler| handler.head);
+    let handler = node.handler(draft.graph);
+    let place = handler.map_or(node.config.place(), |handler| handler.head);
+    let (name, trigger) = (&node.name, sizes.trigger);
     let message = format!(
-        "the queues of `{}` are full before any is cut: `trigger_queue_size` is {}, `max_queue_size` is {limit}",
-        node.name, sizes.trigger
+        "the queues of `{name}` are full before any is cut: `trigger_queue_size` is {trigger}, `max_queue_size` is {limit}"
     );
     let diagnostic = Diagnostic::warning(&streams::QUEUE_TOO_SMALL, place, message);
     let diagnostic = match &draft.graph.max_queue_size {
@@ -54,8 +47,7 @@ fn trigger_beyond_limit(draft: &Draft<'_>, node: &DraftNode, limit: usize) -> Op
         None => diagnostic,
     };
     Some(diagnostic.hint(format!(
-        "give `max_queue_size` at least {}, or lower `trigger_queue_size`",
-        sizes.trigger
+        "give `max_queue_size` at least {trigger}, or lower `trigger_queue_size`"
     )))
 }
 
@@ -100,10 +92,10 @@ fn joined_layers(
         Policy::Default | Policy::Batch(_) | Policy::Barrier => {
             vec![(0..node.inputs.len()).collect()]
         }
-        Policy::SyncSet(sets) => sets
-            .iter()
-            .map(|set| set.iter().map(|&input| usize::from(input)).collect())
-            .collect(),
+        Policy::SyncSet(sets) => {
+            let inputs = |set: &Vec<u16>| set.iter().map(|&input| usize::from(input)).collect();
+            sets.iter().map(inputs).collect()
+        }
         _ => return None,
     };
     together.iter().find_map(|set| {

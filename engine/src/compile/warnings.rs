@@ -110,9 +110,8 @@ fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
     let mut read = names_of(&draft.graph.output_side_packet);
     let known = || {
         let produced = draft.sides.iter().filter(|side| side.producer.is_some());
-        produced
-            .map(|side| side.name.as_str())
-            .chain(declared.iter().copied())
+        let produced = produced.map(|side| side.name.as_str());
+        produced.chain(declared.iter().copied())
     };
     for node in &draft.nodes {
         for port in node.contract.tag_map(Group::InputSides).entries() {
@@ -146,10 +145,8 @@ fn side_packets(draft: &Draft<'_>, found: &mut Vec<Diagnostic>) {
     }
     for port in &draft.graph.input_side_packet {
         if !read.contains(port.name.as_str()) {
-            let message = format!(
-                "no node reads input side packet `{}` of the graph",
-                port.name.as_str()
-            );
+            let name = port.name.as_str();
+            let message = format!("no node reads input side packet `{name}` of the graph");
             found.push(Diagnostic::warning(&sides::UNUSED_SIDE, port.span, message));
         }
     }

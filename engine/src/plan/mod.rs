@@ -126,12 +126,10 @@ impl PlanStream {
         if self.check.is_empty() || self.check.contains(&packet.type_info()) {
             return Ok(());
         }
+        let (name, carried) = (&self.name, type_names(&self.check));
+        let (at, of) = (packet.time, packet.type_info());
         Err(Error::invalid(format!(
-            "stream `{}` carries {}, but the packet at {} is `{}`",
-            self.name,
-            type_names(&self.check),
-            packet.time,
-            packet.type_info()
+            "stream `{name}` carries {carried}, but the packet at {at} is `{of}`"
         )))
     }
 }
@@ -249,17 +247,12 @@ impl Plan {
     /// Returns the resources of type `R` that nodes of the graph use, each once.
     pub fn resources<R: Resource>(&self) -> Vec<Arc<R>> {
         let mut found: Vec<Arc<R>> = Vec::new();
-        for node in &self.nodes {
-            for side in &node.sides {
-                let SideSource::Resource(resource) = side else {
-                    continue;
-                };
-                let resource: Arc<dyn Any + Send + Sync> = Arc::clone(resource);
-                if let Ok(resource) = resource.downcast::<R>()
-                    && !found.iter().any(|other| Arc::ptr_eq(other, &resource))
-                {
-                    found.push(resource);
-                }
+        for side in self.nodes.iter().flat_map(|node| node.sides.iter()) {
+            if let SideSource::Resource(resource) = side
+                && let Ok(resource) = Arc::clone(resource).downcast::<R>()
+                && !found.iter().any(|other| Arc::ptr_eq(other, &resource))
+            {
+                found.push(resource);
             }
         }
         found
@@ -325,11 +318,9 @@ impl Plan {
     }
 
     pub(crate) fn stream(&self, name: &str) -> Option<u32> {
-        let found = self
-            .streams
-            .iter()
-            .position(|stream| &*stream.name == name)?;
-        Some(found as u32)
+        let mut streams = self.streams.iter();
+        let found = streams.position(|stream| &*stream.name == name);
+        found.map(|found| found as u32)
     }
 
     /// Returns the position of the stream with this name.
@@ -366,9 +357,8 @@ fn types_of<'a>(ports: &'a [GraphPort], stream: &str) -> Option<&'a [TypeInfo]> 
 }
 
 fn with_tag<'a>(ports: &'a [GraphPort], tag: &str) -> Option<&'a str> {
-    let port = ports
-        .iter()
-        .find(|port| port.tag == tag && port.index == 0)?;
+    let mut ports = ports.iter();
+    let port = ports.find(|port| port.tag == tag && port.index == 0)?;
     Some(&port.name)
 }
 

@@ -27,16 +27,11 @@ impl Batches {
         if queues.iter().map(InputQueue::len).sum::<usize>() < self.size {
             return false;
         }
-        let mut times: SmallVec<[_; 4]> = queues
-            .iter()
-            .map(|queue| queue.times().peekable())
-            .collect();
+        let times = queues.iter().map(|queue| queue.times().peekable());
+        let mut times: SmallVec<[_; 4]> = times.collect();
         for _ in 0..self.size {
-            let next = times
-                .iter_mut()
-                .filter_map(|times| times.peek().copied())
-                .min();
-            let Some(next) = next.filter(|&next| next < settled) else {
+            let heads = times.iter_mut().filter_map(|times| times.peek().copied());
+            let Some(next) = heads.min().filter(|&next| next < settled) else {
                 return false;
             };
             for times in &mut times {

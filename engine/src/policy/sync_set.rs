@@ -32,15 +32,14 @@ impl SyncSets {
         if !rest.is_empty() {
             all.push(rest);
         }
-        let sets = all
-            .into_iter()
-            .map(|members| Set {
-                members,
-                settled: SettledTime::new(bounds),
-                done_seen: false,
-            })
-            .collect();
-        Self { sets }
+        let sets = all.into_iter().map(|members| Set {
+            members,
+            settled: SettledTime::new(bounds),
+            done_seen: false,
+        });
+        Self {
+            sets: sets.collect(),
+        }
     }
 
     fn set_readiness(&self, set: usize, queues: &[InputQueue]) -> Readiness {

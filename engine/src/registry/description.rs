@@ -90,14 +90,11 @@ fn describe_type(spec: &PortSpec, contract: &Contract) -> String {
             names.join(" | ")
         }
         PortSpec::SameAs(group, index) => {
-            let mut others = contract
-                .declared
-                .iter()
-                .filter(|declared| declared.group == *group);
-            let other = others
-                .nth(*index as usize)
-                .map_or("", |declared| declared.tag.as_str());
-            match (other, *group) {
+            let declared = contract.declared.iter();
+            let other = declared
+                .filter(|other| other.group == *group)
+                .nth(*index as usize);
+            match (other.map_or("", |other| other.tag.as_str()), *group) {
                 ("", Group::InputSides) => "same as the side packet".to_owned(),
                 ("", _) => "same as the input".to_owned(),
                 (tag, _) => format!("same as {tag}"),

@@ -109,10 +109,8 @@ impl Registration {
     pub(crate) fn registered_name(&self) -> &'static str {
         let same = |other: &&Registration| other.of == self.of;
         let registered = inventory::iter::<Self>.into_iter().filter(same);
-        registered
-            .map(|other| other.name)
-            .min()
-            .unwrap_or(self.name)
+        let first = registered.map(|other| other.name).min();
+        first.unwrap_or(self.name)
     }
 
     /// Describes the calculator for `graphmill describe`.
@@ -302,11 +300,8 @@ impl Registry {
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let subgraphs = self.subgraphs.keys().map(String::as_str);
         let containers = self.containers.keys().copied();
-        self.calculators
-            .keys()
-            .copied()
-            .chain(containers)
-            .chain(subgraphs)
+        let calculators = self.calculators.keys().copied();
+        calculators.chain(containers).chain(subgraphs)
     }
 }
 

@@ -39,7 +39,7 @@ impl Session {
     pub fn run_until_idle(&mut self) -> Result<Option<Summary>> {
         let runtime = runtime()?;
         let (answer, mut idle) = oneshot::channel();
-        self.running.tell_when_idle(answer);
+        self.running.idle_waiters.push((false, answer));
         runtime.block_on(poll_fn(|cx| match Pin::new(&mut *self).poll(cx) {
             Poll::Ready(outcome) => Poll::Ready(outcome.map(Some)),
             Poll::Pending if idle.try_recv().is_ok() => Poll::Ready(Ok(None)),

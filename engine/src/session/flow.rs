@@ -84,13 +84,11 @@ impl Running {
             }
         })?;
         let lags = node.intake.may_wait_for(input - plan.inputs.start);
-        if node
-            .intake
-            .arrived(self.queues.node_queues_mut(&plan.inputs))
-        {
-            plan.inputs
-                .clone()
-                .for_each(|input| self.refresh(frame, input));
+        let queues = self.queues.node_queues_mut(&plan.inputs);
+        if node.intake.arrived(queues) {
+            for input in plan.inputs.clone() {
+                self.refresh(frame, input);
+            }
         } else if self.queues.room(input) == 0 {
             self.refresh(frame, input);
         }
@@ -163,10 +161,8 @@ impl Running {
     #[inline]
     pub(super) fn fill(&mut self, frame: Frame<'_>, node: usize, at: Timestamp) {
         let inputs = &frame.plan.nodes[node].inputs;
-        if self.nodes[node]
-            .intake
-            .fill(at, self.queues.node_queues_mut(inputs))
-        {
+        let queues = self.queues.node_queues_mut(inputs);
+        if self.nodes[node].intake.fill(at, queues) {
             self.refresh_full(frame, node);
         }
     }

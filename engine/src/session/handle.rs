@@ -88,9 +88,8 @@ impl Handle {
         if self.send(input, &mut Some(packet), None)? {
             return typed;
         }
-        Err(Error::unavailable(format!(
-            "the queues of graph input `{stream}` are full"
-        )))
+        let message = format!("the queues of graph input `{stream}` are full");
+        Err(Error::unavailable(message))
     }
 
     /// Drops `kept` once every node that reads a graph input has taken the packets up to `at` from
@@ -135,16 +134,10 @@ impl Handle {
 
     /// Returns a side packet that a node sets. `None` before the node has set it.
     pub fn side_packet(&self, name: &str) -> Result<Option<Packet>> {
-        let mut made = self
-            .plan
-            .sides
-            .iter()
-            .enumerate()
-            .filter(|(_, side)| side.produced);
-        let Some((id, _)) = made.find(|(_, side)| &*side.name == name) else {
-            return Err(Error::not_found(format!(
-                "no node of the graph sets the side packet `{name}`"
-            )));
+        let mut sides = self.plan.sides.iter();
+        let Some(id) = sides.position(|side| side.produced && &*side.name == name) else {
+            let message = format!("no node of the graph sets the side packet `{name}`");
+            return Err(Error::not_found(message));
         };
         let state = self.shared.lock();
         let set = state.sides.iter().find(|(side, _)| *side == id);
@@ -163,11 +156,8 @@ impl Handle {
             if let Some(outcome) = &state.outcome {
                 return Poll::Ready(outcome.clone());
             }
-            if !state
-                .outcome_waiters
-                .iter()
-                .any(|waker| waker.will_wake(cx.waker()))
-            {
+            let mut waiters = state.outcome_waiters.iter();
+            if !waiters.any(|waker| waker.will_wake(cx.waker())) {
                 state.outcome_waiters.push(cx.waker().clone());
             }
             Poll::Pending

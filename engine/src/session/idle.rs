@@ -24,7 +24,7 @@ impl Running {
         if self.grow(frame) {
             return Idle::Again;
         }
-        if self.has_open_inputs() {
+        if self.open_inputs > 0 {
             return Idle::Waiting;
         }
         let may_go_on = |node: usize| {
@@ -89,10 +89,8 @@ impl Running {
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
         let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
         let open = sources.filter(|&node| self.nodes[node].status != Status::Closed);
-        let layer = open
-            .clone()
-            .map(|node| frame.plan.nodes[node].layer)
-            .min()?;
+        let layers = open.clone().map(|node| frame.plan.nodes[node].layer);
+        let layer = layers.min()?;
         let due = open.filter(|&node| {
             let state = &self.nodes[node];
             frame.plan.nodes[node].layer == layer
@@ -132,7 +130,7 @@ impl Running {
             let by_node = match producer {
                 Producer::Graph(_) => false,
                 // The producer can still run, but the next packet from outside would stop it.
-                Producer::Node(_) if frame.plan.report_deadlock && self.has_open_inputs() => true,
+                Producer::Node(_) if frame.plan.report_deadlock && self.open_inputs > 0 => true,
                 Producer::Node(node) => {
                     if !self.is_blocked(frame, usize::from(node))
                         || self.nodes.held().any(|other| other != usize::from(node))

@@ -27,15 +27,13 @@ impl Running {
         node: usize,
         call: CallReason,
     ) -> Option<(Instance, u16)> {
-        let instance = match self.nodes[node].take_instance() {
-            Some(instance) => instance,
-            None => match self.open_another(frame, node) {
-                Ok(instance) => instance,
-                Err(error) => {
-                    self.fail(frame, node, error);
-                    return None;
-                }
-            },
+        let spare = self.nodes[node].take_instance().map(Ok);
+        let instance = match spare.unwrap_or_else(|| self.open_another(frame, node)) {
+            Ok(instance) => instance,
+            Err(error) => {
+                self.fail(frame, node, error);
+                return None;
+            }
         };
         let now = self.timer.read;
         let slot = self.nodes[node].depart(&frame.plan.nodes[node], call, now);
@@ -47,7 +45,7 @@ impl Running {
     /// Applies the effects of ended calls, up to the first call that has not ended.
     fn arrived(&mut self, frame: Frame<'_>, node: usize) {
         self.in_flight.calls -= 1;
-        while !self.has_failed()
+        while self.failed.is_none()
             && let Some((call, flow, mut emits)) = self.nodes[node].next_answer()
         {
             self.finish(frame, node, call, flow, &mut emits);
@@ -68,11 +66,10 @@ impl Running {
         free: Timestamp,
     ) {
         let executor = &frame.plan.executors[executor];
+        let tenant = frame.shared.run.tenant.as_ref();
         let ready = match call {
             CallReason::Close => executor.start(),
-            _ => self
-                .in_flight
-                .admit(executor, frame.shared.run.tenant.as_ref()),
+            _ => self.in_flight.admit(executor, tenant),
         };
         if let Err(refusal) = ready {
             self.fail(frame, node, refusal);
@@ -85,9 +82,8 @@ impl Running {
         let inputs = if plan.lanes > 1 { plan.inputs.len() } else { 0 };
         let mut set = self.nodes[node].take_set(inputs);
         let (plan, shared) = (Arc::clone(frame.plan), Arc::clone(frame.shared));
-        let tenant = shared.run.tenant.clone();
         let job = executor.spawn(
-            tenant.as_ref(),
+            tenant,
             Box::new(move || {
                 // A session that is gone needs no result.
                 if shared.run.cancel.is_cancelled() {
@@ -133,7 +129,7 @@ impl Running {
     /// Records an ended call in the timeline. `took` is the node's computing time, if it is known.
     fn record_away(&mut self, node: usize, slot: u16, took: Option<Duration>) {
         if let Some(recorder) = &mut self.recorder
-            && let Some(away) = self.nodes[node].away()
+            && let Some(away) = self.nodes[node].away.as_deref()
         {
             let (call, began) = away.call(slot);
             let now = Instant::now();

@@ -22,7 +22,7 @@ impl Running {
     /// Opens all nodes that can be opened. Nodes are in topological order, so one pass suffices.
     pub(super) fn open_nodes(&mut self, frame: Frame<'_>) {
         for node in 0..self.nodes.len() {
-            if self.nodes[node].status != Status::Unopened || self.has_failed() {
+            if self.nodes[node].status != Status::Unopened || self.failed.is_some() {
                 continue;
             }
             let mut upstream = frame.plan.nodes[node].upstream.iter();

@@ -26,15 +26,12 @@ impl Running {
                 busy: counts.time,
             }
         });
-        let edges = plan
-            .inputs
-            .iter()
-            .enumerate()
-            .map(|(input, edge)| EdgeView {
-                queued: self.queues[input].len(),
-                bound: self.queues.bound(input),
-                packets: self.streams[edge.stream as usize].packets,
-            });
+        let edges = plan.inputs.iter().enumerate();
+        let edges = edges.map(|(input, edge)| EdgeView {
+            queued: self.queues[input].len(),
+            bound: self.queues.bound(input),
+            packets: self.streams[edge.stream as usize].packets,
+        });
         Some(View {
             nodes: nodes.collect(),
             edges: edges.collect(),

@@ -115,11 +115,9 @@ impl<M, P> Exchange<M, P> {
             state.staged += 1;
             return PushOutcome::Yes(self.post(message));
         }
+        let mut pushers = state.pushers.iter();
         if let Some(cx) = cx
-            && !state
-                .pushers
-                .iter()
-                .any(|waker| waker.will_wake(cx.waker()))
+            && !pushers.any(|waker| waker.will_wake(cx.waker()))
         {
             state.pushers.push(cx.waker().clone());
         }

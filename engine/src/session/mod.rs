@@ -208,10 +208,8 @@ impl Session {
             return;
         }
         self.running.flush(&self.shared);
-        let summary = self
-            .report
-            .is_some()
-            .then(|| self.running.summary(&self.plan));
+        let report = self.report.take();
+        let report = report.map(|report| (report, self.running.summary(&self.plan)));
         let error = outcome.as_ref().err();
         self.running.settle(&self.plan, error);
         let recorder = self.running.recorder.take();
@@ -220,7 +218,7 @@ impl Session {
         if let Err(error) = guard::catch(|| self.running.clear()) {
             tracing::error!(request = %self.shared.run.id, %error, "cannot drop a node");
         }
-        if let (Some(report), Some(summary)) = (self.report.take(), summary)
+        if let Some((report, summary)) = report
             && let Err(error) = guard::catch(|| report(&summary, outcome.as_ref().err()))
         {
             tracing::error!(request = %self.shared.run.id, %error, "the report function of a session panicked");
@@ -231,7 +229,7 @@ impl Session {
             tracing::error!(request = %self.shared.run.id, %error, "the timeline function of a session panicked");
         }
         self.shared.end(outcome);
-        self.running.forget_idle_waiters();
+        self.running.idle_waiters.clear();
         self.plan.session_closed();
     }
 }

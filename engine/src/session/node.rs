@@ -49,7 +49,7 @@ pub(super) struct NodeState {
     /// Number of full queues that its outputs feed. It does not run while there is one.
     full_edges: u16,
     /// Calls outside the session's task; present since the first one.
-    away: Option<Box<Away>>,
+    pub(super) away: Option<Box<Away>>,
     runs: u64,
     time: Duration,
     /// Start of the first call.
@@ -296,11 +296,6 @@ impl NodeState {
         std::mem::replace(&mut self.intake.set, InputSet::new(inputs))
     }
 
-    /// Returns the calls outside the session's task; `None` before the first one.
-    pub(super) fn away(&self) -> Option<&Away> {
-        self.away.as_deref()
-    }
-
     /// Returns the calls outside the session's task, to add to one that has departed.
     pub(super) fn away_mut(&mut self) -> &mut Away {
         self.away.get_or_insert_default()
@@ -365,10 +360,7 @@ impl NodeState {
 
     /// Returns `true` if the node has stopped and its last call has ended.
     pub(super) fn has_stopped(&self) -> bool {
-        self.status == Status::Open
-            && self
-                .away
-                .as_ref()
-                .is_some_and(|away| away.stopped && away.calls() == 0)
+        let away = self.away.as_ref();
+        self.status == Status::Open && away.is_some_and(|away| away.stopped && away.calls() == 0)
     }
 }

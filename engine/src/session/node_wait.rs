@@ -60,10 +60,10 @@ impl WaitGraph<'_> {
             Status::Open | Status::Busy if state.is_away() => {
                 WaitsFor::root(match self.plan.nodes[node].place {
                     NodePlace::Inline => Reason::Future {
-                        what: state.away().and_then(Away::waits_for),
+                        what: state.away.as_deref().and_then(Away::waits_for),
                     },
                     NodePlace::Executor(executor) => {
-                        let job = state.away().and_then(Away::job);
+                        let job = state.away.as_deref().and_then(Away::job);
                         let lane = &self.plan.executors[usize::from(executor)];
                         Reason::Executor {
                             runs: self.plan.explain.nodes[node].runs.clone(),

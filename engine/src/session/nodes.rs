@@ -143,12 +143,8 @@ impl ReadySet {
 
     /// Removes and returns the highest number.
     fn pop(&mut self) -> Option<u16> {
-        let (index, word) = self
-            .words
-            .iter_mut()
-            .enumerate()
-            .rev()
-            .find(|(_, word)| **word != 0)?;
+        let mut words = self.words.iter_mut().enumerate().rev();
+        let (index, word) = words.find(|(_, word)| **word != 0)?;
         let bit = 63 - word.leading_zeros();
         *word &= !(1 << bit);
         Some((index * 64) as u16 + bit as u16)

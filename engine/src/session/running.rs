@@ -71,9 +71,11 @@ pub(super) struct Running {
     /// Values from outside that are dropped when packets are taken.
     kept: Vec<Deposit>,
     /// Waiters for an idle session; with `true`, also no node may wait for an event.
-    idle_waiters: Vec<(bool, oneshot::Sender<()>)>,
-    open_inputs: usize,
-    failed: Option<Error>,
+    pub(super) idle_waiters: Vec<(bool, oneshot::Sender<()>)>,
+    /// Number of graph inputs that are still open.
+    pub(super) open_inputs: usize,
+    /// Error that ends the session.
+    pub(super) failed: Option<Error>,
 }
 
 impl Running {
@@ -104,11 +106,6 @@ impl Running {
 
     pub(super) fn watch(&mut self, watcher: Watcher) {
         self.watchers.add(watcher, &mut self.streams);
-    }
-
-    /// Notifies `waiter` once the session is idle.
-    pub(super) fn tell_when_idle(&mut self, waiter: oneshot::Sender<()>) {
-        self.idle_waiters.push((false, waiter));
     }
 
     pub(super) fn record(&mut self, recorder: Recorder) {
@@ -248,12 +245,8 @@ impl Running {
     /// there is more to do instead.
     fn publish(&mut self, frame: Frame<'_>, sleep: Option<&Context<'_>>) -> bool {
         self.drop_taken(frame);
-        let rooms: SmallVec<[usize; 2]> = frame
-            .plan
-            .graph_inputs
-            .iter()
-            .map(|port| self.room(frame, port.stream))
-            .collect();
+        let ports = frame.plan.graph_inputs.iter();
+        let rooms: SmallVec<[usize; 2]> = ports.map(|port| self.room(frame, port.stream)).collect();
         let mut wakers: Vec<Waker> = Vec::new();
         let mut state = frame.shared.lock();
         self.taps
@@ -303,19 +296,10 @@ impl Running {
             .for_each(|(_, waiter)| _ = waiter.send(()));
     }
 
-    /// Returns `true` if a graph input is still open.
-    pub(super) fn has_open_inputs(&self) -> bool {
-        self.open_inputs > 0
-    }
-
     /// Ends the session with an error of a node, unless it has failed already.
     pub(super) fn fail(&mut self, frame: Frame<'_>, node: usize, error: Error) {
         self.failed
             .get_or_insert(error.at_node(&frame.plan.nodes[node].name));
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed.is_some()
     }
 
     /// Hands over the remaining packets at the end.
@@ -336,11 +320,6 @@ impl Running {
         self.kept.clear();
         self.taps.clear();
         self.watchers.clear();
-    }
-
-    /// Drops the waiters for an idle session, because the session has ended.
-    pub(super) fn forget_idle_waiters(&mut self) {
-        self.idle_waiters.clear();
     }
 
     /// Adds the counts of the nodes to the totals of the plan. `error` is the error that ended the

@@ -50,31 +50,27 @@ impl SideValues {
     /// Makes the values at the start. Names that the graph does not use are ignored.
     pub(super) fn given(plan: &Plan, mut given: SidePackets) -> Result<Self> {
         if let Some(name) = &plan.unloaded {
-            return Err(Error::precondition(format!(
-                "the resource `{name}` was not loaded with the plan"
-            )));
+            let message = format!("the resource `{name}` was not loaded with the plan");
+            return Err(Error::precondition(message));
         }
         let mut problems = Vec::new();
         let mut values = Vec::with_capacity(plan.sides.len());
         for side in &plan.sides {
-            let value = given.0.remove(&*side.name);
+            let name = &*side.name;
+            let value = given.0.remove(name);
             match &value {
                 Some(_) if side.produced => problems.push(format!(
-                    "side packet `{}` is given, but a node of the graph makes it",
-                    side.name
+                    "side packet `{name}` is given, but a node of the graph makes it"
                 )),
                 Some(packet) if !side.takes(packet) => {
+                    let (of, wanted) = (packet.type_info(), type_names(&side.check));
                     problems.push(format!(
-                        "side packet `{}` is `{}`, but the graph takes {}",
-                        side.name,
-                        packet.type_info(),
-                        type_names(&side.check)
+                        "side packet `{name}` is `{of}`, but the graph takes {wanted}"
                     ));
                 }
-                None if side.required => problems.push(format!(
-                    "side packet `{}` is required, but not given",
-                    side.name
-                )),
+                None if side.required => {
+                    problems.push(format!("side packet `{name}` is required, but not given"));
+                }
                 Some(_) | None => {}
             }
             values.push(value);
@@ -94,17 +90,15 @@ impl SideValues {
     /// Sets an output side packet of a node, once.
     pub(super) fn set(&mut self, plan: &Plan, side: usize, packet: Packet) -> Result<&Packet> {
         let (plan, value) = (&plan.sides[side], &mut self.values[side]);
+        let name = &plan.name;
         if value.is_some() {
-            return Err(Error::precondition(format!(
-                "output side packet `{}` is already set",
-                plan.name
-            )));
+            let message = format!("output side packet `{name}` is already set");
+            return Err(Error::precondition(message));
         }
         if !plan.takes(&packet) {
+            let of = packet.type_info();
             return Err(Error::invalid(format!(
-                "output side packet `{}` has type `{}`, which its consumers do not take",
-                plan.name,
-                packet.type_info()
+                "output side packet `{name}` has type `{of}`, which its consumers do not take"
             )));
         }
         self.changed = true;

@@ -51,10 +51,8 @@ impl StreamState {
     #[inline]
     pub(super) fn admit(&mut self, plan: &PlanStream, packet: &Packet) -> Result<Timestamp> {
         if self.closed {
-            return Err(Error::precondition(format!(
-                "a packet was sent to the closed stream `{}`",
-                plan.name
-            )));
+            let message = format!("a packet was sent to the closed stream `{}`", plan.name);
+            return Err(Error::precondition(message));
         }
         if !packet.time.is_allowed_in_stream() {
             return Err(illegal_time(&plan.name, packet.time));
@@ -69,14 +67,13 @@ impl StreamState {
     /// Checks that the producer may move the bound of the open stream `name` to `at`.
     pub(super) fn check_bound(&self, name: &str, at: Timestamp) -> Result<()> {
         if !at.is_allowed_in_stream() && at != Timestamp::ONE_OVER_POST_STREAM {
-            return Err(Error::invalid(format!(
-                "`{at}` is not allowed as a bound of stream `{name}`"
-            )));
+            let message = format!("`{at}` is not allowed as a bound of stream `{name}`");
+            return Err(Error::invalid(message));
         }
         if at < self.bound {
+            let bound = self.bound;
             return Err(Error::invalid(format!(
-                "the bound of stream `{name}` cannot go back from {} to {at}",
-                self.bound
+                "the bound of stream `{name}` cannot go back from {bound} to {at}"
             )));
         }
         Ok(())

@@ -82,16 +82,12 @@ impl Summary {
 
     /// Iterates over the nodes in the order of the plan.
     pub fn nodes(&self) -> impl Iterator<Item = NodeSummary<'_>> {
-        let counts = self.counts.iter();
-        self.plan
-            .nodes
-            .iter()
-            .zip(counts)
-            .map(|(node, counts)| NodeSummary {
-                name: &node.name,
-                runs: counts.runs,
-                time: counts.time,
-                called: counts.called,
-            })
+        let nodes = self.plan.nodes.iter().zip(self.counts.iter());
+        nodes.map(|(node, counts)| NodeSummary {
+            name: &node.name,
+            runs: counts.runs,
+            time: counts.time,
+            called: counts.called,
+        })
     }
 }

@@ -53,10 +53,10 @@ impl<'a> WaitGraph<'a> {
 
     /// Returns the waits of all nodes that are not closed.
     fn nodes(self) -> Vec<Wait> {
-        let open = (0..self.plan.nodes.len())
-            .filter(|&node| self.running.nodes[node].status != Status::Closed);
-        open.map(|node| self.wait(node, self.find(node, WaitQuery::Itself).reason))
-            .collect()
+        let is_open = |&node: &usize| self.running.nodes[node].status != Status::Closed;
+        let open = (0..self.plan.nodes.len()).filter(is_open);
+        let waits = open.map(|node| self.wait(node, self.find(node, WaitQuery::Itself).reason));
+        waits.collect()
     }
 
     /// Returns the chains from nodes that cannot continue to the root causes, each root once.
@@ -72,10 +72,8 @@ impl<'a> WaitGraph<'a> {
                 starts.push((node, WaitQuery::Packets));
             }
         }
-        starts.extend(
-            all.filter(|&node| self.is_away(node))
-                .map(|node| (node, WaitQuery::Itself)),
-        );
+        let away = all.filter(|&node| self.is_away(node));
+        starts.extend(away.map(|node| (node, WaitQuery::Itself)));
         for (start, asked) in starts {
             let name = self.name(start);
             let mut seen = chains.iter().flatten();

@@ -21,17 +21,14 @@ impl Harness {
         P: IntoIterator<Item = (I, T)>,
     {
         let packets = self.packets(stream);
-        let expected: Vec<(Timestamp, T)> = expected
-            .into_iter()
-            .map(|(time, value)| (time.into(), value))
-            .collect();
+        let expected = expected.into_iter();
+        let expected: Vec<(Timestamp, T)> =
+            expected.map(|(time, value)| (time.into(), value)).collect();
+        let mut pairs = packets.iter().zip(&expected);
         let same = packets.len() == expected.len()
-            && packets
-                .iter()
-                .zip(&expected)
-                .all(|(packet, (time, value))| {
-                    packet.time == *time && packet.get::<T>() == Some(value)
-                });
+            && pairs.all(|(packet, (time, value))| {
+                packet.time == *time && packet.get::<T>() == Some(value)
+            });
         assert!(
             same,
             "stream `{stream}` is not as expected\n{}",

@@ -34,16 +34,9 @@ pub(super) fn compile(
 
 /// Makes streams without a producer inputs of the graph, and streams without a consumer outputs.
 fn open_border(graph: &mut GraphConfig) {
-    let read: Vec<&PortSpec> = graph
-        .node
-        .iter()
-        .flat_map(|node| &node.input_stream)
-        .collect();
-    let written: Vec<&PortSpec> = graph
-        .node
-        .iter()
-        .flat_map(|node| &node.output_stream)
-        .collect();
+    let nodes = || graph.node.iter();
+    let read: Vec<&PortSpec> = nodes().flat_map(|node| &node.input_stream).collect();
+    let written: Vec<&PortSpec> = nodes().flat_map(|node| &node.output_stream).collect();
     let rest = |of: &[&PortSpec], without: &[&PortSpec]| {
         let mut names: Vec<&str> = Vec::new();
         for port in of {
@@ -52,10 +45,8 @@ fn open_border(graph: &mut GraphConfig) {
                 names.push(name);
             }
         }
-        let ports = names
-            .into_iter()
-            .filter_map(|name| PortSpec::parse(name).ok());
-        ports.collect::<Vec<PortSpec>>()
+        let ports = names.into_iter().map(PortSpec::parse);
+        ports.filter_map(Result::ok).collect::<Vec<PortSpec>>()
     };
     (graph.input_stream, graph.output_stream) = (rest(&read, &written), rest(&written, &read));
 }

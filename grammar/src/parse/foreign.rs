@@ -28,9 +28,8 @@ const SAMPLE: usize = 512;
 
 /// Returns the kind of a file whose bytes are certainly not UTF-8 text.
 pub(crate) fn kind_of(bytes: &[u8]) -> Option<&'static str> {
-    let signature = SIGNATURES
-        .iter()
-        .find(|(signature, _)| bytes.starts_with(signature));
+    let mut signatures = SIGNATURES.iter();
+    let signature = signatures.find(|(signature, _)| bytes.starts_with(signature));
     signature.map(|(_, kind)| *kind).or_else(|| {
         let sample = &bytes[..bytes.len().min(SAMPLE)];
         let zeros = |first: usize| {
@@ -69,12 +68,8 @@ pub(crate) fn recognize(text: &str, tree: &File, found: &[Diagnostic]) -> Option
     if found.iter().any(|it| it.code == &syntax::TOO_DEEP) {
         return None;
     }
-    let known: Vec<&Field> = tree
-        .root
-        .fields
-        .iter()
-        .filter(|it| is_of_graph(it))
-        .collect();
+    let fields = tree.root.fields.iter();
+    let known: Vec<&Field> = fields.filter(|it| is_of_graph(it)).collect();
     let outside = |diagnostic: &&Diagnostic| {
         let at = diagnostic.primary.span.start;
         // The fields are in the order of the file.

@@ -99,12 +99,10 @@ pub(super) struct DraftResource {
 impl<'a> Draft<'a> {
     pub(super) fn new(graph: &'a GraphConfig, environment: &'a Environment) -> Self {
         let refused = |graph_field: &str, node_field: &str| {
+            let mut nodes = graph.node.iter();
             graph.refused.may_be("node")
                 || graph.refused.may_be(graph_field)
-                || graph
-                    .node
-                    .iter()
-                    .any(|node| node.refused.may_be(node_field))
+                || nodes.any(|node| node.refused.may_be(node_field))
         };
         Self {
             graph,
