@@ -22,11 +22,8 @@ impl SavedCells {
     /// If the number of bytes does not match `cells` cells.
     pub fn new(rows: Arc<[u32]>, cells: u32, bytes: Vec<u8>) -> Self {
         let in_cell: usize = rows.iter().map(|row| *row as usize).sum();
-        assert_eq!(
-            bytes.len(),
-            in_cell * cells as usize,
-            "bytes of {cells} cells"
-        );
+        let expected = in_cell * cells as usize;
+        assert_eq!(bytes.len(), expected, "bytes of {cells} cells");
         Self { rows, cells, bytes }
     }
 

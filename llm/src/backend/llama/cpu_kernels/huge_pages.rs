@@ -27,7 +27,7 @@ const SETTING: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// Moves the large, filled pieces of this process's memory to huge pages, and later its cells once
 /// they are in use.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct HugePages {
     wanted: bool,
     /// Ranges still to be scanned; `None` between two scans.
@@ -44,10 +44,7 @@ impl HugePages {
     pub(crate) fn new(wanted: bool) -> Self {
         Self {
             wanted: wanted && is_allowed(),
-            left: None,
-            looked: false,
-            moved: HashSet::new(),
-            failures: 0,
+            ..Self::default()
         }
     }
 

@@ -60,23 +60,15 @@ pub(crate) fn load_model(
         devices.push(unsafe { sys::ggml_backend_dev_get(*index) });
     }
     devices.push(ptr::null_mut());
-    let mut overrides: Vec<_> = params
-        .overrides
-        .iter()
-        .map(|(pattern, buffer)| sys::llama_model_tensor_buft_override {
-            pattern: pattern.as_ptr(),
-            buft: buffer.0,
-        })
+    let overrides = params.overrides.iter();
+    let overrides = overrides.map(|(pattern, buffer)| (pattern.as_ptr(), buffer.0));
+    let overrides: Vec<_> = overrides
+        .chain([(ptr::null(), ptr::null_mut())])
+        .map(|(pattern, buft)| sys::llama_model_tensor_buft_override { pattern, buft })
         .collect();
-    overrides.push(sys::llama_model_tensor_buft_override {
-        pattern: ptr::null(),
-        buft: ptr::null_mut(),
-    });
+    let mut shares = params.tensor_split.clone();
     // SAFETY: returns a plain number.
-    let mut shares = vec![0.0; unsafe { sys::llama_max_devices() }];
-    for (share, wanted) in shares.iter_mut().zip(&params.tensor_split) {
-        *share = *wanted;
-    }
+    shares.resize(unsafe { sys::llama_max_devices() }, 0.0);
     let mut raw = params.raw;
     if params.devices.is_some() {
         raw.devices = devices.as_mut_ptr();

@@ -47,7 +47,7 @@ struct Pass {
 }
 
 /// The tokens of one sequence in the batch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct SequencePart {
     slot: Slot,
     adapters: Adapters,
@@ -146,9 +146,7 @@ impl Passes {
                     slot: token.slot,
                     adapters: token.adapters,
                     first: index,
-                    tokens: 0,
-                    asking: 0,
-                    cells: 0,
+                    ..SequencePart::default()
                 });
             }
             let part = self.parts.last_mut().expect("it was added");
