@@ -159,6 +159,7 @@ fn play(
     let runtime = runtime()?;
     ending::interruptible().map_err(|error| format!("cannot listen for signals: {error}"))?;
     let patience = Patience {
+        reads_all: false,
         close: true,
         silence: Duration::from_secs(arguments.timeout),
         tell: None,

@@ -94,7 +94,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
     });
     let runtime = runtime()?;
     let tell = |why: &str| report::note(&format!("nothing came out for a second\n{why}"));
+    // A pipe or a terminal may stay open without another line.
+    let reads_all = arguments.input.as_deref().is_some_and(Path::is_file);
     let patience = Patience {
+        reads_all,
         close: true,
         silence: Duration::from_secs(arguments.timeout),
         tell: arguments.why.then_some(&tell),

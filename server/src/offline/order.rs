@@ -18,13 +18,14 @@ struct StreamProgress {
 }
 
 impl LineOrder {
-    /// Records a line before it is sent.
-    pub(super) fn note(&mut self, number: usize, line: &Line) {
+    /// Records a line before it is sent. Returns the stream of a packet if an earlier line has closed
+    /// it.
+    pub(super) fn note(&mut self, number: usize, line: &Line) -> Option<String> {
         let (stream, at, next) = match line {
             Line::Packet { stream, packet } => (stream, packet.time, Some(packet.time.next())),
             Line::Bound { stream, at } => (stream, *at, Some(*at)),
             Line::Close { stream } => (stream, Timestamp::MAX, None),
-            Line::Side { .. } => return,
+            Line::Side { .. } => return None,
         };
         let sent = self.0.entry(stream.clone()).or_insert(StreamProgress {
             bound: Some(at),
@@ -33,7 +34,9 @@ impl LineOrder {
         if sent.bound.is_none_or(|bound| at < bound) {
             sent.late.get_or_insert(number);
         }
+        let is_closed = sent.bound.is_none() && matches!(line, Line::Packet { .. });
         sent.bound = sent.bound.and(next);
+        is_closed.then(|| stream.clone())
     }
 
     /// Returns the number of the line that caused a session to fail by being too late.

@@ -63,6 +63,9 @@ impl PacketLog {
 
 /// The time limits of a session, and the reports while it waits.
 pub(crate) struct Patience<'a> {
+    /// True to read lines to their end, also if the session ends earlier, so that a packet behind
+    /// the end of its stream is found. The lines must have an end.
+    pub(crate) reads_all: bool,
     /// True to close all inputs after the last line.
     pub(crate) close: bool,
     /// Maximum time without an output packet, after the end of the input.
@@ -181,7 +184,11 @@ async fn attend(
     let feed = async {
         while let Some(line) = lines.recv().await {
             let (number, line) = line.map_err(End::BadLine)?;
-            order().note(number, &line);
+            let stream = order().note(number, &line);
+            if let Some(stream) = stream {
+                let message = format!("a packet was sent to the closed stream `{stream}`");
+                return Err(End::Refused(number, Error::precondition(message)));
+            }
             sending.store(true, Relaxed);
             let sent = send(handle, line).await;
             sending.store(false, Relaxed);
@@ -201,6 +208,8 @@ async fn attend(
             biased;
             () = progress.notified() => (silent_since, told, ask_after) = (Instant::now(), false, ASK_AFTER),
             ended = &mut session => return match ended {
+                // Lines that were not read yet may come behind the end of their stream.
+                Ok(Ok(_)) if patience.reads_all && !complete => feed.await.err().unwrap_or(End::Done),
                 Ok(Ok(_)) => End::Done,
                 Ok(Err(error)) => failed(error, &order()),
                 Err(panic) => End::Failed(Error::internal(panic.to_string())),

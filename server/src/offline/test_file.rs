@@ -254,6 +254,7 @@ impl Bench {
             }
         }
         let patience = Patience {
+            reads_all: false,
             close: case.stuck.is_none(),
             silence: Duration::try_from_secs_f64(case.timeout).unwrap_or(Duration::MAX),
             tell: None,
