@@ -33,10 +33,8 @@ pub(crate) async fn layer(targets: &Targets, mut request: Request, next: Next) -
     let dialect = meant.map(|target| target.dialect).or(dialect);
     let id = id.as_ref().map(|id| &*id.text);
     if let Some(failure) = response.extensions().get::<Failure>() {
-        let error = match (dialect, of_family) {
-            (Some(dialect), _) => Some(dialect.error(&failure.view(id))),
-            (None, of_family) => of_family.map(|error| error(failure)),
-        };
+        let of_dialect = dialect.map(|dialect| dialect.error(&failure.view(id)));
+        let error = of_dialect.or_else(|| of_family.map(|error| error(failure)));
         if let Some(error) = error {
             response.headers_mut().remove(header::CONTENT_LENGTH);
             let status = dialect.map(|dialect| dialect.status(response.status().as_u16()));

@@ -86,13 +86,12 @@ pub(crate) async fn run(
     let settings = Settings::read(&request.parameters, ready.plan())?;
     who.entry.model(ready.servable.name(), false);
     let plan = Arc::clone(&ready.plan);
-    let cache = tensors::response_cache(&plan).filter(|_| !who.is_recorded());
-    let key = match cache {
-        Some(_) => Some(key_of(&request).await?),
+    let cache = match tensors::response_cache(&plan).filter(|_| !who.is_recorded()) {
+        Some(cache) => Some((cache, key_of(&request).await?)),
         None => None,
     };
-    let kept = cache.zip(key.as_ref()).map(|(cache, key)| cache.get(key));
-    if let Some(kept) = kept {
+    if let Some((cache, key)) = &cache {
+        let kept = cache.get(key);
         who.entry.was_kept(kept.is_some());
         if let Some(tensors) = kept {
             who.entry.entered();
@@ -119,7 +118,7 @@ pub(crate) async fn run(
     if tensors.is_empty() {
         return Err(Failure::no_answer(run.summary()));
     }
-    if let Some((cache, key)) = cache.zip(key) {
+    if let Some((cache, key)) = cache {
         cache.keep(key, &tensors);
     }
     who.entry.answers();

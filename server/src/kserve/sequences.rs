@@ -136,10 +136,8 @@ impl Table {
 
 impl Sequences {
     pub(crate) fn new(limits: SequenceLimits) -> Arc<Self> {
-        Arc::new(Self {
-            limits,
-            table: Mutex::default(),
-        })
+        let table = Mutex::default();
+        Arc::new(Self { limits, table })
     }
 
     pub(crate) fn counts(&self) -> SequenceCounts {

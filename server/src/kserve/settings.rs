@@ -50,9 +50,8 @@ pub(crate) fn log_settings() -> LogSettingsResponse {
         let value = log_settings_response::SettingValue { parameter_choice };
         (name.to_owned(), value)
     });
-    LogSettingsResponse {
-        settings: settings.into(),
-    }
+    let settings = settings.into();
+    LogSettingsResponse { settings }
 }
 
 /// Converts the settings of a gRPC request to those of REST.
@@ -147,9 +146,8 @@ pub(crate) fn trace_settings(traces: Option<&TraceOptions>) -> TraceSettingRespo
         let value = vec![value.to_owned()];
         (name.to_owned(), SettingValue { value })
     });
-    TraceSettingResponse {
-        settings: settings.collect(),
-    }
+    let settings = settings.collect();
+    TraceSettingResponse { settings }
 }
 
 /// Refuses trace settings that differ from the current ones. A setting without a value, which

@@ -101,9 +101,8 @@ impl Statistics {
     pub(crate) fn read_all(&self, who: &RequestContext) -> ModelStatisticsResponse {
         let servables = who.servables();
         let seen = servables.iter().filter(|it| who.sees(it.graph(), None));
-        ModelStatisticsResponse {
-            model_stats: seen.map(|servable| self.read(servable)).collect(),
-        }
+        let model_stats = seen.map(|servable| self.read(servable)).collect();
+        ModelStatisticsResponse { model_stats }
     }
 }
 

@@ -102,10 +102,8 @@ impl Sessions {
         if let Some(recording) = recording {
             recording.keep(session, about.sides, Arc::clone(self));
         }
-        SessionEntry {
-            sessions: Arc::clone(self),
-            id,
-        }
+        let sessions = Arc::clone(self);
+        SessionEntry { sessions, id }
     }
 
     /// Returns the open session of an id.

@@ -1,9 +1,6 @@
 //! Rules for recording sessions.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use serde_json::{Value, json};
 
@@ -31,27 +28,10 @@ pub(crate) struct RecordingRule {
     /// Time when the rule ends.
     pub(crate) until: Instant,
     /// Number of sessions that the rule has seen.
-    passed: u64,
+    pub(crate) passed: u64,
 }
 
 impl RecordingRule {
-    pub(crate) fn new(
-        wanted: RecordingOptions,
-        key: Option<String>,
-        rate: f64,
-        sessions: usize,
-        time: Duration,
-    ) -> Self {
-        Self {
-            wanted,
-            key,
-            rate,
-            sessions,
-            until: Instant::now() + time,
-            passed: 0,
-        }
-    }
-
     pub(super) fn is_active(&self) -> bool {
         self.sessions > 0 && Instant::now() < self.until
     }

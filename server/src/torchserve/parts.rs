@@ -207,11 +207,8 @@ pub(super) fn take_prompt(parts: &mut Vec<RequestPart>) -> Result<Prompt> {
     let found = found.find_map(|(at, part)| Some((at, name(part)?)));
     let Some((at, field)) = found else {
         let text = take_input(parts, "prompt", true)?.text()?;
-        let json = Value::from(text).to_string();
-        return Ok(Prompt {
-            field: "prompt",
-            json,
-        });
+        let (field, json) = ("prompt", Value::from(text).to_string());
+        return Ok(Prompt { field, json });
     };
     let json = parts.remove(at).read_vectors()?;
     let is_text = |part: &RequestPart| INPUTS.contains(&&*part.name) && part.bytes != "null";

@@ -52,10 +52,8 @@ impl ParsedBody {
         } else {
             JsonBody::scan(bytes.clone())?
         };
-        Ok(Self {
-            bytes,
-            json: Arc::new(json),
-        })
+        let json = Arc::new(json);
+        Ok(Self { bytes, json })
     }
 
     /// Inserts the graph's name and version from the path. Refuses a body with others.

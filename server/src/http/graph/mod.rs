@@ -270,7 +270,7 @@ async fn answer(app: &App, name: &str, mut head: RequestHead, mut body: ParsedBo
         }
     };
     response.headers_mut().extend(headers);
-    Ok(residence.tell(response))
+    Ok(residence.mark_ignored(response))
 }
 
 /// Fetches the images that a text request names.

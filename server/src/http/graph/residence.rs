@@ -14,7 +14,7 @@ use crate::{errors::Result, servable::Servable};
 /// Response header that names fields without effect.
 pub(super) const IGNORED: &str = "x-ignored-fields";
 
-/// The wish of a request about the time that its graph stays in memory.
+/// The time that a request wants its graph to stay in memory after the answer.
 pub(super) struct Residence {
     dialect: Option<&'static dyn Dialect>,
     /// True to unload the graph after the answer.
@@ -23,7 +23,7 @@ pub(super) struct Residence {
 }
 
 impl Residence {
-    /// Reads the wish of a request. Only operators can unload a graph, and only one that the next
+    /// Reads the field of a request. Only operators can unload a graph, and only one that the next
     /// request loads again.
     pub(super) fn read(head: &RequestHead, graph: &Servable, body: &JsonBody) -> Result<Self> {
         let dialect = head.target.map(|target| target.dialect);
@@ -41,11 +41,11 @@ impl Residence {
         let answer = self
             .dialect
             .map_or(Ok(None), |dialect| dialect.loaded(body, self.unloads))?;
-        Ok(answer.map(|answer| self.tell(Json(answer).into_response())))
+        Ok(answer.map(|answer| self.mark_ignored(Json(answer).into_response())))
     }
 
-    /// Adds the header that names the field, if the wish has no effect.
-    pub(super) fn tell(&self, mut response: Response) -> Response {
+    /// Adds the header that names the field, if it has no effect.
+    pub(super) fn mark_ignored(&self, mut response: Response) -> Response {
         if self.is_ignored {
             let name = HeaderValue::from_static(KEEP_ALIVE);
             response.headers_mut().append(IGNORED, name);

@@ -15,7 +15,7 @@ use axum::{
 use graphmill_calculators::http::dialect::Target;
 use serde_json::{Value, json};
 
-pub(super) use models::{ready, told};
+pub(super) use models::{ready, report};
 
 use super::{
     AppState, HttpResult, graph,

@@ -28,15 +28,15 @@ use crate::{
 };
 
 pub(super) async fn live(State(app): AppState) -> Response {
-    told(json!({}), "live", app.servables().beyond_help())
+    report(json!({}), "live", app.servables().beyond_help())
 }
 
 pub(in crate::http) async fn ready(State(app): AppState) -> Response {
-    told(json!({}), "ready", app.unready())
+    report(json!({}), "ready", app.unready())
 }
 
 /// Answers a probe. The body gets a field that is true if there is no `reason`.
-pub(in crate::http) fn told(mut body: Value, field: &str, reason: Option<String>) -> Response {
+pub(in crate::http) fn report(mut body: Value, field: &str, reason: Option<String>) -> Response {
     body[field] = reason.is_none().into();
     let Some(reason) = reason else {
         return Json(body).into_response();
@@ -57,7 +57,7 @@ pub(super) async fn answer(
     Ok(match question {
         ModelQuestion::Ready => {
             let reason = app.stopping().or_else(|| servable.unready());
-            told(json!({ "name": servable.graph() }), "ready", reason)
+            report(json!({ "name": servable.graph() }), "ready", reason)
         }
         ModelQuestion::Statistics => {
             Json(app.statistics.read_asked(who, name, version)?).into_response()
@@ -75,11 +75,11 @@ pub(super) async fn answer(
 
 /// Returns the trace settings. Lists with one value are written as that value.
 pub(super) fn trace_settings(app: &App) -> Json<Value> {
-    traces_told(kserve::trace_settings(app.options.traces.as_ref()))
+    write_traces(kserve::trace_settings(app.options.traces.as_ref()))
 }
 
 /// Writes a setting with a single value as that value, unless it can be a list.
-fn traces_told(settings: TraceSettingResponse) -> Json<Value> {
+fn write_traces(settings: TraceSettingResponse) -> Json<Value> {
     let settings = settings.settings.into_iter().map(|(name, setting)| {
         let value = match &setting.value[..] {
             [value] if name != "trace_level" => json!(value),
@@ -108,7 +108,7 @@ pub(super) async fn set_traces(State(app): AppState, body: RequestBody) -> JsonR
     });
     let given: BTreeMap<String, Vec<String>> = given.collect();
     let settings = kserve::check_traces(app.options.traces.as_ref(), &given)?;
-    Ok(traces_told(settings))
+    Ok(write_traces(settings))
 }
 
 /// Changes the log level. Other log settings must stay as they are.

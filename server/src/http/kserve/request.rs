@@ -178,16 +178,13 @@ impl Output {
         use ParameterChoice::BoolParam;
 
         let mut parameters = self.parameters.unwrap_or_default();
-        let mut binary = None;
-        parameters.retain(
-            |name, value| match (name.as_str(), &value.parameter_choice) {
-                (BINARY, Some(BoolParam(wanted))) => {
-                    binary = Some(*wanted);
-                    false
-                }
-                _ => true,
-            },
-        );
+        let binary = match parameters.get(BINARY).map(|it| &it.parameter_choice) {
+            Some(Some(BoolParam(wanted))) => Some(*wanted),
+            _ => None,
+        };
+        if binary.is_some() {
+            parameters.remove(BINARY);
+        }
         Ok((WantedOutput::read(position, self.name, parameters)?, binary))
     }
 }

@@ -205,11 +205,11 @@ async fn play(
     let timeline = timeline.and_then(Result::ok);
     let outputs = outputs.take();
     // Payloads may be large, and this thread serves requests.
-    let tell = move || tell(&plan, &outputs, timeline, failure, &observation);
-    share.beside(tell, "the outputs could not be written").await
+    let work = move || describe_run(&plan, &outputs, timeline, failure, &observation);
+    share.beside(work, "the outputs could not be written").await
 }
 
-fn tell(
+fn describe_run(
     plan: &Plan,
     outputs: &[(String, Packet)],
     timeline: Option<Timeline>,

@@ -1,6 +1,10 @@
 //! Open sessions, and recordings of sessions.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     Json,
@@ -179,11 +183,16 @@ pub(super) async fn record(
             return Err(wrong(name, &format!("is {count}: expected 1 to {most}")));
         }
     }
-    let wanted = who.recording(request.payloads)?;
-    let time = Duration::from_secs(request.seconds);
+    let rule = RecordingRule {
+        wanted: who.recording(request.payloads)?,
+        key: request.key,
+        rate: share,
+        sessions: request.sessions,
+        until: Instant::now() + Duration::from_secs(request.seconds),
+        passed: 0,
+    };
     let reason = request.payloads.then_some("with payloads");
     who.audit("record", &name, "done", reason);
-    let rule = RecordingRule::new(wanted, request.key, share, request.sessions, time);
     app.runner.sessions.record(&name, rule);
     Ok(Json(listed(&app, &name)))
 }

@@ -88,7 +88,7 @@ fn kind(cause: Cause, status: StatusCode) -> &'static str {
 
 async fn ping(State(app): AppState) -> Response {
     let (status, reason) = torchserve::health(&app);
-    http::kserve::told(json!({ "status": status }), "ready", reason)
+    http::kserve::report(json!({ "status": status }), "ready", reason)
 }
 
 /// Reads a whole number from the query.
