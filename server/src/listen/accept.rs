@@ -62,7 +62,7 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// A source of connections, such as a TCP listener.
 pub(crate) trait Listener: Send + Sync + 'static {
-    /// Connection that it accepts.
+    /// Connection: over TCP, or over a Unix socket.
     type Stream: Stream + 'static;
 
     /// Waits for the next connection. Returns it with its client.

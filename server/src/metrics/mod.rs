@@ -52,9 +52,9 @@ pub(crate) struct Metrics {
     /// Counts by graph, endpoint and code: the HTTP status, or `left` for a client that left before
     /// there was one.
     requests: Family<Labels<3>, Counter>,
-    /// Times by graph and endpoint.
+    /// Times of whole requests, by graph and endpoint.
     durations: Family<Labels<2>, Durations>,
-    /// Times by graph.
+    /// Times to the first part of an answer, by graph.
     first_tokens: Family<Labels<1>, Histogram>,
     open: Gauge,
     keys: KeyCounts,
