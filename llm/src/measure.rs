@@ -147,9 +147,9 @@ impl Counter {
 #[derive(Debug)]
 pub struct Recorder {
     bounds: &'static [f64],
-    counts: Box<[AtomicU64]>,
+    counts: Box<[Counter]>,
     /// Sum in millionths, so that it can be added to atomically.
-    sum: AtomicU64,
+    sum: Counter,
 }
 
 impl Recorder {
@@ -157,29 +157,24 @@ impl Recorder {
     pub fn new(bounds: &'static [f64]) -> Self {
         Self {
             bounds,
-            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
-            sum: AtomicU64::new(0),
+            counts: (0..=bounds.len()).map(|_| Counter::default()).collect(),
+            sum: Counter::default(),
         }
     }
 
     /// Records a value, which must be at least 0.
     pub fn record(&self, value: f64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
-        self.counts[bucket].fetch_add(1, Ordering::Relaxed);
-        self.sum
-            .fetch_add((value * 1e6).round() as u64, Ordering::Relaxed);
+        self.counts[bucket].add(1);
+        self.sum.add((value * 1e6).round() as u64);
     }
 
     /// Reads the histogram of all values so far.
     pub fn read(&self) -> Histogram {
         let bounds = self.bounds.iter().copied().chain([f64::INFINITY]);
-        let counts = self
-            .counts
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed));
-        let buckets: Vec<_> = bounds.zip(counts).collect();
+        let buckets: Vec<_> = bounds.zip(self.counts.iter().map(Counter::get)).collect();
         Histogram {
-            sum: self.sum.load(Ordering::Relaxed) as f64 / 1e6,
+            sum: self.sum.get() as f64 / 1e6,
             count: buckets.iter().map(|(_, count)| count).sum(),
             buckets,
         }

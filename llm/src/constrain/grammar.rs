@@ -267,10 +267,8 @@ fn after_reasoning(
     then: &str,
     vocabulary: &Vocabulary,
 ) -> Result<String, ConstraintError> {
-    let (begin, end) = (
-        vocabulary.pieces(&marks.begin),
-        vocabulary.pieces(&marks.end),
-    );
+    let begin = vocabulary.pieces(&marks.begin);
+    let end = vocabulary.pieces(&marks.end);
     let (reasoning, rule) = match end.split_first() {
         None => return Err(ConstraintError("the reasoning has no end mark".to_owned())),
         // Text has no control tokens, so the first one ends it.

@@ -33,15 +33,6 @@ impl EmbedJob {
     fn length(&self, nth: usize) -> Option<usize> {
         Some(self.texts.get(self.results.len() + nth)?.len())
     }
-
-    fn next(&self, texts: usize) -> &[Vec<Token>] {
-        let done = self.results.len();
-        &self.texts[done..done + texts]
-    }
-
-    fn is_complete(&self) -> bool {
-        self.results.len() == self.texts.len()
-    }
 }
 
 /// The state of the engine thread.
@@ -75,7 +66,7 @@ impl<'a> Core<'a> {
             &mut self.batch,
         );
         let texts: Vec<&[Token]> = (self.queue.iter().zip(&self.batch))
-            .flat_map(|(job, texts)| job.next(*texts))
+            .flat_map(|(job, texts)| job.texts[job.results.len()..].iter().take(*texts))
             .map(Vec::as_slice)
             .collect();
         let tokens = texts.iter().map(|text| text.len()).sum();
@@ -116,7 +107,7 @@ impl<'a> Core<'a> {
         if let Some(first) = self.queue.pop_front() {
             self.queue_up(first);
         }
-        for mut job in self.take(EmbedJob::is_complete) {
+        for mut job in self.take(|job| job.results.len() == job.texts.len()) {
             let results = std::mem::take(&mut job.results);
             let outcome = if results.iter().flatten().all(|number| number.is_finite()) {
                 Ok(results)

@@ -58,23 +58,17 @@ impl OwnerTurns {
             several |= row.turn > 0;
             has_tenants |= competes && matches!(row.owner, Owner::Tenant(_));
         }
+        // The slots of tenants are counted in the order among their own rows.
         if several && has_tenants {
             rows.sort_unstable_by_key(|row| (row.request_turn, row.rank, row.id));
         }
-        if has_tenants {
-            self.number_tenants(rows);
-        }
-        rows.sort_unstable_by_key(Row::order);
-    }
-
-    /// Counts the slots of tenants. The rows must be in the order among their tenant's rows.
-    fn number_tenants(&mut self, rows: &mut [Row]) {
-        for row in rows {
+        for row in rows.iter_mut().filter(|_| has_tenants) {
             if let Owner::Tenant(tenant) = row.owner {
                 let places = next(self.of_tenants.entry(tenant.number).or_default());
                 row.turn = places / tenant.weight;
             }
         }
+        rows.sort_unstable_by_key(Row::order);
     }
 }
 

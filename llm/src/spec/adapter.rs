@@ -33,10 +33,8 @@ impl AdapterSpec {
                     "must have names of at least one character and without colons, not `{name}`"
                 ));
             }
-            if spec.adapters[..index]
-                .iter()
-                .any(|other| other.name == *name)
-            {
+            let mut before = spec.adapters[..index].iter();
+            if before.any(|other| other.name == *name) {
                 return wrong(format!("has two adapters with the name `{name}`"));
             }
             let (scale, most) = (adapter.scale.get(), Self::MAX_SCALE);

@@ -178,20 +178,15 @@ impl GrammarWriter {
             let place = within(place, "properties");
             let value = self.rule(schema, &within(&place, name))?;
             let name = Value::from(name.as_str());
-            let is_required = required.contains(&name);
-            pairs.push((
-                self.add(format!("{} \":\" {value}", spelled(&name))),
-                is_required,
-            ));
+            let pair = self.add(format!("{} \":\" {value}", spelled(&name)));
+            pairs.push((pair, required.contains(&name)));
         }
         if required.len() > pairs.iter().filter(|(_, is_required)| *is_required).count() {
             let why = "names properties outside of `properties`, together with values that must be written exactly";
             return refused("required", why, place);
         }
-        if keywords
-            .get("additionalProperties")
-            .is_some_and(|schema| !schema.is_boolean())
-        {
+        let others = keywords.get("additionalProperties");
+        if others.is_some_and(|schema| !schema.is_boolean()) {
             let why = "cannot be combined with values that must be written exactly";
             return refused("additionalProperties", why, place);
         }

@@ -42,11 +42,8 @@ pub(super) fn property_names(keywords: &mut Keywords, mut names: Value, node: &N
         let allowed = json!({ pattern.as_str(): others });
         keywords.insert("patternProperties".to_owned(), allowed);
     } else {
-        return refused(
-            "propertyNames",
-            "must be a list or one `pattern`",
-            node.place,
-        );
+        let why = "must be a list or one `pattern`";
+        return refused("propertyNames", why, node.place);
     }
     keywords.insert("additionalProperties".to_owned(), false.into());
     Ok(())
@@ -76,11 +73,8 @@ fn unevaluated(
     let composes = evaluating.any(|other| keywords.contains_key(other));
     let has_same = keywords.contains_key(same);
     if (composes && !has_same || !node.around.is_empty()) && !is_open(&schema) {
-        return refused(
-            keyword,
-            "is not supported together with other keywords that evaluate",
-            node.place,
-        );
+        let why = "is not supported together with other keywords that evaluate";
+        return refused(keyword, why, node.place);
     }
     if !has_same {
         keywords.insert(same.to_owned(), schema);

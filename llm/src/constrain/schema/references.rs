@@ -173,11 +173,8 @@ impl Resolver {
         };
         let exists = |pointer: &String| self.document.pointer(pointer).is_some();
         let Some(pointer) = pointer.filter(exists) else {
-            return refused(
-                keyword,
-                format_args!("`{reference}` refers to nothing"),
-                place,
-            );
+            let why = format_args!("`{reference}` refers to nothing");
+            return refused(keyword, why, place);
         };
         let next = self.pointers.len();
         let number = *self.numbers.entry(pointer.clone()).or_insert(next);
