@@ -46,11 +46,8 @@ impl Default for CounterSourceOptions {
 /// }
 /// ```
 pub struct CounterSource {
-    left: Option<u64>,
-    number: i64,
-    step: i64,
-    time: Timestamp,
-    period: i64,
+    /// The numbers that are still to be emitted.
+    rest: CounterSourceOptions,
 }
 
 impl Calculator for CounterSource {
@@ -71,23 +68,21 @@ impl Calculator for CounterSource {
 
     fn open(options: &CounterSourceOptions, _: Out<i64>, _: &mut OpenCx<'_>) -> Result<Self> {
         Ok(Self {
-            left: options.count,
-            number: options.start,
-            step: options.step,
-            time: Timestamp::new(options.start_time),
-            period: options.period,
+            rest: options.clone(),
         })
     }
 
     fn process(&mut self, numbers: Out<i64>, cx: &mut Cx<'_>) -> Result<Flow> {
-        if self.left == Some(0) {
+        let rest = &mut self.rest;
+        if rest.count == Some(0) {
             return Ok(Flow::Stop);
         }
-        cx.emit_at(numbers, self.time, self.number);
-        let last = self.time == Timestamp::MAX;
-        self.left = self.left.map(|left| left - 1);
-        self.number = self.number.wrapping_add(self.step);
-        self.time = self.time + self.period;
+        let time = Timestamp::new(rest.start_time);
+        cx.emit_at(numbers, time, rest.start);
+        rest.count = rest.count.map(|left| left - 1);
+        rest.start = rest.start.wrapping_add(rest.step);
+        rest.start_time = (time + rest.period).value();
+        let last = time == Timestamp::MAX;
         Ok(if last { Flow::Stop } else { Flow::Continue })
     }
 }

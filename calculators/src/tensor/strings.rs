@@ -16,17 +16,17 @@ pub(super) fn split(data: &[u8]) -> Option<(&[u8], &[u8])> {
 pub(super) fn check(data: &[u8], expected: usize, shape: &[usize]) -> Result<(), TensorError> {
     let (mut rest, mut found) = (data, 0);
     while !rest.is_empty() && found <= expected {
-        (_, rest) = split(rest).ok_or(TensorError::CutShort(found))?;
+        let cut = || TensorError(format!("element {found} of the BYTES ends behind the data"));
+        (_, rest) = split(rest).ok_or_else(cut)?;
         found += 1;
     }
     if found == expected {
         return Ok(());
     }
-    Err(TensorError::WrongCount {
-        shape: shown(shape),
-        expected,
-        found,
-    })
+    let shape = shown(shape);
+    Err(TensorError(format!(
+        "BYTES of shape {shape} has {expected} elements, but there are {found}"
+    )))
 }
 
 /// Joins elements to the data of a tensor, and counts them. An element that is longer than four

@@ -59,8 +59,7 @@ pub struct NodeModelOptions {
 /// The graph, name and folder from which a [`NodeModel`] is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NodeModelSpec {
-    graph: String,
-    label: String,
+    node: NodeModelOptions,
     /// Folder to which paths in the graph are relative.
     base: PathBuf,
 }
@@ -75,7 +74,7 @@ impl NodeModelSpec {
         if !loads {
             environment = environment.without_loading();
         }
-        let parsed = parse_graph(&mut sources, FILE, self.graph.as_str());
+        let parsed = parse_graph(&mut sources, FILE, self.node.graph.as_str());
         let mut found = parsed.diagnostics;
         let plan = parsed.graph.and_then(|graph| {
             let (plan, more) = Plan::compile(&graph, &mut sources, &environment);
@@ -191,14 +190,13 @@ impl BatchedModel for NodeModel {
             c.missing_option("model", "{ graph: \"..\" }");
         }
         NodeModelSpec {
-            graph: options.graph.clone(),
-            label: options.label.clone(),
+            node: options.clone(),
             base: PathBuf::new(),
         }
     }
 
     fn label(spec: &NodeModelSpec) -> String {
-        spec.label.clone()
+        spec.node.label.clone()
     }
 }
 register_async!(DynamicBatch<NodeModel>);
