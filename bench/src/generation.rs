@@ -59,9 +59,8 @@ pub(crate) fn prefill_rate(
     };
     let times = run(engine, work, 1, seed)?;
     let first = times.first().and_then(|times| times.first());
-    first
-        .map(|first| prompt_tokens as f64 / first)
-        .ok_or_else(|| "no token came".into())
+    let rate = first.map(|first| prompt_tokens as f64 / first);
+    rate.ok_or_else(|| "no token came".into())
 }
 
 /// When the tokens of each request came, in seconds from the submission of all.
@@ -72,15 +71,13 @@ fn run(engine: &LlmEngine, work: Work, tokens: usize, seed: u64) -> BenchResult<
     let mut handles = Vec::new();
     for number in 0..work.sequences {
         let mut random = Random::named(seed, &number.to_string());
-        let prompt = (0..work.prompt_tokens)
-            .map(|_| random.below(vocabulary) as i32)
-            .collect();
+        let prompt = (0..work.prompt_tokens).map(|_| random.below(vocabulary) as i32);
         let sender = sender.clone();
         let sink = move |output: StepOutput| {
             // Nobody listens once one has failed.
             sender.send((number, Instant::now(), output)).ok();
         };
-        let mut request = GenerationRequest::new(prompt, sink);
+        let mut request = GenerationRequest::new(prompt.collect(), sink);
         request.max_tokens = Some(tokens as u32);
         request.ignore_eos = true;
         handles.push(engine.submit(request)?);

@@ -37,13 +37,8 @@ impl Report {
 
     /// Prints a row of samples in nanoseconds, shown in `unit`, which is `per` nanoseconds.
     pub fn samples(&self, what: &str, samples: &Samples, (unit, per): (&str, f64), goal: Goal) {
-        row(
-            what,
-            samples.fastest() / per,
-            Some(samples.median() / per),
-            unit,
-            goal,
-        );
+        let (fastest, median) = (samples.fastest() / per, samples.median() / per);
+        row(what, fastest, Some(median), unit, goal);
     }
 
     /// Prints a row of one number.

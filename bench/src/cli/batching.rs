@@ -15,7 +15,7 @@ use graphmill_calculators::tensor::{
 use graphmill_engine::{Error, Result, block_on};
 use serde_json::json;
 
-use super::{BenchResult, rate};
+use super::{BenchResult, add_rate};
 use crate::results::Results;
 
 /// Numbers of a row that goes in, of the layer inside, and of a row that comes out: 25 million
@@ -60,9 +60,7 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
             let begun = Instant::now();
             let latencies = load(&batcher, clients, time)?;
             let mut row = json!({"clients": clients, "max_batch_size": most});
-            for (name, value) in rate(latencies, begun.elapsed()) {
-                row[name] = value;
-            }
+            add_rate(&mut row, latencies, begun.elapsed());
             let rows = batcher.measurements().batch_rows;
             row["rows_per_batch"] = json!(rows.sum / rows.count as f64);
             results.add(row);

@@ -176,9 +176,8 @@ fn rows(load: &str, server: &str, samples: &[Sample], costs: Value) -> Vec<Row> 
     let row = |load: String, numbers: Value, costs: Value| -> Row {
         let parts = [json!({"load": load, "server": server}), numbers, costs];
         let members = parts.iter().filter_map(Value::as_object).flatten();
-        members
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
+        let members = members.map(|(name, value)| (name.clone(), value.clone()));
+        members.collect()
     };
     let numbers = summary(&streams, while_arriving(&arrivals));
     let mut rows = vec![row(load.to_owned(), numbers, costs)];

@@ -16,7 +16,7 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use super::{BenchResult, rate};
+use super::{BenchResult, add_rate};
 use crate::results::Results;
 
 #[derive(Clone, Debug, Args)]
@@ -77,9 +77,7 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
     for &streams in &arguments.streams {
         let (latencies, time) = runtime.block_on(load(arguments, streams))?;
         let mut row = json!({"streams": streams, "bytes": arguments.bytes});
-        for (name, value) in rate(latencies, time) {
-            row[name] = value;
-        }
+        add_rate(&mut row, latencies, time);
         results.add(row);
     }
     Ok(())

@@ -111,15 +111,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-/// Returns the rate of runs, and the median and 99th percentile of their durations.
-fn rate(latencies: Vec<f64>, time: Duration) -> [(String, Value); 3] {
-    let runs = latencies.len() as f64;
+/// Adds the rate of runs to a row, and the median and 99th percentile of their durations.
+fn add_rate(row: &mut Value, latencies: Vec<f64>, time: Duration) {
+    row["runs_per_second"] = json!(latencies.len() as f64 / time.as_secs_f64());
     let latencies = Samples::new(latencies);
-    let microseconds = |at| json!(latencies.quantile(at) / 1e3);
-    [
-        ("runs_per_second", json!(runs / time.as_secs_f64())),
-        ("median_us", microseconds(0.5)),
-        ("p99_us", microseconds(0.99)),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
+    for (name, at) in [("median_us", 0.5), ("p99_us", 0.99)] {
+        row[name] = json!(latencies.quantile(at) / 1e3);
+    }
 }

@@ -162,11 +162,7 @@ fn measure(
             thread::sleep(THREADS_END);
         }
         // OpenMP's threads end with the thread that they work for.
-        let llama = || {
-            arguments
-                .llama(&mut points)
-                .map_err(|error| error.to_string())
-        };
+        let llama = || arguments.llama(&mut points).map_err(|why| why.to_string());
         let measured = thread::scope(|scope| scope.spawn(llama).join());
         measured.map_err(|_| "llama.cpp panicked")??;
     }
@@ -174,9 +170,8 @@ fn measure(
         let (work, rate) = (point.work, median(point.rounds.clone()));
         let others = points.iter().filter(|other| other.work == work);
         let alone = others.filter(|other| other.attention.is_some());
-        let ceiling = alone
-            .map(|other| median(other.rounds.clone()))
-            .fold(0.0, f64::max);
+        let rates = alone.map(|other| median(other.rounds.clone()));
+        let ceiling = rates.fold(0.0, f64::max);
         results.add(json!({
             "model": file_name(&arguments.model),
             "work": if work.tokens == 0 { "prefill" } else { "decode" },

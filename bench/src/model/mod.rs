@@ -148,10 +148,8 @@ impl Recipe {
             file.set_u32(&kv_heads, shape.kv_heads);
         } else {
             let heads = |layer| u32::from(shape.has_attention(layer)) * shape.kv_heads;
-            let heads: Vec<_> = (0..shape.layers)
-                .map(|it| heads(it).to_le_bytes())
-                .collect();
-            file.set(&kv_heads, LIST, list(I32, &heads));
+            let heads = (0..shape.layers).map(|layer| heads(layer).to_le_bytes());
+            file.set(&kv_heads, LIST, list(I32, &heads.collect::<Vec<_>>()));
         }
         let epsilon = format!("{architecture}.attention.layer_norm_rms_epsilon");
         file.set_f32(&epsilon, shape.epsilon);
@@ -189,14 +187,10 @@ impl Recipe {
                 ]);
             } else {
                 let (from, to) = ("shortconv.in_proj.weight", "shortconv.out_proj.weight");
+                let (kernel, shape) = ("shortconv.conv.weight", [u64::from(CONVOLVED), width]);
                 tensors.extend([
                     matrix(name(from), width, 3 * width, 1.0),
-                    TensorPlan::new(
-                        name("shortconv.conv.weight"),
-                        &[u64::from(CONVOLVED), width],
-                        F32,
-                        Fill::Random(1.0),
-                    ),
+                    TensorPlan::new(name(kernel), &shape, F32, Fill::Random(1.0)),
                     matrix(name(to), width, width, attention),
                 ]);
             }

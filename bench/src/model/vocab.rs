@@ -69,9 +69,8 @@ fn words(
     let mut known: HashSet<String> = tokens.iter().cloned().collect();
     let is_lower = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase());
     let begins = |token: &&String| {
-        token
-            .strip_prefix(SPACE)
-            .is_some_and(|rest| !rest.is_empty() && is_lower(rest))
+        let rest = token.strip_prefix(SPACE);
+        rest.is_some_and(|rest| !rest.is_empty() && is_lower(rest))
     };
     let starts: Vec<&String> = tokens.iter().filter(begins).collect();
     let ends: Vec<&String> = tokens.iter().filter(|token| is_lower(token)).collect();
@@ -113,10 +112,9 @@ fn tokenize(word: &str, ranks: &HashMap<(&str, &str), usize>) -> Vec<String> {
     let mut parts: Vec<String> = word.chars().map(String::from).collect();
     loop {
         let rank = |at: usize| ranks.get(&(parts[at].as_str(), parts[at + 1].as_str()));
-        let best = (0..parts.len().saturating_sub(1))
-            .filter_map(|at| rank(at).map(|rank| (rank, at)))
-            .min();
-        let Some((_, at)) = best else {
+        let pairs = 0..parts.len().saturating_sub(1);
+        let ranked = pairs.filter_map(|at| rank(at).map(|rank| (rank, at)));
+        let Some((_, at)) = ranked.min() else {
             return parts;
         };
         let right = parts.remove(at + 1);
