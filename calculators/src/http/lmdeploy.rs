@@ -5,7 +5,11 @@ use graphmill_dialects::{
     Fields,
     bodies::{
         INTERACTIVE,
+<<<<<<< HEAD:calculators/src/http/lmdeploy.rs
         chat::Chat,
+=======
+        chat::{Chat as ChatFields, Conversation},
+>>>>>>> parent of 06f68fb2 (Read the messages of a chat as the JSON that they are):calculators/src/http/lmdeploy/mod.rs
         lmdeploy::{History, Interactive as Own},
         tools::Tools,
     },
@@ -66,7 +70,8 @@ impl TextDialect for Interactive {
         let own: Own = fields.take()?;
         let said: History = fields.take()?;
         let prompt = own.prompt.ok_or_else(|| missing("prompt"))?;
-        let mut turns = chat::turns(said.history.into(), "history", &body.allowance())?;
+        let before = Conversation::Messages(said.history);
+        let mut turns = chat::turns(before, "history", &body.allowance())?;
         let more = chat::turns(prompt, "prompt", &body.allowance())?;
         turns.messages.extend(more.messages);
         turns.media.extend(more.media);

@@ -268,7 +268,7 @@ pub(crate) fn refused(error: SubmitError) -> Error {
         SubmitError::PromptTooLong { .. } | SubmitError::PromptExceedsBatch { .. } => {
             Error::invalid(message).with_code("context_length_exceeded")
         }
-        SubmitError::InvalidParameter { field, .. } => invalid(*field),
+        SubmitError::InvalidParameter { field, .. } => invalid(field),
         SubmitError::InvalidToken { .. } | SubmitError::EmptyPrompt => invalid("prompt"),
         SubmitError::EndsWithMedium => invalid("messages"),
         SubmitError::UnknownAdapter { .. } => Error::not_found(message)

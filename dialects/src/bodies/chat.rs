@@ -1,7 +1,12 @@
 //! Fields of chat requests.
 
+use std::fmt;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, SeqAccess, Visitor},
+};
 use serde_json::{Map, Value, json};
 
 use super::shapes;
@@ -18,7 +23,7 @@ pub struct Chat {
     /// of type `text` and, for models that read images or sound, `image_url` and `input_audio`. `name`, `tool_calls` and `tool_call_id` reach the template. In
     /// requests with a `session_id`, a string is one user message, as LMDeploy's client sends it.
     #[schemars(schema_with = "conversation")]
-    pub messages: Option<Value>,
+    pub messages: Option<Conversation>,
     /// Ends the prompt with the start of an answer; the default is true.
     pub add_generation_prompt: Option<bool>,
     /// Continues the last message, which the template leaves open, instead of starting an answer.
@@ -41,6 +46,59 @@ pub struct Chat {
     /// Number of most likely tokens at each position whose log probabilities are returned. Requires `logprobs`.
     #[schemars(range(min = 0, max = 20))]
     pub top_logprobs: Option<u8>,
+}
+
+/// A conversation, as messages or as text.
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
+pub enum Conversation {
+    /// Text of one user message.
+    Said(String),
+    /// Messages of several authors, in order.
+    Messages(Vec<Map<String, Value>>),
+}
+
+/// Reads messages without copying them first, because they can be nearly the whole body.
+impl<'de> Deserialize<'de> for Conversation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Conversation;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Conversation, E> {
+                Ok(Conversation::Said(text.to_owned()))
+            }
+
+            fn visit_string<E: de::Error>(self, text: String) -> Result<Conversation, E> {
+                Ok(Conversation::Said(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, messages: A) -> Result<Conversation, A::Error> {
+                let messages = de::value::SeqAccessDeserializer::new(messages);
+                Vec::deserialize(messages).map(Conversation::Messages)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl From<Conversation> for Vec<Map<String, Value>> {
+    fn from(conversation: Conversation) -> Self {
+        match conversation {
+            Conversation::Messages(messages) => messages,
+            Conversation::Said(text) => {
+                let fields = [("role", "user".into()), ("content", text.into())];
+                let fields = fields.map(|(name, value)| (name.to_owned(), value));
+                vec![Map::from_iter(fields)]
+            }
+        }
+    }
 }
 
 /// Chat fields that need no reading.

@@ -13,7 +13,7 @@ use crate::{limits::MAX_PROMPTS, schema::Plain};
 pub struct Interactive {
     /// Text of the user, or messages as in chats. They continue the conversation of `session_id`.
     #[schemars(schema_with = "prompt")]
-    pub prompt: Option<Value>,
+    pub prompt: Option<chat::Conversation>,
     /// Number of the conversation. With -1, the default, nothing is kept.
     pub session_id: Option<i64>,
     /// Keeps the conversation with the answer, for the next request with this `session_id`. Without it, the conversation ends with the answer.

@@ -5,14 +5,19 @@ use std::sync::Arc;
 use graphmill_dialects::{
     Fields,
     bodies::{
+<<<<<<< HEAD
         chat::Chat,
         tools::{ThinkingKind, Tools},
+=======
+        chat::{Chat, Conversation},
+        tools::Tools,
+>>>>>>> parent of 06f68fb2 (Read the messages of a chat as the JSON that they are)
     },
     error::wrong_type,
     json::Allowance,
 };
 use graphmill_engine::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::tools;
 use crate::http::{
@@ -32,31 +37,28 @@ pub(in crate::http) fn read(
 ) -> Result<(ChatInput, OwnParams)> {
     let mut chat: Chat = fields.take()?;
     let messages = chat.messages.take().ok_or_else(|| missing("messages"))?;
-    if messages.is_string() && !fields.unknown.iter().any(|name| name == SESSION) {
-        return Err(wrong_type("messages", "an array", &messages));
+    if let Conversation::Said(text) = &messages
+        && !fields.unknown.iter().any(|name| name == SESSION)
+    {
+        let text = text.as_str().into();
+        return Err(wrong_type("messages", "an array", &text));
     }
     let turns = turns(messages, "messages", allowance)?;
     conversation(chat, fields.take()?, turns)
 }
 
-/// Returns the turns of a conversation in this field: an array of messages, or a text of the user.
+/// Returns the turns of a conversation in this field.
 pub(in crate::http) fn turns(
-    conversation: Value,
+    conversation: Conversation,
     field: &str,
     allowance: &Allowance,
 ) -> Result<Turns> {
-    let messages = match conversation {
-        Value::Array(messages) => messages,
-        text => vec![json!({ "role": "user", "content": text })],
-    };
     let mut turns = Turns::default();
     let mut call = None;
-    for (index, message) in messages.into_iter().enumerate() {
-        if let Value::Object(message) = message {
-            let place = (field, index);
-            let message = self::message(message, place, &mut call, &mut turns, allowance)?;
-            turns.messages.push(message);
-        }
+    for (index, message) in Vec::from(conversation).into_iter().enumerate() {
+        let place = (field, index);
+        let message = self::message(message, place, &mut call, &mut turns, allowance)?;
+        turns.messages.push(message);
     }
     Ok(turns)
 }

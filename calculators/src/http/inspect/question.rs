@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use graphmill_dialects::bodies::{
     DETOKENIZE, ENCODE, TOKENIZE, Text,
-    chat::Chat,
+    chat::{Chat, Conversation},
     lmdeploy::Encode,
     prompts::{Detokenize, Tokenize},
     tools::Tools,
@@ -150,7 +150,7 @@ fn encoding(body: &JsonBody) -> Result<(PromptQuestion, RequestInput)> {
         };
         RequestInput::Prompts(texts.into_iter().map(prompt).collect())
     } else if let Ok([text]) = <[String; 1]>::try_from(texts) {
-        let turns = chat::turns(text.into(), "input", &body.allowance())?;
+        let turns = chat::turns(Conversation::Said(text), "input", &body.allowance())?;
         let (chat, _) = chat::conversation(Chat::default(), Tools::default(), turns)?;
         RequestInput::Chat(chat)
     } else {
