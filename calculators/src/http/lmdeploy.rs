@@ -5,11 +5,7 @@ use graphmill_dialects::{
     Fields,
     bodies::{
         INTERACTIVE,
-<<<<<<< HEAD:calculators/src/http/lmdeploy.rs
-        chat::Chat,
-=======
         chat::{Chat as ChatFields, Conversation},
->>>>>>> parent of 06f68fb2 (Read the messages of a chat as the JSON that they are):calculators/src/http/lmdeploy/mod.rs
         lmdeploy::{History, Interactive as Own},
         tools::Tools,
     },

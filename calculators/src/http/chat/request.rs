@@ -5,13 +5,8 @@ use std::sync::Arc;
 use graphmill_dialects::{
     Fields,
     bodies::{
-<<<<<<< HEAD
-        chat::Chat,
-        tools::{ThinkingKind, Tools},
-=======
         chat::{Chat, Conversation},
-        tools::Tools,
->>>>>>> parent of 06f68fb2 (Read the messages of a chat as the JSON that they are)
+        tools::{ThinkingKind, Tools},
     },
     error::wrong_type,
     json::Allowance,
