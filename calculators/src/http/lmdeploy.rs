@@ -5,7 +5,7 @@ use graphmill_dialects::{
     Fields,
     bodies::{
         INTERACTIVE,
-        chat::{Chat as ChatFields, Conversation},
+        chat::{Chat, Conversation},
         lmdeploy::{History, Interactive as Own},
         tools::Tools,
     },
