@@ -47,6 +47,11 @@ const NAMES: [&str; 14] = [
 ];
 
 impl Datatype {
+    /// Returns all datatypes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.iter().filter_map(|name| name.parse().ok())
+    }
+
     /// Returns the name on the wire.
     pub const fn name(self) -> &'static str {
         NAMES[self as usize]

@@ -178,7 +178,7 @@ impl Server {
             traces,
             started: Instant::now(),
         });
-        let site = |addresses: &[_], origins: &[_]| {
+        let policy = |addresses: &[_], origins: &[_]| {
             SitePolicy::new(addresses, &app.options.allowed_hosts, origins)
         };
         let side = |is_alone| if is_alone { Side::Both } else { Side::Public };
@@ -194,22 +194,22 @@ impl Server {
         if let Some(socket) = unix_socket {
             // Clients of a Unix socket send any word as the host.
             let any_address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-            let routes = stack::rest(&app, audience, site(&[any_address], origins));
+            let routes = stack::rest(&app, audience, policy(&[any_address], origins));
             serving.spawn(listen::accept(socket, None, Arc::clone(&clients), routes));
         }
-        let public = stack::rest(&app, audience, site(&addresses, origins));
+        let public = stack::rest(&app, audience, policy(&addresses, origins));
         accept(&mut serving, listeners, &clients, public);
         let rest_port = addresses.first().map_or(0, SocketAddr::port);
         let grpc_audience = side(management_listeners.is_empty() && operator_listeners.is_empty());
-        let grpc = stack::grpc(&app, grpc_audience, site(&grpc_addresses, &[]), rest_port);
+        let grpc = stack::grpc(&app, grpc_audience, policy(&grpc_addresses, &[]), rest_port);
         accept(&mut serving, grpc_listeners, &clients, grpc);
-        let operator_site = site(&operator_addresses, &[]);
+        let operator_site = policy(&operator_addresses, &[]);
         let operator_grpc = stack::grpc(&app, Side::Both, operator_site, rest_port);
         accept(&mut managing, operator_listeners, &operators, operator_grpc);
-        let management_site = site(&management_addresses, &[]);
+        let management_site = policy(&management_addresses, &[]);
         let management = stack::rest(&app, Side::Management, management_site);
         accept(&mut managing, management_listeners, &operators, management);
-        let scrapes = stack::metrics(&app, site(&metrics_addresses, &[]));
+        let scrapes = stack::metrics(&app, policy(&metrics_addresses, &[]));
         accept(&mut managing, metrics_listeners, &operators, scrapes);
         for connections in [&clients, &operators] {
             managing.spawn(Arc::clone(connections).watch());

@@ -164,8 +164,7 @@ impl DataType {
 
     /// Returns the datatype; `None` for `TYPE_INVALID`.
     pub(super) fn datatype(self) -> Option<Datatype> {
-        let mut all = Datatype::ALL.into_iter();
-        all.find(|datatype| Self::from_datatype(*datatype) == self)
+        Datatype::all().find(|datatype| Self::from_datatype(*datatype) == self)
     }
 }
 
