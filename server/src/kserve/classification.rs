@@ -90,9 +90,8 @@ fn values(tensor: &Tensor) -> Result<Vec<(f64, String)>, String> {
         Datatype::Uint32 => read!(u32, "{}"),
         Datatype::Uint64 => read!(u64, "{}"),
         other @ (Datatype::Bool | Datatype::Fp16 | Datatype::Bf16 | Datatype::Bytes) => {
-            return Err(format!(
-                "`{CLASSES}` is for numbers, but the tensor is {other}"
-            ));
+            let why = format!("`{CLASSES}` is for numbers, but the tensor is {other}");
+            return Err(why);
         }
     })
 }

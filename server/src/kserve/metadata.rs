@@ -68,7 +68,7 @@ pub(crate) async fn describe(
     let versions = versions.filter(|it| it.answers() || it.name() == servable.name());
     let versions = versions.map(|it| Label::from(&*it).version).collect();
     let tensor = |port: Port| TensorMetadata {
-        datatype: port.datatype_name().to_owned(),
+        datatype: port.datatype.map_or("INVALID", Datatype::name).to_owned(),
         name: port.name,
         shape: port.shape,
     };
@@ -156,10 +156,9 @@ pub(crate) struct Label {
 
 impl From<&Servable> for Label {
     fn from(servable: &Servable) -> Self {
-        Self {
-            name: servable.graph().to_owned(),
-            version: servable.version().unwrap_or(VERSION).to_string(),
-        }
+        let version = servable.version().unwrap_or(VERSION).to_string();
+        let name = servable.graph().to_owned();
+        Self { name, version }
     }
 }
 

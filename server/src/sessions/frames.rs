@@ -325,7 +325,7 @@ async fn make_frames(sessions: Arc<Sessions>, what: FollowTarget, served: Arc<Se
         sleep(PERIOD.max(began.elapsed() * REST)).await;
     }
     let hub = sessions.lock().followed.remove(&what);
-    // Closes the channel, which tells viewers that there are no more frames.
+    // Closes the channel, which ends the streams of viewers.
     drop(hub);
 }
 

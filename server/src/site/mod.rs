@@ -32,10 +32,9 @@ impl SitePolicy {
     /// Creates the checks for a listener at `addresses`. `hosts` and `origins` are additional ones
     /// from the command line.
     pub(crate) fn new(addresses: &[SocketAddr], hosts: &[String], origins: &[String]) -> Self {
-        Self {
-            hosts: Hosts::new(addresses, hosts),
-            origins: Arc::new(Origins::new(origins)),
-        }
+        let hosts = Hosts::new(addresses, hosts);
+        let origins = Arc::new(Origins::new(origins));
+        Self { hosts, origins }
     }
 
     /// Returns the layer that lets pages of allowed sites read answers; `None` if there are no such

@@ -43,9 +43,8 @@ pub(crate) fn checked(entry: &str) -> Result<String, String> {
         return Ok(entry.to_owned());
     }
     let forms = "`https://chat.example.com`, `https://*.example.com`, `http://localhost:*`, `chrome-extension://*`, `null` and `*`";
-    Err(format!(
-        "not an origin of a page: expected one of the forms {forms}"
-    ))
+    let why = format!("not an origin of a page: expected one of the forms {forms}");
+    Err(why)
 }
 
 impl Origin {
@@ -81,10 +80,9 @@ impl Origin {
 impl Origins {
     /// Creates the list. Entries that are not valid match nothing.
     pub(super) fn new(allowed: &[String]) -> Self {
-        Self {
-            any: allowed.iter().any(|origin| origin.trim() == "*"),
-            patterns: allowed.iter().filter_map(|it| Origin::read(it)).collect(),
-        }
+        let any = allowed.iter().any(|origin| origin.trim() == "*");
+        let patterns = allowed.iter().filter_map(|it| Origin::read(it)).collect();
+        Self { any, patterns }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -91,11 +91,6 @@ impl Port {
             format: declared.map_or_else(ImageFormat::default, |declared| declared.format),
         }
     }
-
-    /// Returns the datatype's name in the protocol; `INVALID` if unknown.
-    pub(crate) fn datatype_name(&self) -> &'static str {
-        self.datatype.map_or("INVALID", Datatype::name)
-    }
 }
 
 /// Returns the response cache of a graph, if it has one.
@@ -204,11 +199,10 @@ pub(crate) fn to_packet(plan: &Plan, name: &str, tensor: Tensor) -> Result<Packe
     if let Some(datatype) = carried.datatype()
         && (tensor.datatype() != datatype || tensor.elements() != 1)
     {
-        return Err(format!(
-            "the stream takes {datatype} with one element, not {} of shape {}",
-            tensor.datatype(),
-            shown(tensor.shape())
-        ));
+        let (sent, shape) = (tensor.datatype(), shown(tensor.shape()));
+        let why =
+            format!("the stream takes {datatype} with one element, not {sent} of shape {shape}");
+        return Err(why);
     }
     let bytes = tensor.data();
     Ok(match carried {

@@ -126,17 +126,14 @@ pub(crate) async fn predict(
                 stream_text(who, ready, inputs, &asked, text, share).await?
             }
             text => {
-                let outputs = text
-                    .filter(|_| usually || asked.streams)
-                    .map(|name| WantedOutput { name, classes: 0 })
-                    .into_iter()
-                    .collect();
+                let text = text.filter(|_| usually || asked.streams);
+                let outputs = text.map(|name| WantedOutput { name, classes: 0 });
                 let request = RunRequest {
                     graph: name,
                     version,
                     parameters: side_packets(&asked)?,
                     inputs,
-                    outputs,
+                    outputs: outputs.into_iter().collect(),
                 };
                 let outcome = kserve::run(&app.sequences, who, request).await?;
                 share.is_read();

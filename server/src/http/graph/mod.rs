@@ -1,9 +1,9 @@
 //! POST requests that graphs answer. The body becomes one packet, and the output packets become the
 //! answer.
 //!
-//! The status line waits for the first packet, so that whatever fails before it has its own status.
-//! From then on the session belongs to the answer's body: a client that leaves drops the body, and
-//! with it everything that works for it.
+//! The status line waits for the first packet, so that failures before it have their own status.
+//! From then on the session belongs to the body of the answer: if the client leaves, the body is
+//! dropped, and with it everything that works for it.
 
 use std::{
     sync::Arc,

@@ -144,7 +144,7 @@ struct GraphEvents {
 impl GraphEvents {
     /// Returns the event that leads from the client's frame to this one.
     fn event(&mut self, frame: &Arc<Frame>) -> (&'static str, Value) {
-        // None is alike for the first frame, and when the graph was loaded again.
+        // The first frame, and the first one after the graph was loaded again, is a snapshot.
         let before = self.shown.as_deref().filter(|shown| shown.is_alike(frame));
         self.seq = before.map_or(0, |_| self.seq + 1);
         let name = before.map_or("snapshot", |_| "delta");

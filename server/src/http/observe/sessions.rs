@@ -219,13 +219,12 @@ pub(super) async fn trace(
         Some(_) => return Err(wrong("format", "must be `json` or `chrome`")),
     };
     let recording = recorded(&app, &id)?;
-    if let Some(ended) = recording.ended() {
-        return Ok(Json(write(&recording, &ended.timeline)));
-    }
-    if let Some(timeline) = open_timeline(&app, &recording).await {
+    if recording.ended().is_none()
+        && let Some(timeline) = open_timeline(&app, &recording).await
+    {
         return Ok(Json(write(&recording, &timeline)));
     }
-    // The session may have ended meanwhile.
+    // An open session may have ended meanwhile.
     let ended = recording.ended().ok_or_else(|| {
         let session = app.runner.sessions.get(&recording.id);
         let why = session.map_or("the session is about to end".to_owned(), |it| it.silence());

@@ -90,11 +90,8 @@ async fn pull(who: RequestContext, body: RequestBody) -> HttpResult {
         Failure::new(Cause::UnknownModel, message).with_field("model")
     })?;
     if found.servable.state_name() == StateName::Failed {
-        let why = found.servable.failure();
-        let message = format!(
-            "`{name}` could not be loaded: {}",
-            why.as_deref().unwrap_or_default()
-        );
+        let why = found.servable.failure().unwrap_or_default();
+        let message = format!("`{name}` could not be loaded: {why}");
         return Err(Failure::new(Cause::GraphFailed, message).with_field("model"));
     }
     let status = json!({ "status": "success" });
