@@ -150,24 +150,22 @@ impl PrefixCache {
         }
     }
 
-    /// Returns the number of tokens that a prompt would reuse if it were admitted now, and the
-    /// number of new cells for them.
+    /// Looks up the prefix that a prompt would reuse if it were admitted now.
     pub(crate) fn preview(
         &self,
         group: &ShareGroup,
         prompt: &[Token],
         residents: &impl Residents,
-    ) -> (u32, u32) {
+    ) -> Offer {
         if !self.is_on {
-            return (0, 0);
+            return Offer::default();
         }
         // The last token is always computed, as in `Sequence::shareable`.
         let shareable = &prompt[..prompt.len() - 1];
         let found = self
             .tree
             .look(group, shareable, |id| residents.progress(id));
-        let offer = self.worth(&found, shareable);
-        (offer.tokens, offer.cells)
+        self.worth(&found, shareable)
     }
 
     /// Admits a sequence to a slot, with the reusable cells of its prefix. `room` cells are free
