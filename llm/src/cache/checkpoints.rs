@@ -98,7 +98,7 @@ impl PrefixCache {
                 self.tree.keep(id, cells.computed, checkpoint);
                 self.drop_checkpoints_to(self.checkpoint_limit);
             }
-            Err(error) => self.give_up(&error),
+            Err(error) => self.stop_saving(&error),
         }
     }
 

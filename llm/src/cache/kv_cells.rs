@@ -55,10 +55,8 @@ impl KvCells {
 
     /// Number of tokens behind which the next checkpoint is made. No step goes beyond it.
     pub(crate) fn next_stop(&self) -> Option<u32> {
-        self.stops
-            .iter()
-            .copied()
-            .find(|stop| *stop > self.computed)
+        let mut stops = self.stops.iter().copied();
+        stops.find(|stop| *stop > self.computed)
     }
 
     /// Drops the requests up to the current position. Returns true if one is exactly there.

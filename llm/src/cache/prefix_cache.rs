@@ -118,7 +118,7 @@ impl PrefixCache {
     }
 
     /// Lowers the number of usable cells after the backend had too few for this batch.
-    pub(crate) fn ran_out(&mut self, batch: u32) {
+    pub(crate) fn lower_usable_cells(&mut self, batch: u32) {
         let tried = self.book.used() + batch;
         tracing::warn!(
             tried,
@@ -150,24 +150,22 @@ impl PrefixCache {
         }
     }
 
-    /// Returns the number of tokens that a prompt would reuse if it were admitted now, and the
-    /// number of new cells for them.
-    pub(crate) fn would_take_over(
+    /// Looks up the prefix that a prompt would reuse if it were admitted now.
+    pub(crate) fn preview(
         &self,
         group: &ShareGroup,
         prompt: &[Token],
         residents: &impl Residents,
-    ) -> (u32, u32) {
+    ) -> Offer {
         if !self.is_on {
-            return (0, 0);
+            return Offer::default();
         }
         // The last token is always computed, as in `Sequence::shareable`.
         let shareable = &prompt[..prompt.len() - 1];
         let found = self
             .tree
             .look(group, shareable, |id| residents.progress(id));
-        let offer = self.worth(&found, shareable);
-        (offer.tokens, offer.cells)
+        self.worth(&found, shareable)
     }
 
     /// Admits a sequence to a slot, with the reusable cells of its prefix. `room` cells are free
@@ -288,7 +286,7 @@ impl PrefixCache {
                 true
             }
             Err(error) => {
-                self.give_up(&error);
+                self.stop_saving(&error);
                 false
             }
         }
@@ -370,14 +368,14 @@ impl PrefixCache {
                 true
             }
             Err(error) => {
-                self.give_up(&error);
+                self.stop_saving(&error);
                 false
             }
         }
     }
 
     /// Stops saving for good, with a warning.
-    pub(super) fn give_up(&mut self, error: &SaveError) {
+    pub(super) fn stop_saving(&mut self, error: &SaveError) {
         tracing::warn!(%error, "finished prompts are not kept: the backend cannot copy their cells");
         self.saves = false;
         self.host_limit = 0;

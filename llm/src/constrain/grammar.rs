@@ -62,7 +62,7 @@ fn add(
         Constraint::Lark(text) => {
             bounds::check_size(text, LONGEST_GRAMMAR, "the grammar")?;
             bounds::check_lark(text)?;
-            GrammarWithLexer::from_lark(with_schemas_held(text)?)
+            GrammarWithLexer::from_lark(with_prepared_schemas(text)?)
         }
         Constraint::AfterReasoning { marks, then } => {
             let name = add(then, vocabulary, grammars)?;
@@ -223,7 +223,7 @@ fn divided<'a>(mark: &'a str, vocabulary: &Vocabulary) -> Option<(&'a str, Strin
 const SCHEMA: &str = "%json";
 
 /// Replaces the schemas of a Lark grammar by [prepared](schema::prepare_within) ones.
-fn with_schemas_held(text: &str) -> Result<String, ConstraintError> {
+fn with_prepared_schemas(text: &str) -> Result<String, ConstraintError> {
     let mut held = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find(SCHEMA) {

@@ -18,7 +18,7 @@ impl Core<'_> {
             self.prefixes.grow(cells, work.tokens + work.drafts);
             self.prefixes.reached(self.backend, work.id, cells);
         }
-        let (generated, accepted) = self.put_out();
+        let (generated, accepted) = self.deliver_samples();
         self.recover();
         let mut status = self.shared.published();
         status.steps += 1;
@@ -30,7 +30,7 @@ impl Core<'_> {
 
     /// Delivers the sampled tokens, and removes the sequences that end with them. Returns the
     /// number of tokens and of accepted drafts.
-    fn put_out(&mut self) -> (u32, u32) {
+    fn deliver_samples(&mut self) -> (u32, u32) {
         let now = self.backend.now();
         let (mut generated, mut accepted) = (0, 0);
         for work in &self.plan.work {
@@ -69,7 +69,7 @@ impl Core<'_> {
     /// than expected. Drafts are omitted first. If only one sequence holds cells, it ends with an
     /// error, because it can never continue.
     pub(super) fn retry_with_fewer_cells(&mut self) {
-        self.prefixes.ran_out(self.batch.len() as u32);
+        self.prefixes.lower_usable_cells(self.batch.len() as u32);
         if self.batch.drafted > 0 {
             return;
         }

@@ -40,11 +40,11 @@ impl Question {
     /// Answers with the cost of the prompt beside the running sequences.
     pub(super) fn answer(&self, prefixes: &PrefixCache, slots: &Slots) {
         let prompt_tokens = self.prompt.len() as u32;
-        let (cached_tokens, copied) = prefixes.would_take_over(&self.group, &self.prompt, slots);
+        let offer = prefixes.preview(&self.group, &self.prompt, slots);
         self.answer.tell(Ok(PromptPreview {
             prompt_tokens,
-            cached_tokens,
-            cells: prompt_tokens - cached_tokens + copied,
+            cached_tokens: offer.tokens,
+            cells: prompt_tokens - offer.tokens + offer.cells,
         }));
     }
 }

@@ -99,10 +99,8 @@ impl Slots {
 
     /// Takes the lowest free slot.
     pub(super) fn take_slot(&mut self) -> Slot {
-        let Reverse(slot) = self
-            .free
-            .pop()
-            .expect("no more sequences are admitted than there are slots");
+        let lowest = self.free.pop();
+        let Reverse(slot) = lowest.expect("no more sequences are admitted than there are slots");
         self.changed = self.step;
         slot
     }

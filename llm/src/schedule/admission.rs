@@ -14,7 +14,7 @@ impl PlanBuilder<'_> {
         }
         let needs = row.owned + row.pending();
         while self.free < needs + self.committed || self.sequences == self.limits.max_sequences {
-            let Some(victim) = self.gives_way(row, needs) else {
+            let Some(victim) = self.slot_victim(row, needs) else {
                 return false;
             };
             self.withdraw(victim);
@@ -106,7 +106,7 @@ impl PlanBuilder<'_> {
     /// Selects the victim whose slot the waiting sequence may take, if all such slots together have
     /// enough cells for it. A victim is a sequence that lacked credit. If the owner or request of
     /// the waiting one has no slot, it is the last sequence of those that have several.
-    pub(super) fn gives_way(&self, waiting: &Row, needs: u32) -> Option<usize> {
+    pub(super) fn slot_victim(&self, waiting: &Row, needs: u32) -> Option<usize> {
         let nothing_runs = self.plan.work.is_empty()
             && !self
                 .plan

@@ -1,5 +1,5 @@
 //! The thread of an engine, common to all kinds of engines: it opens a model, reports that it is
-//! ready, serves until it is told to stop, and shows that it is alive. Its handle sends it orders
+//! ready, serves until the shutdown command, and shows that it is alive. Its handle sends it orders
 //! and keeps the receivers that wait.
 
 use std::sync::Arc;
@@ -228,7 +228,7 @@ impl<O> Inbox<O> {
             tracing::error!(%message, "{} panicked outside of a step", S::NAME);
         }
         while let Ok(command) = self.0.try_recv() {
-            take_in(stepper, command); // who came too late gets an answer below
+            take_in(stepper, command); // orders that came too late are answered below
         }
         stepper.end();
     }

@@ -51,19 +51,19 @@ pub(super) struct NumberLimits {
 
 impl NumberLimits {
     /// Applies the limits to the numbers of one schema.
-    pub(super) fn hold(&mut self, keywords: &mut Keywords, place: &str) -> Result {
+    pub(super) fn apply(&mut self, keywords: &mut Keywords, place: &str) -> Result {
         let mut combining = ["allOf", "anyOf", "$ref"].into_iter();
         self.combines |= combining.any(|keyword| keywords.contains_key(keyword));
         for keyword in COUNTS.split(' ') {
             if let Some(value) = keywords.get_mut(keyword) {
-                hold_count(keyword, value, place)?;
+                limit_count(keyword, value, place)?;
             }
         }
         if let Some(divisor) = keywords.get("multipleOf").and_then(Value::as_number) {
             self.divisors.push(digits(divisor, place)?);
         }
         for keyword in ["const", "enum"] {
-            hold_data(keywords, keyword, place)?;
+            limit_listed(keywords, keyword, place)?;
         }
         let exact = range(keywords);
         let near = match (is_of(keywords, "integer"), is_of(keywords, "number")) {
@@ -130,7 +130,7 @@ pub(super) fn is_of(keywords: &Keywords, kind: &str) -> bool {
 }
 
 /// Checks listed values: if one of them cannot be represented, all are spelled.
-fn hold_data(keywords: &mut Keywords, keyword: &str, place: &str) -> Result {
+fn limit_listed(keywords: &mut Keywords, keyword: &str, place: &str) -> Result {
     let Some(value) = keywords.get(keyword) else {
         return Ok(());
     };
@@ -265,7 +265,7 @@ fn out_of_reach(keywords: &Keywords, keyword: &str, most: i64, place: &str) -> R
     refused(keyword, why, place)
 }
 
-fn hold_count(keyword: &str, value: &mut Value, place: &str) -> Result {
+fn limit_count(keyword: &str, value: &mut Value, place: &str) -> Result {
     let count = whole(value).unwrap_or_default();
     if count > LARGEST_COUNT && keyword.starts_with("min") {
         let why = format_args!("is {value}, expected at most {LARGEST_COUNT}");

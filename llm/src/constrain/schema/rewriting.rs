@@ -105,7 +105,7 @@ impl Rewriter<'_> {
         for keyword in IDLE.split(' ') {
             keywords.shift_remove(keyword);
         }
-        self.limits.hold(keywords, place)?;
+        self.limits.apply(keywords, place)?;
         for keyword in PARTS {
             let Some(mut parts) = keywords.get_mut(keyword).map(Value::take) else {
                 continue;
