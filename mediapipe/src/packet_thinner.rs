@@ -9,13 +9,12 @@ use serde::Deserialize;
 
 /// Rule by which packets are chosen.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum ThinnerType {
     /// Lets a packet pass, and then none for a period.
     #[default]
-    #[serde(rename = "ASYNC")]
     Async,
     /// Lets the packet nearest to each multiple of the period pass.
-    #[serde(rename = "SYNC")]
     Sync,
 }
 

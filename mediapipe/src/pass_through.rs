@@ -1,8 +1,8 @@
 //! `PassThroughCalculator`: passes every input to the output of the same tag and index.
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, OutSides, Outs, Payload, Result, Sides,
-    register,
+    Calculator, Contract, Cx, Flow, Ins, NoOptions, OpenCx, OutSide, OutSides, Outs, Payload,
+    Result, Side, Sides, register,
 };
 
 /// Passes each input on to the output with its tag and index. Packets, timestamps and bounds are
@@ -40,11 +40,7 @@ impl Calculator for PassThrough {
     }
 
     fn open(_: &NoOptions, (_, (sides, outputs)): Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        for (side, output) in sides.iter().zip(outputs.iter()) {
-            if let Some(packet) = cx.side_packet(side).cloned() {
-                cx.out().side_packet(output, packet);
-            }
-        }
+        pass_sides(sides.iter().zip(outputs.iter()), cx);
         Ok(Self)
     }
 
@@ -56,6 +52,18 @@ impl Calculator for PassThrough {
     }
 }
 register!(PassThrough);
+
+/// A side packet and the output that it is passed on to.
+pub(super) type SidePair = (Side<dyn Payload>, OutSide<dyn Payload>);
+
+/// Passes side packets on, as far as they are given.
+pub(super) fn pass_sides(pairs: impl IntoIterator<Item = SidePair>, cx: &mut OpenCx<'_>) {
+    for (side, output) in pairs {
+        if let Some(packet) = cx.side_packet(side).cloned() {
+            cx.out().side_packet(output, packet);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

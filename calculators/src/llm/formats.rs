@@ -14,12 +14,12 @@ pub(crate) struct OutputFormats {
     tool_calls: Option<Arc<tool_calls::CallFormat>>,
     reasoning: Option<&'static dyn reasoning::ReasoningFormat>,
     markers: BTreeSet<Token>,
-    guided: bool,
+    /// True if every tool call is constrained to its format.
+    pub(super) guided: bool,
 }
 
 impl OutputFormats {
     /// Returns the formats with these names. For empty names it detects those in the chat template.
-    /// `guided` is true if every tool call is constrained to its format.
     pub(crate) fn new(
         tool_parser: &str,
         reasoning_parser: &str,
@@ -55,11 +55,6 @@ impl OutputFormats {
             markers,
             guided,
         })
-    }
-
-    /// Returns true if every tool call is constrained to its format.
-    pub(crate) fn are_calls_guided(&self) -> bool {
-        self.guided
     }
 
     /// Returns the format of its tool calls; `None` if they stay in the text.

@@ -194,17 +194,15 @@ pub struct LoraAdapter {
 
 /// The kind of model that a graph expects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PipelineType {
     /// Text only.
     Lm,
     /// Text and images. It needs a projector.
     Vlm,
     /// Text only, with continuous batching.
-    #[serde(rename = "LM_CB")]
     LmCb,
     /// Text and images, with continuous batching. It needs a projector.
-    #[serde(rename = "VLM_CB")]
     VlmCb,
     /// Text, images and sound. It needs a projector.
     Omni,

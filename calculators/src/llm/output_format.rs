@@ -155,6 +155,6 @@ impl OutputFormat {
     /// Returns true if calls that the request does not demand are constrained, too.
     fn guides(&self, tools: &[Value]) -> bool {
         let is_strict = |tool: &Value| tool["function"]["strict"] == true;
-        self.model.formats().are_calls_guided() || tools.iter().any(is_strict)
+        self.model.formats().guided || tools.iter().any(is_strict)
     }
 }

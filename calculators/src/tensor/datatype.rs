@@ -1,6 +1,6 @@
 //! Types of tensor elements, by the names of KServe's protocol.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 use schemars::JsonSchema;
 use serde::de::value::{self, StrDeserializer};
@@ -66,6 +66,24 @@ impl Datatype {
             Self::Uint64 | Self::Int64 | Self::Fp64 => Some(8),
             Self::Bytes => None,
         }
+    }
+
+    /// Returns the little-endian bytes of an integer, and how many of them an element has. `None`
+    /// for other types, and for an integer that does not fit.
+    pub(super) fn integer(self, value: i128) -> Option<([u8; 16], usize)> {
+        let range: RangeInclusive<i128> = match self {
+            Self::Uint8 => 0..=u8::MAX.into(),
+            Self::Uint16 => 0..=u16::MAX.into(),
+            Self::Uint32 => 0..=u32::MAX.into(),
+            Self::Uint64 => 0..=u64::MAX.into(),
+            Self::Int8 => i8::MIN.into()..=i8::MAX.into(),
+            Self::Int16 => i16::MIN.into()..=i16::MAX.into(),
+            Self::Int32 => i32::MIN.into()..=i32::MAX.into(),
+            Self::Int64 => i64::MIN.into()..=i64::MAX.into(),
+            _ => return None,
+        };
+        let size = self.size().filter(|_| range.contains(&value))?;
+        Some((value.to_le_bytes(), size))
     }
 }
 

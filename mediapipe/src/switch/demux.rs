@@ -3,11 +3,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, Group, In, Offset, OpenCx, Out, OutSide, Payload, Policy,
-    Result, Side, register,
+    Calculator, Contract, Cx, Flow, Group, In, Offset, OpenCx, Out, Payload, Policy, Result,
+    register,
 };
 
 use super::{Arrival, ChannelHistory, Selector, SwitchContainerOptions, channel_tag, channels};
+use crate::pass_through::{SidePair, pass_sides};
 
 /// Passes its streams on to one of several channels: packets of `VIDEO` go to `C0__VIDEO` while
 /// channel 0 is chosen, and to `C1__VIDEO` while channel 1 is. `SELECT` chooses by number, `ENABLE`
@@ -39,11 +40,9 @@ pub struct Ports {
     selector: Selector,
     channels: usize,
     streams: Arc<[Stream]>,
+    /// Each side packet with each of the channels it goes to.
     sides: Arc<[SidePair]>,
 }
-
-/// A side packet and one of the channels it goes to.
-type SidePair = (Side<dyn Payload>, OutSide<dyn Payload>);
 
 /// An input and its output in each channel.
 #[derive(Clone, Debug)]
@@ -106,11 +105,7 @@ impl Calculator for SwitchDemux {
     }
 
     fn open(options: &SwitchContainerOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        for &(input, output) in &*io.sides {
-            if let Some(side) = cx.side_packet(input).cloned() {
-                cx.out().side_packet(output, side);
-            }
-        }
+        pass_sides(io.sides.iter().copied(), cx);
         Ok(Self {
             history: ChannelHistory::new(io.selector.first(options, cx), io.channels)?,
             waiting: vec![VecDeque::new(); io.streams.len()],

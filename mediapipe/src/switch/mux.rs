@@ -3,11 +3,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use graphmill_engine::{
-    Calculator, Contract, Cx, Flow, Group, In, Offset, OpenCx, Out, OutSide, Payload, Policy,
-    Result, Side, Timestamp, register,
+    Calculator, Contract, Cx, Flow, Group, In, Offset, OpenCx, Out, Payload, Policy, Result,
+    Timestamp, register,
 };
 
 use super::{Arrival, ChannelHistory, Selector, SwitchContainerOptions, channel_tag, channels};
+use crate::pass_through::{SidePair, pass_sides};
 
 /// Passes on the streams of one of several channels: `VIDEO` gets the packets of `C0__VIDEO` while
 /// channel 0 is chosen, and of `C1__VIDEO` while channel 1 is. Packets of other channels are
@@ -45,7 +46,7 @@ pub struct Ports {
 #[derive(Clone, Debug, Default)]
 struct Channel {
     streams: Vec<(In<dyn Payload>, Out<dyn Payload>)>,
-    sides: Vec<(Side<dyn Payload>, OutSide<dyn Payload>)>,
+    sides: Vec<SidePair>,
 }
 
 impl Calculator for SwitchMux {
@@ -99,11 +100,8 @@ impl Calculator for SwitchMux {
         let channel = usize::try_from(first)
             .ok()
             .and_then(|first| io.channels.get(first));
-        for &(input, output) in channel.map_or(&[][..], |channel| &channel.sides) {
-            if let Some(side) = cx.side_packet(input).cloned() {
-                cx.out().side_packet(output, side);
-            }
-        }
+        let sides = channel.map_or(&[][..], |channel| &channel.sides);
+        pass_sides(sides.iter().copied(), cx);
         let queues = |channel: &Channel| vec![VecDeque::new(); channel.streams.len()];
         Ok(Self {
             history: ChannelHistory::new(first, io.channels.len())?,

@@ -179,7 +179,7 @@ impl Batcher {
 
     /// Returns the number of requests that wait for a batch.
     pub fn waiting(&self) -> usize {
-        self.shared.waiting()
+        self.shared.lock().queue.len()
     }
 }
 

@@ -204,27 +204,15 @@ fn place(out: &mut [u8], shape: &[usize], row: usize, part: &Tensor, size: usize
 fn pad_bytes(datatype: Datatype, PadValue(value): PadValue) -> Result<Vec<u8>, String> {
     let no_value = || format!("`pad_value` {value} is no {datatype}");
     let whole = (value.fract() == 0.0).then_some(value as i128);
-    macro_rules! whole {
-        ($of:ty) => {{
-            let number = whole.and_then(|whole| <$of>::try_from(whole).ok());
-            number.ok_or_else(no_value)?.to_le_bytes().to_vec()
-        }};
-    }
     Ok(match datatype {
         Datatype::Bool if matches!(whole, Some(0 | 1)) => vec![u8::from(whole == Some(1))],
         Datatype::Fp16 | Datatype::Bf16 if value == 0.0 => vec![0; 2],
         Datatype::Fp32 => (value as f32).to_le_bytes().to_vec(),
         Datatype::Fp64 => value.to_le_bytes().to_vec(),
-        Datatype::Uint8 => whole!(u8),
-        Datatype::Uint16 => whole!(u16),
-        Datatype::Uint32 => whole!(u32),
-        Datatype::Uint64 => whole!(u64),
-        Datatype::Int8 => whole!(i8),
-        Datatype::Int16 => whole!(i16),
-        Datatype::Int32 => whole!(i32),
-        Datatype::Int64 => whole!(i64),
-        Datatype::Bool | Datatype::Fp16 | Datatype::Bf16 | Datatype::Bytes => {
-            return Err(no_value());
+        datatype => {
+            let integer = whole.and_then(|whole| datatype.integer(whole));
+            let (bytes, size) = integer.ok_or_else(no_value)?;
+            bytes[..size].to_vec()
         }
     })
 }

@@ -159,11 +159,6 @@ impl SharedBatcher {
         }
     }
 
-    /// Returns the number of requests that wait for a batch.
-    pub(super) fn waiting(&self) -> usize {
-        self.lock().queue.len()
-    }
-
     /// Stops the threads after their current batches, and ends the waiting requests with an error.
     pub(super) fn stop(&self) {
         let mut state = self.lock();

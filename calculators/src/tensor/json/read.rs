@@ -128,30 +128,16 @@ impl NestingLevel<'_, '_> {
     }
 
     fn integer<E: de::Error>(self, value: i128) -> Result<(), E> {
-        macro_rules! as_type {
-            ($type:ty) => {
-                match <$type>::try_from(value) {
-                    Ok(value) => self.element(&value.to_le_bytes()),
-                    Err(_) => Err(self.wrong(format_args!("{value}"))),
-                }
-            };
-        }
-        match self.reading.datatype {
-            Datatype::Uint8 => as_type!(u8),
-            Datatype::Uint16 => as_type!(u16),
-            Datatype::Uint32 => as_type!(u32),
-            Datatype::Uint64 => as_type!(u64),
-            Datatype::Int8 => as_type!(i8),
-            Datatype::Int16 => as_type!(i16),
-            Datatype::Int32 => as_type!(i32),
-            Datatype::Int64 => as_type!(i64),
+        let datatype = self.reading.datatype;
+        match datatype {
             Datatype::Fp32 => self.element(&(value as f32).to_le_bytes()),
             Datatype::Fp64 => self.element(&(value as f64).to_le_bytes()),
             // Clients without booleans send 0 and 1.
             Datatype::Bool if value == 0 || value == 1 => self.element(&[value as u8]),
-            Datatype::Bool | Datatype::Bytes | Datatype::Fp16 | Datatype::Bf16 => {
-                Err(self.wrong(format_args!("{value}")))
-            }
+            _ => match datatype.integer(value) {
+                Some((bytes, size)) => self.element(&bytes[..size]),
+                None => Err(self.wrong(format_args!("{value}"))),
+            },
         }
     }
 }
