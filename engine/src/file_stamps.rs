@@ -93,11 +93,9 @@ impl FileStamps {
 
     /// Returns the total size in bytes of files that `other` lacks or has with another stamp.
     pub fn bytes_beyond(&self, other: &Self) -> u64 {
-        let new = self
-            .0
-            .iter()
-            .filter(|(path, stamp)| other.0.get(*path) != Some(stamp));
-        new.filter_map(|(_, stamp)| Some(stamp.as_ref()?.bytes))
-            .sum()
+        let all = self.0.iter();
+        let new = all.filter(|(path, stamp)| other.0.get(*path) != Some(stamp));
+        let sizes = new.filter_map(|(_, stamp)| Some(stamp.as_ref()?.bytes));
+        sizes.sum()
     }
 }

@@ -235,10 +235,8 @@ impl Lane {
 
     fn own<'a>(&self, queues: &'a Queues) -> impl Iterator<Item = &'a VecDeque<(u64, Job)>> {
         let number = self.number;
-        let own = queues
-            .jobs
-            .iter()
-            .filter(move |(owner, _)| owner.0 == number);
+        let all = queues.jobs.iter();
+        let own = all.filter(move |(owner, _)| owner.0 == number);
         own.map(|(_, waiting)| waiting)
     }
 

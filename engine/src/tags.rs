@@ -79,10 +79,8 @@ impl TagMap {
 
     /// Iterates over the tags, each once.
     pub(crate) fn tags(&self) -> impl Iterator<Item = &str> {
-        self.entries
-            .iter()
-            .filter(|entry| entry.index == 0)
-            .map(|entry| entry.tag.as_str())
+        let firsts = self.entries.iter().filter(|entry| entry.index == 0);
+        firsts.map(|entry| entry.tag.as_str())
     }
 
     /// Returns the position of `TAG`, `TAG:2`, `:3` or the empty string, which means `:0`.

@@ -326,11 +326,8 @@ impl StringValue {
         if piece.offsets.is_empty() {
             (piece.span.start + 1 + within as u32).min(piece.span.end)
         } else {
-            piece
-                .offsets
-                .get(within)
-                .copied()
-                .unwrap_or(piece.span.end.saturating_sub(1))
+            let offset = piece.offsets.get(within).copied();
+            offset.unwrap_or(piece.span.end.saturating_sub(1))
         }
     }
 
@@ -342,10 +339,8 @@ impl StringValue {
         }
         let own = self.start_of(byte);
         let within = byte - piece.start;
-        piece.offsets[within..]
-            .iter()
-            .copied()
-            .find(|&offset| offset > own)
-            .unwrap_or(piece.span.end - 1)
+        let mut later = piece.offsets[within..].iter().copied();
+        let next = later.find(|&offset| offset > own);
+        next.unwrap_or(piece.span.end - 1)
     }
 }

@@ -31,10 +31,8 @@ pub(super) type Dependencies<'a> = StableDiGraph<(), Dependency<'a>>;
 pub(super) fn sort(draft: &mut Draft<'_>) {
     let mut needs = needs(draft);
     // If the order of the file is valid, nodes keep their numbers.
-    if needs
-        .edge_references()
-        .all(|need| need.target() < need.source())
-    {
+    let mut edges = needs.edge_references();
+    if edges.all(|need| need.target() < need.source()) {
         return;
     }
     let mut order = Vec::with_capacity(draft.nodes.len());
@@ -102,14 +100,10 @@ fn apply(draft: &mut Draft<'_>, order: &[usize]) {
     for (new, &old) in order.iter().enumerate() {
         new_number[old] = new as u16;
     }
-    let mut old: Vec<Option<_>> = std::mem::take(&mut draft.nodes)
-        .into_iter()
-        .map(Some)
-        .collect();
-    draft.nodes = order
-        .iter()
-        .map(|&at| old[at].take().expect("an order names each node once"))
-        .collect();
+    let old = std::mem::take(&mut draft.nodes).into_iter();
+    let mut old: Vec<Option<_>> = old.map(Some).collect();
+    let node = |&at: &usize| old[at].take().expect("an order names each node once");
+    draft.nodes = order.iter().map(node).collect();
     for stream in &mut draft.streams {
         if let Producer::Node(node) = &mut stream.producer {
             *node = new_number[usize::from(*node)];

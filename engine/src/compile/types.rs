@@ -69,11 +69,8 @@ impl Types {
             (None, _) => right.clone(),
             (_, None) => left.clone(),
             (Some(types), Some(others)) => {
-                let common: Vec<TypeInfo> = types
-                    .iter()
-                    .filter(|of| others.contains(of))
-                    .copied()
-                    .collect();
+                let common = types.iter().filter(|of| others.contains(of));
+                let common: Vec<TypeInfo> = common.copied().collect();
                 if common.is_empty() {
                     return false;
                 }

@@ -156,11 +156,8 @@ impl Contract {
         if self.describing {
             return vec![String::new()];
         }
-        self.ports[group as usize]
-            .tags
-            .tags()
-            .map(str::to_owned)
-            .collect()
+        let tags = self.ports[group as usize].tags.tags();
+        tags.map(str::to_owned).collect()
     }
 
     /// Returns the number of connected ports with a tag.

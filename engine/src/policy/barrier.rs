@@ -18,11 +18,8 @@ impl InputPolicy for Barrier {
             // Timestamps have no meaning here, so nothing is settled.
             return Readiness::wait(stream, Timestamp::UNSET);
         }
-        queues
-            .iter()
-            .filter_map(InputQueue::head)
-            .min()
-            .map_or(Readiness::Close, Readiness::Process)
+        let first = queues.iter().filter_map(InputQueue::head).min();
+        first.map_or(Readiness::Close, Readiness::Process)
     }
 
     fn fill(&mut self, _: Timestamp, queues: &mut [InputQueue], set: &mut InputSet) {

@@ -54,12 +54,8 @@ pub(super) fn catch<T>(call: impl FnOnce() -> T) -> Result<T> {
 }
 
 pub(super) fn panicked(panic: &(dyn Any + Send)) -> Error {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Error::internal(format!(
-        "the calculator panicked: {}",
-        text.unwrap_or("no message")
-    ))
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("no message");
+    Error::internal(format!("the calculator panicked: {text}"))
 }

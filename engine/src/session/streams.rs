@@ -24,9 +24,8 @@ pub(super) struct StreamState {
 /// Returns the first timestamp, from 0, that is free on all of the streams `of`.
 pub(super) fn free_time(streams: &[StreamState], of: &[u32]) -> Timestamp {
     let of = of.iter().map(|&stream| &streams[stream as usize]);
-    let bounds = of
-        .filter(|stream| !stream.closed)
-        .map(|stream| stream.bound);
+    let open = of.filter(|stream| !stream.closed);
+    let bounds = open.map(|stream| stream.bound);
     bounds.max().unwrap_or(Timestamp::ZERO).max(Timestamp::ZERO)
 }
 

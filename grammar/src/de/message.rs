@@ -81,9 +81,8 @@ impl<'t, 'c> Body<'t, 'c> {
         visitor: V,
     ) -> Result<V::Value, Error<'t>> {
         let groups = self.groups().into_iter().filter(|group| wanted(group[0]));
-        let entries = groups
-            .map(|group| (EntryKey::Name(group[0]), group))
-            .collect();
+        let entries = groups.map(|group| (EntryKey::Name(group[0]), group));
+        let entries = entries.collect();
         visitor
             .visit_map(Entries::new(self.cx, entries))
             .map_err(|mut error| {

@@ -151,11 +151,8 @@ impl<'a> Printer<'a> {
     /// Writes the value on the current line if it fits. Otherwise writes nothing and returns
     /// `false`.
     fn inline(&mut self, value: &Value) -> bool {
-        let has_comment = || {
-            self.comments
-                .first()
-                .is_some_and(|it| it.start < value.span.end)
-        };
+        let first = self.comments.first();
+        let has_comment = || first.is_some_and(|it| it.start < value.span.end);
         let is_simple = match &value.value {
             ValueKind::Message(message) => message.fields.is_empty() && !has_comment(),
             ValueKind::List(values) => values.is_empty() && !has_comment(),

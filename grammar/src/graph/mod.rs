@@ -148,10 +148,9 @@ pub fn lower(file: &ast::File) -> (Option<GraphConfig>, Vec<Diagnostic>) {
             .as_plain()
             .is_some_and(|name| GraphConfig::FIELDS.contains(&name))
     };
-    if let Some(first) = root
-        .fields
-        .first()
-        .filter(|_| !root.incomplete && !root.fields.iter().any(known))
+    if let Some(first) = root.fields.first()
+        && !root.incomplete
+        && !root.fields.iter().any(known)
     {
         let name = &first.name;
         let mut cx = Lowering::default();

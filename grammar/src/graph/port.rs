@@ -173,10 +173,8 @@ impl Word {
             Self::Tag => byte.is_ascii_uppercase() || byte == b'_',
             Self::Name => byte.is_ascii_lowercase() || byte == b'_',
         };
-        text.bytes().next().is_some_and(letter)
-            && text
-                .bytes()
-                .all(|byte| letter(byte) || byte.is_ascii_digit())
+        let mut bytes = text.bytes();
+        bytes.next().is_some_and(letter) && bytes.all(|byte| letter(byte) || byte.is_ascii_digit())
     }
 
     fn read(
@@ -219,9 +217,8 @@ impl Word {
 fn index(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let canonical = digits && (text == "0" || !text.starts_with('0'));
-    text.parse()
-        .ok()
-        .filter(|&index| canonical && index <= MAX_INDEX)
+    let index: Option<u32> = text.parse().ok();
+    index.filter(|&index| canonical && index <= MAX_INDEX)
 }
 
 fn parse_port(text: &PortText<'_>) -> Result<PortSpec, Box<Diagnostic>> {

@@ -144,10 +144,8 @@ pub(crate) fn lower<T: Table>(message: &Message, head: Span, cx: &mut Lowering) 
             ReadOutcome::Partly => refused.inside = true,
             ReadOutcome::Refused => refused.field(known),
         }
-        if let Some((_, instead)) = T::DEPRECATED
-            .iter()
-            .find(|(deprecated, _)| *deprecated == name)
-        {
+        let mut deprecated = T::DEPRECATED.iter();
+        if let Some((_, instead)) = deprecated.find(|(deprecated, _)| *deprecated == name) {
             let message = format!("`{name}` of `{}` is deprecated", T::NAME);
             cx.report(
                 Diagnostic::warning(&fields::DEPRECATED_FIELD, field.name.span, message)

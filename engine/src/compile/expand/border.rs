@@ -45,9 +45,8 @@ impl<'a> Border<'a> {
 }
 
 fn by_place(ports: &[PortSpec]) -> HashMap<(&str, u32), &PortSpec> {
-    let placed = ports
-        .iter()
-        .map(|port| ((port.tag.as_str(), port.index), port));
+    let ports = ports.iter();
+    let placed = ports.map(|port| ((port.tag.as_str(), port.index), port));
     placed.collect()
 }
 

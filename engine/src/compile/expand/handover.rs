@@ -12,14 +12,11 @@ pub(super) fn hand_over(
     inner: &mut Node,
     declared: impl Fn(&OptionsMessage) -> bool,
 ) {
-    let outer_options: Vec<&OptionsMessage> = outer
-        .all_options()
-        .filter(|message| !declared(message))
-        .collect();
+    let outer_options = outer.all_options().filter(|message| !declared(message));
+    let outer_options: Vec<&OptionsMessage> = outer_options.collect();
     let given = |message: &OptionsMessage| {
-        outer_options
-            .iter()
-            .any(|outer| outer.type_name() == message.type_name())
+        let mut outer = outer_options.iter();
+        outer.any(|outer| outer.type_name() == message.type_name())
     };
     inner.node_options.retain(|message| !given(message));
     if let Some(options) = &mut inner.options {

@@ -194,11 +194,11 @@ impl Expansion<'_, '_> {
     fn part_of(&self, node: &Node) -> Option<Replacement> {
         let written = node.calculator.as_ref()?.as_str();
         let (registry, package) = (&self.draft.environment.registry, self.draft.package());
-        let subgraph = || registry.subgraph(written, package).cloned();
-        let container = registry.container(written, package).copied();
-        container
-            .map(Replacement::Container)
-            .or_else(|| subgraph().map(Replacement::Subgraph))
+        if let Some(container) = registry.container(written, package) {
+            return Some(Replacement::Container(*container));
+        }
+        let subgraph = registry.subgraph(written, package);
+        subgraph.cloned().map(Replacement::Subgraph)
     }
 
     /// Returns the inner nodes of one use of a subgraph or container. Returns `None` on errors,
