@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Maximum number of adapters that a graph gets at run time. Each load reads all of them again, and
-/// the status of an engine tells this many apart.
+/// the status of an engine distinguishes only this many.
 const MAX_LOADED: usize = 64;
 
 /// Maximum length of an adapter's name in bytes. Logs, metrics and lists of models repeat it.

@@ -58,9 +58,8 @@ impl FromStr for MediaHost {
     fn from_str(text: &str) -> Result<Self, String> {
         let authority = text.parse::<Authority>().ok();
         let is_host = |it: &Authority| !it.host().is_empty() && !text.contains(['@', '*']);
-        let host = authority.filter(is_host).ok_or(
-            "expected the name of a host, such as `images.example.com`, or one with a port",
-        )?;
+        let why = "expected the name of a host, such as `images.example.com`, or one with a port";
+        let host = authority.filter(is_host).ok_or(why)?;
         Ok(Self {
             name: host.host().to_ascii_lowercase(),
             port: host.port_u16(),

@@ -8,6 +8,7 @@ use axum::http::{HeaderName, Uri};
 use bytes::Bytes;
 use graphmill_engine::{NodeSummary, Summary};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::run::Facts;
 
@@ -25,28 +26,12 @@ pub(crate) fn are_asked(uri: &Uri) -> bool {
 
 /// The times of an answer, in milliseconds. Times and token counts that do not apply are absent.
 #[derive(Serialize)]
-pub(crate) struct Timings<'a> {
-    #[serde(flatten)]
-    parts: serde_json::Map<String, serde_json::Value>,
-    /// Absent if the session failed or continues.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    nodes: Option<Vec<NodeTiming<'a>>>,
-}
+pub(crate) struct Timings(Map<String, Value>);
 
-/// The total time of all calls of a node. Calls of nodes that work outside of the session overlap.
-#[derive(Serialize)]
-struct NodeTiming<'a> {
-    name: &'a str,
-    calls: u64,
-    ms: f64,
-    /// Time from the start of the first call to the end of the last call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    span_ms: Option<f64>,
-}
-
-impl<'a> Timings<'a> {
-    /// Describes an answer so far. `summary` is from its session, if that has ended.
-    pub(crate) fn new(entry: &Facts, summary: Option<&'a Summary>) -> Self {
+impl Timings {
+    /// Describes an answer so far. `summary` is from its session, if that has ended without an
+    /// error.
+    pub(crate) fn new(entry: &Facts, summary: Option<&Summary>) -> Self {
         let parts = entry.parts().into_iter();
         let parts = parts.map(|(name, time)| (format!("{name}_ms"), milliseconds(time).into()));
         let tally = entry.tally.read();
@@ -58,18 +43,21 @@ impl<'a> Timings<'a> {
         // Graphs of tensors count no tokens.
         let counts = counts.into_iter().filter(|_| tally.prompt > 0);
         let counts = counts.map(|(name, count)| (name.to_owned(), count.into()));
-        let node = |node: NodeSummary<'a>| NodeTiming {
-            name: node.name,
-            calls: node.runs,
-            ms: milliseconds(node.time),
-            span_ms: node
-                .called
-                .map(|(first, last)| milliseconds(last.saturating_duration_since(first))),
+        // The total time of all calls. Calls of nodes that work outside of the session overlap.
+        let node = |node: NodeSummary<'_>| {
+            let (calls, ms) = (node.runs, milliseconds(node.time));
+            let mut timing = json!({ "name": node.name, "calls": calls, "ms": ms });
+            if let Some((first, last)) = node.called {
+                let span = last.saturating_duration_since(first);
+                timing["span_ms"] = milliseconds(span).into();
+            }
+            timing
         };
-        Self {
-            parts: parts.chain(counts).collect(),
-            nodes: summary.map(|summary| summary.nodes().map(node).collect()),
+        let mut timings: Map<String, Value> = parts.chain(counts).collect();
+        if let Some(summary) = summary {
+            timings.insert("nodes".to_owned(), summary.nodes().map(node).collect());
         }
+        Self(timings)
     }
 
     /// Writes the object for an event.

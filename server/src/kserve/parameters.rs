@@ -83,15 +83,13 @@ pub(crate) fn take_count(
 }
 
 pub(super) fn check_content_type(field: String, value: &InferParameter) -> Result<()> {
-    match &value.parameter_choice {
-        Some(ParameterChoice::StringParam(kind)) if CONTENT_TYPES.contains(&kind.as_str()) => {
-            Ok(())
-        }
-        _ => Err(wrong(
-            field,
-            "expected `np` or `str`: tensors are passed to the graph without decoding",
-        )),
+    if let Some(ParameterChoice::StringParam(kind)) = &value.parameter_choice
+        && CONTENT_TYPES.contains(&kind.as_str())
+    {
+        return Ok(());
     }
+    let why = "expected `np` or `str`: tensors are passed to the graph without decoding";
+    Err(wrong(field, why))
 }
 
 fn boolean(name: &str, value: &ParameterChoice) -> Result<bool> {

@@ -59,13 +59,10 @@ impl Hosts {
 
     /// Returns true if the server answers for `name`, which may have a port.
     pub(super) fn include(&self, name: &str) -> bool {
-        if self.any {
-            return true;
-        }
         let Some(name) = HostName::read(name) else {
-            return false;
+            return self.any;
         };
-        if self.names.contains(&name.host) {
+        if self.any || self.names.contains(&name.host) {
             return true;
         }
         if let Ok(address) = name.host.parse::<IpAddr>() {

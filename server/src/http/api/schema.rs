@@ -77,10 +77,8 @@ pub(super) fn body(body: Body, known: &DocumentInputs) -> Value {
         list.insert(name.clone(), schema);
     }
     if body.dialect.place() != Place::BehindTheGraph {
-        properties.insert(
-            "model".to_owned(),
-            model(&required, &known.names_at(endpoint)),
-        );
+        let model = model(&required, &known.names_at(endpoint));
+        properties.insert("model".to_owned(), model);
     }
     let rules = rules(&properties, &needs);
     let mut schema = json!({ "type": "object", "properties": properties, "required": required });

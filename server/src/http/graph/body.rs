@@ -64,10 +64,8 @@ impl ParsedBody {
             ("model_version", version),
         ] {
             if self.json.get(field)?.is_some_and(|value| value != said) {
-                return Err(wrong(
-                    field,
-                    format_args!("expected `{said}`, as in the path"),
-                ));
+                let why = format_args!("expected `{said}`, as in the path");
+                return Err(wrong(field, why));
             }
             self.insert(field, said.into());
         }

@@ -34,8 +34,7 @@ pub(super) fn choose_graph(
         let needs_none = needs_no_model || target.dialect.needs_no_model();
         app.options.any_model || says_none || needs_none && !is_named
     };
-    let default = head.target.filter(may_be_any);
-    let Some(target) = default else {
+    let Some(target) = head.target.filter(may_be_any) else {
         return body.model().map(str::to_owned);
     };
     let is_served = |name: &str| {

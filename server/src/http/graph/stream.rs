@@ -53,10 +53,8 @@ impl AnswerEvents {
     /// Creates the response that streams the events.
     pub(super) fn into_response(self) -> Response {
         let framing = self.framing;
-        let body = stream::unfold(
-            Some(self),
-            |events| async move { Some(events?.write().await) },
-        );
+        let write = |events: Option<Self>| async move { Some(events?.write().await) };
+        let body = stream::unfold(Some(self), write);
         frames::response(framing, Body::from_stream(body))
     }
 

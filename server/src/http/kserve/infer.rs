@@ -74,7 +74,7 @@ struct InferBody<'a> {
     id: Option<&'a str>,
     outputs: Vec<Output<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timings: Option<Timings<'a>>,
+    timings: Option<Timings>,
 }
 
 #[derive(Serialize)]
@@ -93,7 +93,7 @@ fn write(
     label: &Label,
     id: Option<&str>,
     tensors: &[(String, Tensor, bool)],
-    timings: Option<Timings<'_>>,
+    timings: Option<Timings>,
 ) -> HttpResult {
     let in_json = tensors.iter().filter(|(.., binary)| !binary);
     let bytes: usize = in_json.map(|(_, tensor, _)| json_bytes(tensor)).sum();

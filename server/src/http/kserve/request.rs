@@ -96,9 +96,8 @@ impl InferRequest {
         let (bytes, length) = (body.len(), json.unwrap_or(body.len()));
         if json == Some(0) {
             // The whole body would be a single tensor, whose type only the model could define.
-            return Err(refuse_length(
-                "is 0: expected the length of the JSON, which names the inputs",
-            ));
+            let why = "is 0: expected the length of the JSON, which names the inputs";
+            return Err(refuse_length(why));
         }
         if length > bytes {
             let why = format!("is {length}, but the body has {bytes} bytes");

@@ -77,10 +77,8 @@ fn read(ports: &[Port], body: &Bytes) -> Result<(Tensors, usize)> {
             return Err(other.wrong("expected only `instances`, the rows of the inputs"));
         }
         (None, None) => {
-            return Err(wrong(
-                INSTANCES,
-                "expected an array, the rows of the inputs",
-            ));
+            let why = "expected an array, the rows of the inputs";
+            return Err(wrong(INSTANCES, why));
         }
     };
     let rows: Result<Vec<&RawValue>, _> = serde_json::from_slice(&given.bytes);

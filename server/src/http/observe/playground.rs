@@ -126,10 +126,7 @@ fn make(
     beside: Option<&Servable>,
     asked: TrialRequest,
 ) -> Result<Compilation> {
-    let TrialRequest {
-        test, path, body, ..
-    } = asked;
-    let (test, path, body) = match (test, path, body) {
+    let (test, path, body) = match (asked.test, asked.path, asked.body) {
         (Some(test), None, None) => {
             let test = TestFile::parse_case(&test);
             let test = test.map_err(|why| wrong("test", &format!("cannot be read: {why}")))?;

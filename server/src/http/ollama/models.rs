@@ -179,21 +179,15 @@ fn capabilities(servable: &Servable, plan: &Plan) -> Vec<&'static str> {
     };
     let nodes = &plan.explain().nodes;
     let parses = |name: &str| answers(CHAT) && nodes.iter().any(|it| *it.calculator == *name);
+    let calls_tools = parses(ToolParser::NAME) && all(LanguageModel::calls_tools);
+    let reasons = parses(ReasoningParser::NAME) && all(LanguageModel::reasons);
+    let inserts = answers(COMPLETIONS) && all(|model| model.vocab().gap_marks().is_some());
     let known = [
         ("completion", answers(COMPLETIONS)),
         ("vision", servable.reads().contains(&"image")),
-        (
-            "tools",
-            parses(ToolParser::NAME) && all(LanguageModel::calls_tools),
-        ),
-        (
-            "thinking",
-            parses(ReasoningParser::NAME) && all(LanguageModel::reasons),
-        ),
-        (
-            "insert",
-            answers(COMPLETIONS) && all(|model| model.vocab().gap_marks().is_some()),
-        ),
+        ("tools", calls_tools),
+        ("thinking", reasons),
+        ("insert", inserts),
         ("embedding", answers(EMBEDDINGS)),
     ];
     let known = known.into_iter().filter(|(_, can)| *can);
