@@ -67,7 +67,7 @@ fn change(file: &Path, change: impl FnOnce(&str) -> Result<String, String>) -> R
     };
     let changed = change(&text).map_err(|why| format!("`{shown}`: {why}"))?;
     let mut found = config::parse(file, &changed).diagnostics.into_iter();
-    if let Some(wrong) = found.find(|it| it.is_error()) {
+    if let Some(wrong) = found.find(Diagnostic::is_error) {
         return Err(format!("`{shown}`: {}", wrong.message));
     }
     // A symbolic link stays, as its target is replaced.
