@@ -109,15 +109,16 @@ impl Logits<'_> {
     /// Computes the log probabilities of the prompt tokens that the step has rows for.
     fn find_prompt_logprobs(&self, sequence: &mut Sequence, scratch: &mut Scratch) {
         let rows = std::mem::take(&mut sequence.prompt_rows);
-        let Some(wanted) = &mut sequence.prompt_logprobs else {
+        let top = sequence.request.prompt_logprobs;
+        let (Some(found), Some(top)) = (&mut sequence.prompt_logprobs, top) else {
             return;
         };
         for row in rows {
-            let token = sequence.tokens[wanted.found.len() + 1];
+            let token = sequence.tokens[found.len() + 1];
             let row = self.row(row);
-            let mut logprob = sampler::log_probability(row, token, wanted.top, scratch);
+            let mut logprob = sampler::log_probability(row, token, top.into(), scratch);
             logprob.rank = Some(sampler::rank(row, token));
-            wanted.found.push(logprob);
+            found.push(logprob);
         }
     }
 

@@ -54,8 +54,8 @@ pub(crate) struct Sequence {
     /// Rows of prompt tokens whose successors' log probabilities are requested; they precede
     /// `rows`. Empty between steps.
     pub(crate) prompt_rows: Range<usize>,
-    /// Log probabilities of the prompt, as long as some are missing.
-    pub(crate) prompt_logprobs: Option<PromptLogprobs>,
+    /// Log probabilities of the prompt from its second token on, as long as some are missing.
+    pub(crate) prompt_logprobs: Option<Vec<TokenLogprob>>,
     /// Tokens chosen from `rows`; `None` if there was none to choose. Empty between steps.
     pub(crate) sampled: SmallVec<[Option<SampledToken>; 1]>,
     /// True if it was admitted before. Then it no longer counts against the bound of the queue.
@@ -69,14 +69,6 @@ pub(crate) struct Sequence {
     cached_tokens: u32,
     /// Maximum number of tokens, prompt and generated.
     pub(super) token_limit: u32,
-}
-
-/// The log probabilities of a prompt's tokens that are known so far.
-pub(crate) struct PromptLogprobs {
-    /// Number of most likely tokens to report.
-    pub(crate) top: usize,
-    /// Log probabilities from the second token on.
-    pub(crate) found: Vec<TokenLogprob>,
 }
 
 /// The credit of a sequence whose graph has no loop.
@@ -123,10 +115,7 @@ impl Sequence {
             cells: KvCells::default(),
             rows: 0..0,
             prompt_rows: 0..0,
-            prompt_logprobs: request.prompt_logprobs.map(|top| PromptLogprobs {
-                top: usize::from(top),
-                found: Vec::new(),
-            }),
+            prompt_logprobs: request.prompt_logprobs.map(|_| Vec::new()),
             sampled: SmallVec::new(),
             group,
             soundness: Soundness::default(),
@@ -178,9 +167,8 @@ impl Sequence {
 
     /// Returns true if the logits give a log probability of the prompt that is still missing.
     pub(crate) fn wants_prompt_row(&self, position: u32) -> bool {
-        let found = |wanted: &PromptLogprobs| wanted.found.len() as u32;
-        let unknown = self.prompt_logprobs.as_ref().map(found);
-        position + 1 < self.prompt_tokens && unknown.is_some_and(|unknown| position >= unknown)
+        let found = self.prompt_logprobs.as_ref().map(Vec::len);
+        position + 1 < self.prompt_tokens && found.is_some_and(|found| position as usize >= found)
     }
 
     /// Returns the first tile that ends behind this position.
@@ -218,7 +206,7 @@ impl Sequence {
     /// probabilities of the prompt.
     pub(crate) fn shareable(&self) -> &[Token] {
         let end = match &self.prompt_logprobs {
-            Some(wanted) => wanted.found.len(),
+            Some(found) => found.len(),
             None => self.tokens.len() - 1,
         };
         &self.tokens[..end]

@@ -100,7 +100,7 @@ impl Sequence {
         }
         let before = self.tokens.len();
         let mut output = self.output(None, now);
-        output.prompt_logprobs = self.prompt_logprobs.take().map(|wanted| wanted.found);
+        output.prompt_logprobs = self.prompt_logprobs.take();
         if self.remaining() == 0 {
             output.finish = Some(FinishReason::Length);
             return output;
