@@ -105,10 +105,7 @@ impl Calculator for Gate {
     }
 
     fn open(options: &GateOptions, io: Ports, cx: &mut OpenCx<'_>) -> Result<Self> {
-        let by_side = cx
-            .side(io.allow_side)
-            .copied()
-            .or_else(|| cx.side(io.disallow_side).map(|disallow| !disallow));
+        let by_side = decision(cx.side(io.allow_side), cx.side(io.disallow_side));
         let by_stream = io.allow.is_connected() || io.disallow.is_connected();
         Ok(Self {
             closed_for_good: by_side == Some(false),
@@ -122,10 +119,7 @@ impl Calculator for Gate {
         if self.closed_for_good {
             io.gated.iter().for_each(|output| cx.out().close(output));
         }
-        let by_stream = cx
-            .get(io.allow)
-            .copied()
-            .or_else(|| cx.get(io.disallow).map(|disallow| !disallow));
+        let by_stream = decision(cx.get(io.allow), cx.get(io.disallow));
         let open = self.fixed.or(by_stream).unwrap_or(self.empty_as_allow);
         let state = if open {
             GateState::Allow
@@ -145,6 +139,11 @@ impl Calculator for Gate {
     }
 }
 register!(Gate);
+
+/// Returns true if the gate is open, by the value of `ALLOW` or else of `DISALLOW`.
+fn decision(allow: Option<&bool>, disallow: Option<&bool>) -> Option<bool> {
+    allow.copied().or(disallow.map(|disallow| !disallow))
+}
 
 #[cfg(test)]
 mod tests {

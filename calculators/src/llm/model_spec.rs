@@ -53,16 +53,12 @@ impl LlmOptions {
             c.missing_option("models_path", "\"./\"");
         }
         self.batching.refuse(c);
-        let image_cache_size = node
-            .image_cache_size
-            .map_or(VisionSpec::CACHE_SIZE, bytes_of_gb);
+        let cache_size = node.image_cache_size;
+        let image_cache_size = cache_size.map_or(VisionSpec::CACHE_SIZE, bytes_of_gb);
         let mut engine = self.engine.spec(&node.models_path);
         engine.device = accepted(c, "device", node.device.parse::<Device>());
-        engine.plugin_config = accepted(
-            c,
-            "plugin_config",
-            PluginConfig::from_json(&node.plugin_config),
-        );
+        let plugin_config = PluginConfig::from_json(&node.plugin_config);
+        engine.plugin_config = accepted(c, "plugin_config", plugin_config);
         engine.draft = node.draft_spec(c, &engine);
         if !node.mmproj.is_empty() && node.mmproj != NO_PROJECTOR {
             engine.vision = Some(VisionSpec {
@@ -131,19 +127,15 @@ impl LlmOptions {
 impl LlmNodeOptions {
     /// Returns the spec of the draft model.
     fn draft_spec(&self, c: &mut Contract, main: &LlmEngineSpec) -> Option<DraftSpec> {
+        let tokens = self.draft_max_num_batched_tokens;
+        let in_pieces = self.draft_dynamic_split_fuse;
         let given = [
             ("draft_device", !self.draft_device.is_empty()),
-            (
-                "draft_max_num_batched_tokens",
-                self.draft_max_num_batched_tokens.is_some(),
-            ),
+            ("draft_max_num_batched_tokens", tokens.is_some()),
             ("draft_cache_size", self.draft_cache_size.is_some()),
             ("draft_block_size", self.draft_block_size.is_some()),
             ("draft_max_num_seqs", self.draft_max_num_seqs.is_some()),
-            (
-                "draft_dynamic_split_fuse",
-                self.draft_dynamic_split_fuse.is_some(),
-            ),
+            ("draft_dynamic_split_fuse", in_pieces.is_some()),
             ("draft_eagle3_mode", self.draft_eagle3_mode),
         ];
         if self.draft_models_path.is_empty() {
@@ -154,7 +146,7 @@ impl LlmNodeOptions {
             }
             return None;
         }
-        if self.draft_dynamic_split_fuse == Some(false) {
+        if in_pieces == Some(false) {
             let message = "`draft_dynamic_split_fuse` cannot be false: the draft model computes long texts in pieces";
             c.option_error("draft_dynamic_split_fuse", message);
         }
@@ -163,15 +155,9 @@ impl LlmNodeOptions {
         if !self.draft_device.is_empty() {
             draft.device = accepted(c, "draft_device", self.draft_device.parse::<Device>());
         }
-        if let Some(tokens) = self.draft_max_num_batched_tokens {
-            draft.max_num_batched_tokens = tokens;
-        }
-        if let Some(sequences) = self.draft_max_num_seqs {
-            draft.max_num_seqs = sequences;
-        }
-        if let Some(size) = self.draft_cache_size {
-            draft.cache_size = size;
-        }
+        draft.max_num_batched_tokens = tokens.unwrap_or(draft.max_num_batched_tokens);
+        draft.max_num_seqs = self.draft_max_num_seqs.unwrap_or(draft.max_num_seqs);
+        draft.cache_size = self.draft_cache_size.unwrap_or(draft.cache_size);
         Some(draft)
     }
 
@@ -211,7 +197,7 @@ impl LoraAdapter {
         let path = PathBuf::from(&self.path);
         let Some(stem) = path.file_stem() else {
             let message = "`lora_adapters` needs the `path` of a `.gguf` file for each adapter";
-            c.option_error("lora_adapters", message.to_owned());
+            c.option_error("lora_adapters", message);
             return None;
         };
         let name = if self.name.is_empty() {
@@ -220,10 +206,7 @@ impl LoraAdapter {
             self.name.clone()
         };
         let Some(scale) = Number::new(self.scale.unwrap_or(1.0)) else {
-            c.option_error(
-                "lora_adapters",
-                "`scale` must be a finite number".to_owned(),
-            );
+            c.option_error("lora_adapters", "`scale` must be a finite number");
             return None;
         };
         Some(AdapterSpec { name, path, scale })

@@ -8,6 +8,7 @@ use std::{
 };
 
 use graphmill_engine::read_text;
+use graphmill_grammar::Diagnostic;
 use serde_json::{Value, json, value::RawValue};
 
 use super::schema::Object;

@@ -10,19 +10,13 @@ use std::time::Instant;
 
 use graphmill_engine::{Error, Result};
 
-use super::rows;
-use super::schedule::Next;
+use super::rows::{self, RequestKind};
+use super::schedule::{Next, QueuedRequest};
 use super::shared::{Answer, SharedBatcher};
 use crate::tensor::Tensor;
 
-/// A request that is being computed.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) number: u64,
-    pub(super) inputs: Vec<Tensor>,
-    pub(super) rows: usize,
-    pub(super) arrived: Instant,
-}
+/// A request for the model.
+pub(super) type Job = QueuedRequest<RequestKind, Vec<Tensor>>;
 
 /// The reason why a batch has no outputs.
 enum BatchFailure {

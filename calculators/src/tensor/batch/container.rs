@@ -107,18 +107,14 @@ impl Container for DynamicBatchContainer {
             return (None, found);
         }
         let label = inner.calculator.as_ref().map_or("", |it| it.as_str());
+        let graph = inner_graph(node, &inner).to_string();
         let model = vec![
             plain("label", ValueKind::text(label)),
-            plain(
-                "graph",
-                ValueKind::text(inner_graph(node, &inner).to_string()),
-            ),
+            plain("graph", ValueKind::text(graph)),
         ];
         let mut settings = with_model(given, field, message(model));
-        let inputs = node
-            .input_stream
-            .iter()
-            .map(|port| described(port, options));
+        let inputs = node.input_stream.iter();
+        let inputs = inputs.map(|port| described(port, options));
         settings.body.fields.extend(inputs);
         let place = node.place();
         let batcher = PortSpec {
@@ -250,11 +246,8 @@ fn refuse_batched_by_itself(inner: &Node, found: &mut Vec<Diagnostic>) {
     let Some(calculator) = &inner.calculator else {
         return;
     };
-    let known = BATCHED_BY_ITSELF.iter();
-    if let Some((name, options)) = known
-        .copied()
-        .find(|(name, _)| *name == calculator.as_str())
-    {
+    let mut known = BATCHED_BY_ITSELF.iter();
+    if let Some((name, options)) = known.find(|(name, _)| *name == calculator.as_str()) {
         let message =
             format!("`{name}` cannot be batched: its engine batches all requests already");
         found.push(

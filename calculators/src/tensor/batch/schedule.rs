@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::options::{Batching, BatchingLevel, TimeoutAction};
 
-/// A waiting request of a kind `K`.
+/// A waiting request of a kind `K`, with inputs `T`.
 #[derive(Debug)]
 pub(super) struct QueuedRequest<K, T> {
     pub(super) number: u64,
@@ -21,7 +21,7 @@ pub(super) struct QueuedRequest<K, T> {
     pub(super) arrived: Instant,
     /// Time at which the request is given up, if there is one.
     pub(super) deadline: Option<Instant>,
-    pub(super) what: T,
+    pub(super) inputs: T,
 }
 
 /// The waiting requests of all priority levels.
@@ -102,27 +102,27 @@ impl<K: PartialEq, T> Queue<K, T> {
     }
 
     /// Removes a request, if it still waits.
-    pub(super) fn remove(&mut self, number: u64) -> Option<T> {
+    pub(super) fn remove(&mut self, number: u64) -> Option<QueuedRequest<K, T>> {
         let mut queues = self
             .levels
             .iter_mut()
             .flat_map(|level| [&mut level.waiting, &mut level.late]);
         queues.find_map(|queue| {
             let at = queue.iter().position(|waiting| waiting.number == number)?;
-            queue.remove(at).map(|waiting| waiting.what)
+            queue.remove(at)
         })
     }
 
     /// Removes all requests from all levels.
-    pub(super) fn drain(&mut self) -> Vec<T> {
+    pub(super) fn drain(&mut self) -> Vec<QueuedRequest<K, T>> {
         let levels = self.levels.iter_mut();
         let all = levels.flat_map(|level| level.waiting.drain(..).chain(level.late.drain(..)));
-        all.map(|waiting| waiting.what).collect()
+        all.collect()
     }
 
     /// Removes the requests that have waited too long. With `DELAY` they are moved behind the
     /// others instead.
-    pub(super) fn expire(&mut self, now: Instant) -> Vec<(T, Expiry)> {
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<(QueuedRequest<K, T>, Expiry)> {
         let mut expired = Vec::new();
         for (level, rules) in self.levels.iter_mut().zip(&self.batching.levels) {
             if level.due(rules).is_none_or(|due| due > now) {
@@ -132,9 +132,9 @@ impl<K: PartialEq, T> Queue<K, T> {
             for waiting in mem::take(&mut level.waiting) {
                 let timed_out = over(rules.timeout().map(|timeout| waiting.arrived + timeout));
                 match rules.timeout_action {
-                    _ if over(waiting.deadline) => expired.push((waiting.what, Expiry::Deadline)),
+                    _ if over(waiting.deadline) => expired.push((waiting, Expiry::Deadline)),
                     TimeoutAction::Reject if timed_out => {
-                        expired.push((waiting.what, Expiry::Timeout));
+                        expired.push((waiting, Expiry::Timeout));
                     }
                     TimeoutAction::Delay if timed_out => level.late.push_back(waiting),
                     _ => level.waiting.push_back(waiting),
@@ -142,7 +142,7 @@ impl<K: PartialEq, T> Queue<K, T> {
             }
             for waiting in mem::take(&mut level.late) {
                 if over(waiting.deadline) {
-                    expired.push((waiting.what, Expiry::Deadline));
+                    expired.push((waiting, Expiry::Deadline));
                 } else {
                     level.late.push_back(waiting);
                 }
@@ -172,7 +172,7 @@ impl<K: PartialEq, T> Queue<K, T> {
     }
 
     /// Removes and returns the batch to compute now, or returns how long to wait for one.
-    pub(super) fn next(&mut self, now: Instant) -> Next<T> {
+    pub(super) fn next(&mut self, now: Instant) -> Next<QueuedRequest<K, T>> {
         let Some(batch) = self.batch() else {
             return Next::Wait(None);
         };

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use graphmill_engine::{Error, Result};
 use tokio::sync::oneshot;
 
-use super::compute::Job;
 use super::measure::{BatcherInfo, Recorders};
 use super::rows::RequestKind;
 use super::schedule::{Expiry, Queue, QueuePosition, QueuedRequest};
@@ -30,7 +29,7 @@ pub(super) struct SharedBatcher {
 }
 
 pub(super) struct State {
-    pub(super) queue: Queue<RequestKind, Job>,
+    pub(super) queue: Queue<RequestKind, Vec<Tensor>>,
     /// Requests without an answer, in the queue or in a batch. Their number is limited by the queue
     /// and by the batches of the threads.
     open: HashMap<u64, OpenRequest>,
@@ -109,12 +108,7 @@ impl SharedBatcher {
             rows,
             arrived,
             deadline,
-            what: Job {
-                number,
-                inputs,
-                rows,
-                arrived,
-            },
+            inputs,
         };
         if let Err(full) = state.queue.enter(level, waiting) {
             self.measured.refused.add(1);

@@ -20,7 +20,7 @@ fn rules() -> Batching {
 
 /// A queue and its clock, in milliseconds.
 struct Test {
-    queue: Queue<char, u64>,
+    queue: Queue<char, ()>,
     start: Instant,
     number: u64,
 }
@@ -57,14 +57,24 @@ impl Test {
             rows,
             arrived: self.at(ms),
             deadline: deadline.map(|ms| self.at(ms)),
-            what: self.number,
+            inputs: (),
         };
         self.queue.enter(level, waiting).map(|()| self.number)
     }
 
     fn next(&mut self, ms: u32) -> Next<u64> {
         let now = self.at(ms);
-        self.queue.next(now)
+        match self.queue.next(now) {
+            Next::Run(batch) => Next::Run(numbers(batch)),
+            Next::Wait(until) => Next::Wait(until),
+        }
+    }
+
+    fn expire(&mut self, ms: u32) -> Vec<(u64, Expiry)> {
+        let expired = self.queue.expire(self.at(ms)).into_iter();
+        expired
+            .map(|(request, why)| (request.number, why))
+            .collect()
     }
 
     fn waits(&mut self, now: u32, until: u32) {
@@ -75,6 +85,11 @@ impl Test {
     fn runs(&mut self, now: u32, numbers: &[u64]) {
         assert_eq!(self.next(now), Next::Run(numbers.into()), "at {now} ms");
     }
+}
+
+fn numbers(requests: Vec<QueuedRequest<char, ()>>) -> Vec<u64> {
+    let numbers = requests.into_iter().map(|request| request.number);
+    numbers.collect()
 }
 
 #[test]
@@ -177,7 +192,7 @@ fn who_waits_too_long_is_refused_or_set_back() {
     t.add(4, 1, 'x', 1, None).expect("room");
     assert_eq!(t.queue.due(), Some(t.at(5)));
     assert!(t.queue.expire(t.at(4)).is_empty());
-    assert_eq!(t.queue.expire(t.at(5)), [(1, Expiry::Timeout)]);
+    assert_eq!(t.expire(5), [(1, Expiry::Timeout)]);
     assert_eq!(t.queue.due(), Some(t.at(9)));
     t.add(6, 1, 'x', 1, None).expect("room");
     t.runs(6, &[3, 4]);
@@ -196,10 +211,10 @@ fn a_deadline_counts_whatever_the_level_says() {
     });
     t.add(0, 1, 'x', 0, Some(7)).expect("room");
     t.add(0, 1, 'x', 0, Some(2)).expect("room");
-    assert_eq!(t.queue.expire(t.at(2)), [(2, Expiry::Deadline)]);
+    assert_eq!(t.expire(2), [(2, Expiry::Deadline)]);
     assert!(t.queue.expire(t.at(3)).is_empty());
     assert_eq!(t.queue.due(), Some(t.at(7)));
-    assert_eq!(t.queue.expire(t.at(8)), [(1, Expiry::Deadline)]);
+    assert_eq!(t.expire(8), [(1, Expiry::Deadline)]);
     assert_eq!((t.queue.due(), t.queue.len()), (None, 0));
 }
 
@@ -215,10 +230,10 @@ fn a_level_is_bounded_and_who_leaves_makes_room() {
     let first = t.enter(0, 1);
     t.enter(0, 1);
     assert_eq!(t.add(0, 1, 'x', 0, None), Err(Full(2)));
-    assert_eq!(t.queue.remove(first), Some(first));
-    assert_eq!(t.queue.remove(first), None);
+    assert!(t.queue.remove(first).is_some_and(|it| it.number == first));
+    assert!(t.queue.remove(first).is_none());
     t.enter(0, 1);
-    assert_eq!(t.queue.drain(), [2, 4]);
+    assert_eq!(numbers(t.queue.drain()), [2, 4]);
     assert_eq!(t.queue.len(), 0);
 }
 proptest::proptest! {
@@ -246,24 +261,24 @@ proptest::proptest! {
             let number = t.add(now, rows, kind, level, None).expect("room");
             all.push((rows, kind));
             let at = t.at(now);
-            gone.extend(t.queue.expire(at).into_iter().map(|(number, _)| number));
+            gone.extend(t.queue.expire(at).into_iter().map(|(it, _)| it.number));
             if number.is_multiple_of(7) {
-                gone.extend(t.queue.remove(number));
+                gone.extend(t.queue.remove(number).map(|it| it.number));
             }
             while let Next::Run(batch) = t.queue.next(at) {
-                let members = batch.iter().map(|number| all[*number as usize - 1]);
+                let members = batch.iter().map(|it| all[it.number as usize - 1]);
                 let rows: usize = members.clone().map(|it| it.0).sum();
                 proptest::prop_assert!(!batch.is_empty() && rows <= 8);
                 let kind = members.clone().map(|it| it.1).next();
                 proptest::prop_assert!(members.clone().all(|it| Some(it.1) == kind));
-                gone.extend(batch);
+                gone.extend(numbers(batch));
             }
         }
         // Nobody waits longer than the delay where nobody else comes.
         let end = t.at(now + 10);
-        gone.extend(t.queue.expire(end).into_iter().map(|(number, _)| number));
+        gone.extend(t.queue.expire(end).into_iter().map(|(it, _)| it.number));
         while let Next::Run(batch) = t.queue.next(end) {
-            gone.extend(batch);
+            gone.extend(numbers(batch));
         }
         proptest::prop_assert_eq!(t.queue.len(), 0);
         gone.sort_unstable();
