@@ -7,7 +7,7 @@ use std::{
     mem::ManuallyDrop, num::NonZeroU32, path::Path, thread::available_parallelism, time::Instant,
 };
 
-use graphmill_llm::{backend::with_cpu_kernels, spec::CpuKernels};
+use graphmill_llm::{backend::with_cpu_kernels, settings::CpuKernels};
 use llama_cpp_2::{
     LogOptions,
     context::{LlamaContext, params::LlamaContextParams},

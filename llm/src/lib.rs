@@ -35,7 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: [`protocol`] (requests and outputs), [`spec`] (options of an engine), `schedule`
+//! Reading order: [`protocol`] (requests and outputs), [`settings`] (options of an engine), `schedule`
 //! (plan of a step), `engine` (the thread), `sampler`, `speculate` (several tokens per step),
 //! [`backend`]. [`embed`] is an engine for models that only read texts.
 
@@ -55,7 +55,7 @@ pub mod protocol;
 pub mod room;
 mod sampler;
 mod schedule;
-pub mod spec;
+pub mod settings;
 mod speculate;
 mod supervise;
 pub mod vision;
@@ -85,7 +85,7 @@ pub use protocol::{
     Token, TokenLogprob, TokenSet, Tokens, Usage,
 };
 pub use sampler::{BadWords, SampledToken, Sampler, Scratch};
-pub use spec::{
+pub use settings::{
     AdapterSpec, BackendKind, Device, DraftSpec, FlashAttention, KvType, LlmEngineSpec, Numa,
     Number, PluginConfig, RopeScaling, SpecError, SplitMode, TensorOverride, ThreadPriority,
     VisionSpec, projector_beside, resolve_model_path,

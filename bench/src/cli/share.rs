@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Args;
-use graphmill_llm::spec::CpuKernels;
+use graphmill_llm::settings::CpuKernels;
 use reqwest::Client;
 use serde_json::json;
 use tokio::time::sleep;

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, thread, time::Duration};
 
 use clap::{Args, ValueEnum};
-use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, spec::CpuKernels};
+use graphmill_llm::{LlmEngine, LlmEngineSpec, PluginConfig, settings::CpuKernels};
 use serde_json::json;
 
 use super::{BenchResult, MOVES_IN, file_name, note};

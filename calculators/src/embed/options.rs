@@ -2,7 +2,7 @@
 
 use graphmill_engine::Contract;
 use graphmill_llm::embed::{EmbeddingSpec, EmbeddingTask, Pooling};
-use graphmill_llm::spec::{
+use graphmill_llm::settings::{
     DEFAULT_STEP_TIMEOUT, MAX_BATCHED_TOKENS, MAX_CONTEXT, MAX_ENGINE_RESTARTS, MAX_RESTARTS,
     MAX_STEP_TIMEOUT, MAX_WAITING, milliseconds,
 };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use graphmill_engine::Contract;
-use graphmill_llm::spec::bytes_of_gb;
+use graphmill_llm::settings::bytes_of_gb;
 use graphmill_llm::{
     AdapterSpec, Device, DraftSource, DraftSpec, LlmEngineSpec, Number, PluginConfig, SpecError,
     SpeculationParams, SubmitError, VisionSpec,

@@ -3,7 +3,7 @@
 //! A field has the same meaning here, or is refused because ignoring it would give wrong answers,
 //! or is accepted with a warning that it has no effect.
 
-use graphmill_llm::spec::{LlmEngineOptions, MAX_BATCHED_TOKENS, MAX_GB, MAX_SEQS};
+use graphmill_llm::settings::{LlmEngineOptions, MAX_BATCHED_TOKENS, MAX_GB, MAX_SEQS};
 use graphmill_llm::{PluginConfig, SpeculationParams};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};

@@ -17,7 +17,7 @@ use super::{
 use crate::backend::{Backend, Capacity, KvLayout, Reuse, SaveError, Slot};
 use crate::protocol::{SequenceId, Token};
 use crate::room;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Accounts of the KV cells of all sequences, and the saved cells of finished ones.
 #[derive(Debug)]

@@ -140,7 +140,7 @@ fn contains(text: &[u8], mark: &str) -> bool {
 mod tests {
     use super::*;
     use crate::backend::scripted::{Script, ScriptedBackend};
-    use crate::spec::LlmEngineSpec;
+    use crate::settings::LlmEngineSpec;
 
     /// What a model says that wants to say `text` and is held to a limit. The scripted model's
     /// tokens are bytes.

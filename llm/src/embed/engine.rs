@@ -18,7 +18,7 @@ use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
 use crate::model::{Head, PairForm};
 use crate::protocol::LoadError;
-use crate::spec::EmbeddingSpec;
+use crate::settings::EmbeddingSpec;
 use crate::supervise::Replaceable;
 use crate::worker::{Inbox, Places, Pulse, Ready, Ticket, Waiter, Worker, stopped, whole_seconds};
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::declare_measurements;
 use crate::measure::{REQUEST_SECONDS, TOKEN_SECONDS, TOKENS};
 use crate::model::info::{BackendInfo, Mebibytes};
-use crate::spec::Pooling;
+use crate::settings::Pooling;
 
 /// The effective values of an embedding engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -14,7 +14,7 @@ mod step;
 
 pub use crate::backend::{EmbeddingBackend, EmbeddingCapacity};
 pub use crate::model::{Head, PairForm};
-pub use crate::spec::{EmbeddingSpec, EmbeddingTask, Pooling};
+pub use crate::settings::{EmbeddingSpec, EmbeddingTask, Pooling};
 pub use engine::{EmbeddingEngine, EmbeddingHandle, EmbeddingStatus};
 pub use info::{EmbeddingInfo, EmbeddingMeasurements};
 pub use request::{

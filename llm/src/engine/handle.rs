@@ -22,7 +22,7 @@ use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
 use crate::protocol::{FinishReason, GenerationError, LoadError};
 use crate::room::{self, Cache};
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 use crate::supervise::Replaceable;
 use crate::vision::Vision;
 use crate::worker::{Inbox, Pulse, Ready, Worker, stopped};

@@ -13,7 +13,7 @@ use super::status::EngineState;
 use crate::protocol::{ErrorKind, FinishReason, GenerationError, SequenceId};
 use crate::schedule::Row;
 use crate::schedule::turns::{Owner, queue_again};
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// The sequences that wait for a slot.
 pub(super) struct Queue {

@@ -11,7 +11,7 @@ use super::standing::Standings;
 use crate::cache::PrefixStatus;
 use crate::lock::lock;
 use crate::measure::{Counter, Recorders};
-use crate::spec::AdapterSpec;
+use crate::settings::AdapterSpec;
 use crate::vision::{Vision, VisionStatus};
 use crate::worker::{Places, Pulse, whole_seconds};
 

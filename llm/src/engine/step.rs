@@ -23,7 +23,7 @@ use crate::cache::PrefixCache;
 use crate::model::vocab::Vocab;
 use crate::protocol::{ErrorKind, FinishReason, SequenceId, Token};
 use crate::schedule::StepPlan;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 use crate::speculate::Drafts;
 use crate::worker::{Stepper, catch, stopped};
 

@@ -6,7 +6,7 @@ use super::status::EngineState;
 use crate::schedule::StepPlan;
 use crate::schedule::cost::{CostModel, StepSize};
 use crate::schedule::pace::Pace;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Number of steps whose median time is shown.
 const RECENT: usize = 64;

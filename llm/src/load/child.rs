@@ -11,7 +11,7 @@ use crate::backend::{self, Adapter, Adapters, Backend, BatchToken, Piece, Projec
 use crate::backend::{Bitmap, DecodedMedium, Sound, TILE_SECONDS};
 use crate::model::vocab::{TOOL_TEMPLATE, Vocab};
 use crate::protocol::{LoadError, Token};
-use crate::spec::Number;
+use crate::settings::Number;
 
 /// Text for the tokenizer: letters, numbers, spaces and characters that are rarely in a vocabulary.
 const SAMPLE: &str = "Hello world 12\t\u{0}\u{7f}\r\n  Größe, 你好 \u{1f600}\u{200d}\u{fffd}";

@@ -11,7 +11,7 @@ use crate::backend::scripted;
 use crate::model::ModelKind;
 use crate::model::files::ModelFiles;
 use crate::protocol::LoadError;
-use crate::spec::{BackendKind, EmbeddingSpec, LlmEngineSpec};
+use crate::settings::{BackendKind, EmbeddingSpec, LlmEngineSpec};
 
 /// Checks the files of a spec, which is cheap, and then tries its models. Must be called before
 /// [`open`].

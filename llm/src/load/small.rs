@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::thread;
 
-use crate::spec::{CpuKernels, Device, DraftSpec, EmbeddingSpec, LlmEngineSpec, PluginConfig};
+use crate::settings::{CpuKernels, Device, DraftSpec, EmbeddingSpec, LlmEngineSpec, PluginConfig};
 
 /// Maximum number of tokens of a sequence.
 const CONTEXT: u32 = 256;

@@ -24,7 +24,7 @@ use crate::lock::lock;
 use crate::model::files::{FileState, ModelFiles};
 use crate::protocol::LoadError;
 use crate::room;
-use crate::spec::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
+use crate::settings::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
 
 /// Prefix of the output line with the verdict.
 pub(super) const VERDICT: &str = "graphmill trial: ";

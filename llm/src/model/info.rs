@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::spec::{AdapterSpec, KvType, Numa, ThreadPriority, VisionSpec};
+use crate::settings::{AdapterSpec, KvType, Numa, ThreadPriority, VisionSpec};
 
 /// The effective values of an engine. They do not change while it lives.
 #[derive(Clone, Debug, PartialEq, Serialize)]

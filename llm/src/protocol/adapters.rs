@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::spec::Number;
+use crate::settings::Number;
 
 /// An adapter that a request names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

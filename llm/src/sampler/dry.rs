@@ -132,7 +132,7 @@ show_fields!(Dry { params });
 mod tests {
     use super::*;
     use crate::backend::scripted::{Script, ScriptedBackend};
-    use crate::spec::LlmEngineSpec;
+    use crate::settings::LlmEngineSpec;
 
     #[test]
     fn breakers_are_found_that_several_tokens_spell() {

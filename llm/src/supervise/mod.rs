@@ -19,7 +19,7 @@ use crate::embed::{EmbeddingEngine, EmbeddingSpec};
 use crate::engine::LlmEngine;
 use crate::lock::lock;
 use crate::protocol::{ErrorKind, GenerationError, LoadError};
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 use crate::worker::{Pulse, catch};
 
 mod watch;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::spec::STEP_TOKENS;
+use crate::settings::STEP_TOKENS;
 use crate::worker::PulseState;
 
 /// Minimum and maximum interval between looks at an engine. The end of its thread is reported at

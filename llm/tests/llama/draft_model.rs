@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use graphmill_llm::spec::DraftSpec;
+use graphmill_llm::settings::DraftSpec;
 use graphmill_llm::{
     DraftCounts, DraftSource, LlmEngine, LlmEngineSpec, LoadError, PluginConfig, SamplingParams,
     SpeculationParams, TokenLogprob,

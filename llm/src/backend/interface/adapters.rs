@@ -2,7 +2,7 @@
 
 use std::array;
 
-use crate::spec::Number;
+use crate::settings::Number;
 
 /// Maximum number of adapters of a sequence.
 pub const MAX_ADAPTERS: usize = 4;

@@ -6,7 +6,7 @@ use crate::model::info::BackendInfo;
 use crate::model::vocab::Vocab;
 use crate::model::{Head, PairForm};
 use crate::protocol::Token;
-use crate::spec::Pooling;
+use crate::settings::Pooling;
 
 /// Limits of a batch, and the form of its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::gguf;
 use super::model::{Weights, c_path};
 use crate::model::files::FileState;
 use crate::protocol::LoadError;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Loads all adapters. Only contexts that are created afterwards can use them.
 pub(super) fn load<'a>(
@@ -18,7 +18,7 @@ pub(super) fn load<'a>(
 ) -> Result<Vec<LoadedAdapter<'a>>, LoadError> {
     let model = &weights.model;
     let experts = model.number("expert_count").unwrap_or(0);
-    let load = |adapter: &crate::spec::AdapterSpec| {
+    let load = |adapter: &crate::settings::AdapterSpec| {
         let path = &adapter.path;
         FileState::read(path)?;
         let file = File::open(path).map_err(|source| LoadError::read(path, source))?;

@@ -8,7 +8,7 @@ use super::{devices, log_lines};
 use crate::memory::Pool;
 use crate::model::info::BufferInfo;
 use crate::room;
-use crate::spec::{FlashAttention, KvType, LlmEngineSpec};
+use crate::settings::{FlashAttention, KvType, LlmEngineSpec};
 
 /// The name of main memory in messages.
 pub(super) const MACHINE: &str = "this machine";

@@ -4,7 +4,7 @@ use llama_cpp_2::{LlamaBackendDevice, LlamaBackendDeviceType, list_llama_ggml_ba
 
 use crate::model::info::DeviceInfo;
 use crate::protocol::LoadError;
-use crate::spec::Device;
+use crate::settings::Device;
 
 /// All GPUs, in llama.cpp's order: `GPU.0` is the first.
 pub(super) fn gpus() -> Vec<LlamaBackendDevice> {

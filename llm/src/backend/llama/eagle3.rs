@@ -7,7 +7,7 @@ use super::device_memory::MACHINE;
 use super::ffi::{HiddenOf, check_layers, target_layers};
 use super::model::Weights;
 use crate::protocol::LoadError;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Architecture of EAGLE3 models in model files.
 const ARCHITECTURE: &str = "eagle3";

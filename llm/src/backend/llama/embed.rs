@@ -20,7 +20,7 @@ use crate::model::vocab::Vocab as _;
 use crate::model::{Head, PairForm};
 use crate::protocol::{LoadError, Token};
 use crate::room;
-use crate::spec::{EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
+use crate::settings::{EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
 
 /// Number of tokens up to which a text is always tokenized, even if the model takes fewer. So a
 /// long text can be cut, or refused with its count.

@@ -12,7 +12,7 @@ use crate::backend::interface::{
 };
 use crate::model::info::{BackendInfo, ComputeInfo, KvInfo, WeightsInfo};
 use crate::protocol::LoadError;
-use crate::spec::{FlashAttention, LlmEngineSpec};
+use crate::settings::{FlashAttention, LlmEngineSpec};
 
 mod adapter_tensors;
 mod adapters;

@@ -22,7 +22,7 @@ use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::model::progress::reached;
 use crate::protocol::LoadError;
 use crate::room;
-use crate::spec::{
+use crate::settings::{
     CpuKernels, Device, LlmEngineSpec, PluginConfig, SplitMode, TensorOverride, is_trial,
 };
 

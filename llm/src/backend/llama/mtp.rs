@@ -9,7 +9,7 @@ use super::model::Weights;
 use super::plan::ContextPlan;
 use super::process::Environment;
 use crate::protocol::LoadError;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Architectures whose MTP layers llama.cpp computes. For others it can load them, but not compute
 /// them.

@@ -4,7 +4,7 @@
 use llama_cpp_sys_2 as sys;
 
 use super::model::PackCounts;
-use crate::spec::CpuKernels;
+use crate::settings::CpuKernels;
 
 /// The kernels of this build; there are none.
 #[derive(Clone, Copy, Debug)]

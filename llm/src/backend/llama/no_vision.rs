@@ -6,7 +6,7 @@ use super::device_memory::Available;
 use super::model::Weights;
 use crate::backend::interface::Projector;
 use crate::protocol::LoadError;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Refuses a spec that names a projector.
 pub(super) fn load(

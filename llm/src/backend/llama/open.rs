@@ -13,7 +13,7 @@ use super::{LlamaCpp, eagle3, mtp, vision};
 use crate::backend::interface::{DraftSupport, LoadedBackends, Serve};
 use crate::model::vocab::{Vocab, check_vocabulary};
 use crate::protocol::LoadError;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Loads the models and runs `serve` with a context on each.
 pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {

@@ -16,7 +16,7 @@ use super::threads::Threads;
 use crate::memory::{self, CELL_GRAIN, CacheLimit, CacheRequest, Pool};
 use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
-use crate::spec::{
+use crate::settings::{
     Device, FlashAttention, KvType, LlmEngineSpec, Numa, Number, PluginConfig, RopeScaling,
 };
 

@@ -10,7 +10,7 @@ use super::cpu_kernels::MeasuredMatmul;
 use super::cpu_kernels::{self, Kernels};
 use super::{ffi, model};
 use crate::protocol::LoadError;
-use crate::spec::{CpuKernels, Numa, is_trial};
+use crate::settings::{CpuKernels, Numa, is_trial};
 
 /// The process-wide state of llama.cpp, initialized on first use.
 pub(super) struct Process {

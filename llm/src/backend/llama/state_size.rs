@@ -8,7 +8,7 @@ use super::model::Weights;
 use super::plan::{cache_type, context_params};
 use crate::lock::lock;
 use crate::memory::CELL_GRAIN;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Number of cells of that context. The log gives sizes in hundredths of a mebibyte.
 const CELLS: u32 = 4 * CELL_GRAIN;

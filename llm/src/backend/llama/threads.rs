@@ -7,7 +7,7 @@ use std::fs;
 use super::devices;
 use crate::protocol::LoadError;
 use crate::room::field;
-use crate::spec::{Device, Numa, PluginConfig, ThreadPriority};
+use crate::settings::{Device, Numa, PluginConfig, ThreadPriority};
 
 /// The threads that compute for an engine.
 #[derive(Clone, Debug)]

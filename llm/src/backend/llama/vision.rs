@@ -14,7 +14,7 @@ use crate::model::files::FileState;
 use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
 use crate::room;
-use crate::spec::{Device, LlmEngineSpec, VisionSpec};
+use crate::settings::{Device, LlmEngineSpec, VisionSpec};
 
 /// Loads the projector of a spec and sets aside its memory. `None` if the spec has none, or if it
 /// cannot be used and is optional.

@@ -39,7 +39,7 @@ use crate::model::files::FileState;
 use crate::model::info::BackendInfo;
 use crate::model::vocab::Vocab;
 use crate::protocol::{LoadError, Token};
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 const IM_START: Token = 256;
 const IM_END: Token = 257;

@@ -4,7 +4,7 @@ use super::ScriptedBackend;
 use crate::backend::{Backend, LoadedBackends, Serve};
 use crate::model::vocab::check_vocabulary;
 use crate::protocol::LoadError;
-use crate::spec::LlmEngineSpec;
+use crate::settings::LlmEngineSpec;
 
 /// Plays the script of a spec, and the script of its draft model.
 pub(crate) fn open(spec: &LlmEngineSpec, serve: &mut Serve<'_>) -> Result<(), LoadError> {

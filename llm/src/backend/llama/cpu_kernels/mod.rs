@@ -43,7 +43,7 @@ use graphmill_kernels::Format;
 use llama_cpp_sys_2 as sys;
 
 use super::model::PackCounts;
-use crate::spec::CpuKernels;
+use crate::settings::CpuKernels;
 
 pub(super) use attention::attends;
 pub(super) use buffers::attach as attach_to_buffers;

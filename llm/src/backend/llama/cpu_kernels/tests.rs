@@ -12,7 +12,7 @@ use graphmill_kernels::Kernels;
 
 use super::{ATTACHED, approved, check, wanted};
 use crate::backend::interface::{Adapters, BatchToken, DecodeError, Slot};
-use crate::spec::{CpuKernels, LlmEngineSpec, PluginConfig};
+use crate::settings::{CpuKernels, LlmEngineSpec, PluginConfig};
 
 #[test]
 fn products_that_differ_are_no_reason_to_trust_kernels() {

@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
     use crate::backend::interface::{Adapters, BatchToken, Slot};
-    use crate::spec::LlmEngineSpec;
+    use crate::settings::LlmEngineSpec;
 
     /// One test at a time: what they look at is the sum of the process.
     static ALONE: Mutex<()> = Mutex::new(());

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use llama_cpp_sys_2 as sys;
 
-use crate::spec::Numa;
+use crate::settings::Numa;
 
 /// Returns the instruction sets and libraries that this build of llama.cpp uses on this machine.
 /// Called once, at initialization.

@@ -10,7 +10,7 @@ use llama_cpp_sys_2 as sys;
 
 use super::super::threads::Threads;
 use crate::lock::lock;
-use crate::spec::ThreadPriority;
+use crate::settings::ThreadPriority;
 
 /// A pool of ggml's threads, which wait for graphs to compute. The thread that computes is one of
 /// them.

@@ -1,6 +1,6 @@
 use super::passes::{GoesBack, Passes};
 use crate::backend::interface::{Adapter, Adapters, BatchToken, Slot};
-use crate::spec::Number;
+use crate::settings::Number;
 
 /// Up to so many tokens of a sequence are its last one and drafts; more are a prompt.
 const DRAFTS: u32 = 8;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 #[cfg(feature = "llama")]
-use crate::spec::LlmEngineSpec;
-use crate::spec::{
+use crate::settings::LlmEngineSpec;
+use crate::settings::{
     Device, MAX_RESTARTS, PluginConfig, Pooling, STEP_TIMEOUT_MS, SpecError, check_least,
 };
 
