@@ -144,8 +144,7 @@ impl SessionsState {
         if !self.open.contains_key(request) {
             return Arc::clone(request);
         }
-        let mut numbers = 2_u64..;
-        let mut ids = numbers.by_ref().map(|number| format!("{request}~{number}"));
+        let mut ids = (2_u64..).map(|number| format!("{request}~{number}"));
         let free = ids.find(|id| !self.open.contains_key(id.as_str()));
         free.unwrap_or_default().into()
     }
