@@ -52,22 +52,18 @@ impl GenerationConfig {
         if config.do_sample == Some(false) {
             config.temperature = Some(0.0);
         }
-        let sampling = config.sampling();
-        sampling
-            .validate(n_vocab)
-            .map_err(|error| wrong(error.to_string()))?;
-        Ok(config)
-    }
-
-    fn sampling(&self) -> SamplingParams {
         let usual = SamplingParams::default();
-        SamplingParams {
-            temperature: self.temperature.unwrap_or(usual.temperature),
-            top_p: self.top_p.unwrap_or(usual.top_p),
-            top_k: self.top_k.unwrap_or(usual.top_k),
-            min_p: self.min_p.unwrap_or(usual.min_p),
-            repetition_penalty: self.repetition_penalty.unwrap_or(usual.repetition_penalty),
+        let penalty = config.repetition_penalty;
+        let sampling = SamplingParams {
+            temperature: config.temperature.unwrap_or(usual.temperature),
+            top_p: config.top_p.unwrap_or(usual.top_p),
+            top_k: config.top_k.unwrap_or(usual.top_k),
+            min_p: config.min_p.unwrap_or(usual.min_p),
+            repetition_penalty: penalty.unwrap_or(usual.repetition_penalty),
             ..usual
-        }
+        };
+        let checked = sampling.validate(n_vocab);
+        checked.map_err(|error| wrong(error.to_string()))?;
+        Ok(config)
     }
 }

@@ -2,34 +2,6 @@
 
 use graphmill_llm::{LlmEngine, Vision};
 
-use super::generations::RunningChoice;
-
-/// Maximum number of choices that are described one by one.
-const MOST: usize = 4;
-
-/// Describes the tokens of an engine for which choices wait. `running` also counts choices that are
-/// not submitted yet. Returns `None` if every choice waits for credit instead.
-pub(super) fn tokens<'a>(
-    engine: &LlmEngine,
-    choices: impl Iterator<Item = &'a RunningChoice>,
-    running: usize,
-) -> Option<String> {
-    let standing = |choice: &RunningChoice| match choice.sequence.standing() {
-        Some(standing) => standing.to_string(),
-        None => "the last ones are being delivered".to_owned(),
-    };
-    let able = choices.filter(|choice| choice.credits > 0);
-    let mut told: Vec<String> = able.take(MOST).map(standing).collect();
-    if told.is_empty() {
-        return None;
-    }
-    if running > told.len() {
-        told.push(format!("and {} more", running - told.len()));
-    }
-    let model = &engine.info().model;
-    Some(format!("tokens of engine `{model}`: {}", told.join("; ")))
-}
-
 /// Describes the wait for an engine's encoder of images and sounds. `has_begun` is true while it
 /// encodes those of the request.
 pub(crate) fn encoder(engine: &LlmEngine, has_begun: bool) -> String {

@@ -11,6 +11,9 @@ use super::generations::{Generations, RunningChoice};
 use super::{LanguageModel, waits};
 use crate::payload::{EchoedTokens, Finish, OpenWait, Tally, TallyCounts, TokenChunk};
 
+/// Maximum number of choices whose waits are described one by one.
+const MOST_DESCRIBED: usize = 4;
+
 /// The run and the name of a node.
 type NodeSite<'a> = (&'a RunCx, &'a Arc<str>);
 
@@ -84,7 +87,22 @@ impl PromptWork {
         if let Some(encoding) = &self.encoding {
             return Some(waits::encoder(&engine, encoding.has_begun()));
         }
-        waits::tokens(&engine, self.choices.iter().flatten(), self.running)
+        let standing = |choice: &RunningChoice| match choice.sequence.standing() {
+            Some(standing) => standing.to_string(),
+            None => "the last ones are being delivered".to_owned(),
+        };
+        // The others wait for credit.
+        let able = self.choices.iter().flatten().filter(|it| it.credits > 0);
+        let mut told: Vec<String> = able.take(MOST_DESCRIBED).map(standing).collect();
+        if told.is_empty() {
+            return None;
+        }
+        // These include choices that are not submitted yet.
+        if self.running > told.len() {
+            told.push(format!("and {} more", self.running - told.len()));
+        }
+        let model = &engine.info().model;
+        Some(format!("tokens of engine `{model}`: {}", told.join("; ")))
     }
 
     /// Submits the first choices, whose images are encoded.

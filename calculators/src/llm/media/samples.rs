@@ -61,6 +61,7 @@ struct MonoSamples {
     claims: Vec<Claim>,
 }
 
+/// Decodes a file and mixes its channels to one.
 fn decode(file: &[u8], seconds: u32) -> Result<MonoSamples, Fault> {
     let (mut format, mut decoder) = open(file)?;
     let mut recording = MonoSamples {
@@ -85,7 +86,20 @@ fn decode(file: &[u8], seconds: u32) -> Result<MonoSamples, Fault> {
         }
         recording.rate = rate;
         frames.copy_to_vec_interleaved(&mut interleaved);
-        recording.take(&interleaved, channels, seconds)?;
+        let channels = channels.max(1);
+        let count = recording.samples.len() + interleaved.len() / channels;
+        if count as u64 > u64::from(rate) * u64::from(seconds) {
+            return Err(Fault::TooLong);
+        }
+        while recording.claims.len() * BLOCK < count {
+            let claim = claim_room(BLOCK * BYTES_OF_EACH).map_err(Fault::NoRoom)?;
+            recording.claims.push(claim);
+        }
+        let mixed = interleaved.chunks_exact(channels).map(|frame| {
+            let sum: f32 = frame.iter().map(|sample| sample.clamp(-1.0, 1.0)).sum();
+            sum / channels as f32
+        });
+        recording.samples.extend(mixed);
     }
     Ok(recording)
 }
@@ -127,27 +141,6 @@ fn check_rate(rate: u32) -> Result<(), Fault> {
     let (least, most) = (RATES.start(), RATES.end());
     let why = format!("has {rate} samples per second, but can have {least} to {most}");
     Err(Fault::Unreadable(why))
-}
-
-impl MonoSamples {
-    /// Adds samples of all channels, mixed to one.
-    fn take(&mut self, interleaved: &[f32], channels: usize, seconds: u32) -> Result<(), Fault> {
-        let channels = channels.max(1);
-        let count = self.samples.len() + interleaved.len() / channels;
-        if count as u64 > u64::from(self.rate) * u64::from(seconds) {
-            return Err(Fault::TooLong);
-        }
-        while self.claims.len() * BLOCK < count {
-            let claim = claim_room(BLOCK * BYTES_OF_EACH).map_err(Fault::NoRoom)?;
-            self.claims.push(claim);
-        }
-        let mixed = interleaved.chunks_exact(channels).map(|frame| {
-            let sum: f32 = frame.iter().map(|sample| sample.clamp(-1.0, 1.0)).sum();
-            sum / channels as f32
-        });
-        self.samples.extend(mixed);
-        Ok(())
-    }
 }
 
 fn resample(samples: Vec<f32>, from: u32, to: u32) -> Result<Vec<f32>, Fault> {
