@@ -54,7 +54,8 @@ pub use registry::{Registry, container::Container, environment::Environment, sub
 pub use resource::{INVALID_RESOURCE, Resource, ResourceCache};
 pub use run::{CancelToken, Clock, Priority, RequestId, RunCx, SystemClock, TraceContext};
 pub use session::{
-    Activity, EdgeView, Handle, Happening, NodeSummary, NodeView, OutputStream, Reason, Session,
-    SidePackets, Summary, Timeline, TimelineEvent, View, Viewer, Wait, Why, block_on, block_on_for,
+    Activity, EdgeSnapshot, Handle, Happening, NodeSnapshot, NodeSummary, OutputStream, Reason,
+    Session, SessionObserver, SidePackets, Snapshot, Summary, Timeline, TimelineEvent, Wait, Why,
+    block_on, block_on_for,
 };
 pub use timestamp::Timestamp;

@@ -50,9 +50,9 @@ mod lock;
 pub mod measure;
 #[cfg(any(test, feature = "llama"))]
 mod memory;
+pub mod memory_budget;
 mod model;
 pub mod protocol;
-pub mod room;
 mod sampler;
 mod schedule;
 pub mod settings;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use graphmill_engine::Lane;
-use graphmill_llm::room::{self, Claim};
+use graphmill_llm::memory_budget::{self, Claim};
 use tokio::sync::oneshot;
 
 use crate::errors::{Cause, Failure};
@@ -38,7 +38,7 @@ pub(crate) async fn beside<T: Send + 'static>(
 /// # Errors
 /// The error for the client, if there is not enough memory.
 pub(crate) fn claim(bytes: u64) -> Result<Claim, Failure> {
-    room::claim(bytes).map_err(|error| {
+    memory_budget::claim(bytes).map_err(|error| {
         Failure::new(Cause::Unavailable, error.to_string()).with_code("insufficient_memory")
     })
 }

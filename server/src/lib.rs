@@ -38,15 +38,15 @@ mod keys;
 mod kserve;
 mod listen;
 mod metrics;
-mod observe;
 mod offline;
+mod origin_checks;
 mod owner;
 mod replace;
 mod run;
 mod servable;
 mod sessions;
-mod site;
-mod stage;
+mod shutdown;
+mod telemetry;
 mod tensors;
 mod torchserve;
 
@@ -59,8 +59,8 @@ pub use keys::{Digest, JwksSource, JwtOptions, KeyError, KeySource};
 pub use kserve::SequenceLimits;
 pub use kserve::proto as inference;
 pub use listen::{Limits, TlsError, TlsFiles};
-pub use observe::trace::{OtlpProtocol, TraceOptions};
 pub use servable::ReloadPolicy;
+pub use telemetry::trace::{OtlpProtocol, TraceOptions};
 pub use torchserve::proto as torchserve_services;
 
 // Nodes of these crates register themselves if the crates are linked, which needs their names.

@@ -10,7 +10,7 @@ use graphmill_engine::{
 };
 use graphmill_llm::Token;
 use graphmill_llm::embed::{EmbeddingHandle, EmbeddingOutcome, Head};
-use graphmill_llm::room::Claim;
+use graphmill_llm::memory_budget::Claim;
 
 use super::engine;
 use super::{EmbeddingModel, RankOptions};

@@ -38,7 +38,7 @@ pub use output_format::{OutputFormat, OutputFormatPorts};
 pub use recorded::RecordedTokens;
 
 use graphmill_engine::{Error, Result};
-use graphmill_llm::room::{self, Claim};
+use graphmill_llm::memory_budget::{self, Claim};
 use graphmill_llm::{OutOfMemory, TokenizeError};
 
 /// Returns the error for a field of a request, with a message that follows the field's name.
@@ -53,7 +53,7 @@ pub(crate) fn wrong(field: &str, message: &str, code: &'static str) -> Error {
 /// # Errors
 /// There is not enough memory now. The error is the answer to the request.
 pub(crate) fn claim_room(bytes: usize) -> Result<Claim> {
-    room::claim(bytes as u64).map_err(out_of_memory)
+    memory_budget::claim(bytes as u64).map_err(out_of_memory)
 }
 
 /// Returns the error for a text that cannot be tokenized, with the field that has the text.

@@ -18,8 +18,8 @@ use crate::{
 };
 
 use super::{
-    mailbox::PushOutcome, message::SessionMessage, output::OutputStream, shared::SessionState,
-    summary::Summary, viewer::Viewer, why::Why,
+    mailbox::PushOutcome, message::SessionMessage, observer::SessionObserver, output::OutputStream,
+    shared::SessionState, summary::Summary, why::Why,
 };
 
 /// The controls of a session. Dropping the handle cancels the session if it has not ended.
@@ -39,8 +39,8 @@ impl Handle {
     }
 
     /// Returns an observer, which does not keep the session from ending.
-    pub fn viewer(&self) -> Viewer {
-        Viewer::new(&self.plan, &self.shared)
+    pub fn observer(&self) -> SessionObserver {
+        SessionObserver::new(&self.plan, &self.shared)
     }
 
     /// Takes the packets of any stream of the graph, through a queue of [`OutputStream::CAPACITY`]
@@ -197,7 +197,7 @@ impl Handle {
 
     /// Describes the session's current wait. The session answers between two calls of nodes.
     pub async fn why(&self) -> Why {
-        self.viewer().why().await
+        self.observer().why().await
     }
 
     fn input(&self, stream: &str) -> Result<u16> {

@@ -13,7 +13,7 @@ use crate::{
     timestamp::Timestamp,
 };
 
-use super::{timeline::Timeline, view::View, watch::Watcher, why::Why};
+use super::{packet_observer::PacketObserver, snapshot::Snapshot, timeline::Timeline, why::Why};
 
 /// A message in the inbox of a session.
 pub(super) enum SessionMessage {
@@ -45,11 +45,11 @@ pub(super) enum SessionMessage {
     /// A query for the session's current wait.
     Why(oneshot::Sender<Why>),
     /// A query for a view of the session.
-    Look(oneshot::Sender<Option<View>>),
+    Snapshot(oneshot::Sender<Option<Snapshot>>),
     /// A query for the timeline of the session.
     Timeline(oneshot::Sender<Option<Timeline>>),
     /// A new watcher of packets.
-    Watch(Box<Watcher>),
+    Observe(Box<PacketObserver>),
     /// The request for a notification when the session is idle, or, also without events, settled.
     Idle {
         answer: oneshot::Sender<()>,

@@ -15,26 +15,26 @@ mod idle;
 mod in_flight;
 mod intake;
 mod lifecycle;
-mod look;
 mod mailbox;
 mod message;
 mod node;
 mod node_wait;
 mod nodes;
+mod observer;
 mod output;
+mod packet_observer;
 mod queues;
 mod running;
 mod shared;
 mod sides;
+mod snapshot;
 mod streams;
 mod summary;
+mod take_snapshot;
 mod taps;
 mod timeline;
 mod timer;
-mod view;
-mod viewer;
 mod wait_graph;
-mod watch;
 mod why;
 
 use std::{
@@ -46,12 +46,12 @@ use std::{
 
 pub use blocking::{block_on, block_on_for};
 pub use handle::Handle;
+pub use observer::SessionObserver;
 pub use output::OutputStream;
 pub use sides::SidePackets;
+pub use snapshot::{Activity, EdgeSnapshot, NodeSnapshot, Snapshot};
 pub use summary::{NodeSummary, Summary};
 pub use timeline::{Happening, Timeline, TimelineEvent};
-pub use view::{Activity, EdgeView, NodeView, View};
-pub use viewer::Viewer;
 pub use why::{OpenInput, Reason, Wait, Why};
 
 use crate::{
@@ -62,11 +62,11 @@ use crate::{
     timestamp::Timestamp,
 };
 
+use packet_observer::PacketObserver;
 use running::Running;
 use shared::{Frame, SessionState, cancelled};
 use sides::SideValues;
 use timeline::Recorder;
-use watch::Watcher;
 
 /// One run of a plan. Spawn this future; it resolves when all work is done, or with the error that
 /// ended the session.
@@ -123,15 +123,15 @@ impl Session {
 
     /// Calls `sink` with each packet of some streams and the stream's position among them, until it
     /// returns `false`. It cannot fail the session. It must not block, because the session waits
-    /// for it. Must be called before the first poll of the session; a [`Viewer`] does the same
+    /// for it. Must be called before the first poll of the session; a [`SessionObserver`] does the same
     /// later.
-    pub fn watch(
+    pub fn observe_packets(
         &mut self,
         streams: &[&str],
         sink: impl FnMut(usize, &Packet) -> bool + Send + 'static,
     ) -> Result<()> {
-        let watcher = Watcher::new(&self.plan, streams, Box::new(sink))?;
-        self.running.watch(watcher);
+        let watcher = PacketObserver::new(&self.plan, streams, Box::new(sink))?;
+        self.running.observe_packets(watcher);
         Ok(())
     }
 

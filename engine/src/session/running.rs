@@ -21,6 +21,7 @@ use super::{
     message::SessionMessage,
     node::{NodeState, Status},
     nodes::Nodes,
+    packet_observer::{PacketObserver, Watchers},
     queues::Queues,
     shared::{Frame, SessionState},
     sides::SideValues,
@@ -29,7 +30,6 @@ use super::{
     taps::{Observer, Taps},
     timeline::Recorder,
     timer::Timer,
-    watch::{Watcher, Watchers},
 };
 
 /// Number of calls after which a session lets other tasks run. A runtime cannot see how long a poll
@@ -104,7 +104,7 @@ impl Running {
         self.taps.observe(stream, bounds, observer);
     }
 
-    pub(super) fn watch(&mut self, watcher: Watcher) {
+    pub(super) fn observe_packets(&mut self, watcher: PacketObserver) {
         self.watchers.add(watcher, &mut self.streams);
     }
 
@@ -227,12 +227,12 @@ impl Running {
             }
             // The caller may have given up meanwhile.
             SessionMessage::Why(answer) => drop(answer.send(self.why(frame.plan))),
-            SessionMessage::Look(answer) => drop(answer.send(self.view(frame.plan))),
+            SessionMessage::Snapshot(answer) => drop(answer.send(self.snapshot(frame.plan))),
             SessionMessage::Timeline(answer) => {
                 let recorder = self.recorder.as_ref();
                 drop(answer.send(recorder.map(|recorder| recorder.timeline())));
             }
-            SessionMessage::Watch(watcher) => self.watch(*watcher),
+            SessionMessage::Observe(watcher) => self.observe_packets(*watcher),
             SessionMessage::Idle {
                 answer,
                 without_events,

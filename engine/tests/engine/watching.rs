@@ -13,8 +13,8 @@ use std::{
 
 use graphmill_engine::{
     Activity, Calculator, Contract, Cx, Edge, Error, Executors, Flow, Handle, Happening, In,
-    NoOptions, OpenCx, Out, Packet, Plan, Registry, Result, RunCx, Session, SidePackets, Timeline,
-    Timestamp, View, testing::ManualExecutor,
+    NoOptions, OpenCx, Out, Packet, Plan, Registry, Result, RunCx, Session, SidePackets, Snapshot,
+    Timeline, Timestamp, testing::ManualExecutor,
 };
 use graphmill_grammar::{SourceMap, parse_graph};
 
@@ -79,8 +79,8 @@ fn answer<T>(session: &mut Session, question: impl Future<Output = T>) -> T {
     }
 }
 
-fn look(session: &mut Session, handle: &Handle) -> View {
-    answer(session, handle.viewer().look()).expect("it has not ended")
+fn look(session: &mut Session, handle: &Handle) -> Snapshot {
+    answer(session, handle.observer().snapshot()).expect("it has not ended")
 }
 
 fn end(session: &mut Session) -> Result<()> {
@@ -103,7 +103,7 @@ fn a_view_tells_what_each_node_does_and_what_waits_in_each_queue() {
     let edges: Vec<Edge> = plan.edges().collect();
     let names: Vec<&str> = plan.node_names().collect();
     let streams: Vec<&str> = plan.streams().collect();
-    let edge = |view: &View, node: &str, stream: &str, port: &str| {
+    let edge = |view: &Snapshot, node: &str, stream: &str, port: &str| {
         let found = edges.iter().position(|edge| {
             (names[edge.node], streams[edge.stream], &*edge.port) == (node, stream, port)
         });
@@ -130,11 +130,11 @@ fn a_view_tells_what_each_node_does_and_what_waits_in_each_queue() {
     assert_eq!(edge(&view, "pass", "a", ":0").packets, 2);
 
     handle.close_all();
-    let viewer = handle.viewer();
+    let observer = handle.observer();
     end(&mut session).expect("it ends well");
-    assert!(matches!(viewer.ended(), Some(Ok(()))));
+    assert!(matches!(observer.ended(), Some(Ok(()))));
     assert!(matches!(
-        poll(&mut Box::pin(viewer.look())),
+        poll(&mut Box::pin(observer.snapshot())),
         Poll::Ready(None)
     ));
 }
@@ -184,18 +184,18 @@ fn the_node_is_known_in_which_a_session_does_not_answer() {
     let (go_on, told) = channel();
     let gate: Gate = (begun, Arc::new(Mutex::new(told)));
     handle.try_push("a", Packet::new(0, gate)).expect("room");
-    let viewer = handle.viewer();
-    assert_eq!(viewer.inside(), None);
+    let observer = handle.observer();
+    assert_eq!(observer.inside(), None);
     let task = std::thread::spawn(move || {
         assert!(poll(&mut session).is_pending());
         session
     });
     has_begun.recv().expect("the node runs");
     let names: Vec<&str> = plan.node_names().collect();
-    assert_eq!(viewer.inside().map(|node| names[node]), Some("slow"));
+    assert_eq!(observer.inside().map(|node| names[node]), Some("slow"));
     go_on.send(()).expect("the node waits");
     let _session = task.join().expect("no panic");
-    assert_eq!(viewer.inside(), None);
+    assert_eq!(observer.inside(), None);
 }
 
 #[test]
@@ -205,15 +205,15 @@ fn a_watcher_sees_packets_until_it_wants_no_more() {
     assert!(poll(&mut session).is_pending());
     let seen: Arc<Mutex<Vec<(usize, i64)>>> = Arc::default();
     let sink = Arc::clone(&seen);
-    let viewer = handle.viewer();
-    viewer
-        .watch(&["b", "c"], move |stream, packet| {
+    let observer = handle.observer();
+    observer
+        .observe_packets(&["b", "c"], move |stream, packet| {
             let mut seen = sink.lock().expect("free");
             seen.push((stream, *packet.get().expect("a number")));
             seen.len() < 3
         })
         .expect("streams");
-    let unknown = viewer.watch(&["nothing"], |_, _| true);
+    let unknown = observer.observe_packets(&["nothing"], |_, _| true);
     assert!(
         unknown
             .expect_err("no stream")
@@ -246,7 +246,9 @@ fn a_watcher_is_no_taker_of_packets() {
         "#,
     );
     let (mut session, handle) = start(&plan);
-    session.watch(&["a", "c"], |_, _| true).expect("streams");
+    session
+        .observe_packets(&["a", "c"], |_, _| true)
+        .expect("streams");
     handle.close("a").expect("an input");
     assert!(poll(&mut session).is_pending());
     // Nobody takes it any more: it is dropped, as it is without a watcher.
@@ -274,7 +276,7 @@ fn a_timeline_has_the_calls_and_packets_in_order() {
     handle.try_push("a", Packet::new(7, 1_i64)).expect("room");
     handle.try_push("b", Packet::new(7, 2_i64)).expect("room");
     assert!(poll(&mut session).is_pending());
-    let open = answer(&mut session, handle.viewer().timeline()).expect("it keeps one");
+    let open = answer(&mut session, handle.observer().timeline()).expect("it keeps one");
     handle.close_all();
     end(&mut session).expect("it ends well");
     let (timeline, error) = told.lock().expect("free").take().expect("it was told");

@@ -5,11 +5,11 @@ use std::path::Path;
 #[cfg(feature = "llama")]
 use std::sync::Arc;
 
+use crate::memory_budget::Allocator;
 #[cfg(feature = "llama")]
 use crate::model::vocab::Vocab;
 #[cfg(feature = "llama")]
 use crate::protocol::LoadError;
-use crate::room::Allocator;
 
 pub(crate) mod interface;
 #[cfg(feature = "llama")]

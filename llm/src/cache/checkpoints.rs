@@ -8,8 +8,8 @@
 
 use super::{KvCells, Newcomer, PrefixCache, WORTHWHILE, without_part_of_tile};
 use crate::backend::Backend;
+use crate::memory_budget;
 use crate::protocol::SequenceId;
-use crate::room;
 
 /// Distance of a checkpoint from the end of a prompt, in tokens. Chat templates end prompts with
 /// tokens that begin the answer, and some omit these when the chat continues.
@@ -51,7 +51,7 @@ impl PrefixCache {
         id: SequenceId,
         cells: &mut KvCells,
     ) {
-        if cells.pass_stops() && room::is_ample(0) {
+        if cells.pass_stops() && memory_budget::is_ample(0) {
             self.make_checkpoint(backend, id, cells);
         }
     }
@@ -68,7 +68,7 @@ impl PrefixCache {
         let Some(slot) = cells.slot.filter(|_| self.has_checkpoints()) else {
             return;
         };
-        if !room::is_ample(0) {
+        if !memory_budget::is_ample(0) {
             self.evict_to(self.tree.saved_bytes() / 2);
             self.drop_checkpoints_to(self.tree.checkpoint_bytes() / 2);
             return;

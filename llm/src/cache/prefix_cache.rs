@@ -15,8 +15,8 @@ use super::{
     Residents, ShareGroup, WORTHWHILE,
 };
 use crate::backend::{Backend, Capacity, KvLayout, Reuse, SaveError, Slot};
+use crate::memory_budget;
 use crate::protocol::{SequenceId, Token};
-use crate::room;
 use crate::settings::LlmEngineSpec;
 
 /// Accounts of the KV cells of all sequences, and the saved cells of finished ones.
@@ -317,7 +317,7 @@ impl PrefixCache {
         if end < saved + WORTHWHILE {
             return;
         }
-        if !room::is_ample(0) {
+        if !memory_budget::is_ample(0) {
             self.evict_to(self.tree.saved_bytes() / 2);
             return;
         }

@@ -19,9 +19,9 @@ use super::vocabulary::Vocabulary;
 use super::{bounds, expressions, grammar, productive};
 use crate::debug::show_fields;
 use crate::lock::lock;
+use crate::memory_budget::{self, Cache, OutOfMemory};
 use crate::model::vocab::Vocab;
 use crate::protocol::Tenant;
-use crate::room::{self, Cache, OutOfMemory};
 
 /// Maximum number of cached constraints: clients send the same few again and again.
 const REMEMBERED: usize = 64;
@@ -138,7 +138,7 @@ pub(crate) fn start(
     let stack = stack.min(MAX_STACK_BYTES);
     let (lazy, vocab, constraint) = (Arc::clone(lazy), Arc::clone(vocab), constraint.clone());
     let work = move || {
-        let _claim = room::claim(stack as u64)?;
+        let _claim = memory_budget::claim(stack as u64)?;
         let compiler = lazy.get_or_init(|| Compiler::new(vocab));
         compiler
             .as_ref()
@@ -184,7 +184,7 @@ impl Compiler {
         limits.initial_lexer_fuel = FIRST_LEXER_FUEL;
         let remembered = Arc::new(ConstraintCache::default());
         let cache: Arc<dyn Cache> = remembered.clone();
-        room::enroll(Arc::downgrade(&cache));
+        memory_budget::enroll(Arc::downgrade(&cache));
         Ok(Self {
             factory,
             vocabulary,
@@ -198,7 +198,7 @@ impl Compiler {
             return Ok(compiled);
         }
         let compiled = self.compile_anew(constraint, key.len())?;
-        if compiled.bytes() <= REMEMBERED_BYTES / 4 && room::is_ample(compiled.bytes()) {
+        if compiled.bytes() <= REMEMBERED_BYTES / 4 && memory_budget::is_ample(compiled.bytes()) {
             self.remembered.insert(key, compiled.clone());
         }
         Ok(compiled)

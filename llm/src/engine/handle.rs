@@ -16,12 +16,12 @@ use crate::constrain::LazyCompiler;
 use crate::debug::show_fields;
 use crate::load;
 use crate::measure::Measurements;
+use crate::memory_budget::{self, Cache};
 use crate::model::files::ModelFiles;
 use crate::model::info::{DraftInfo, LlmEngineInfo};
 use crate::model::progress;
 use crate::model::vocab::{self, Vocab};
 use crate::protocol::{FinishReason, GenerationError, LoadError};
-use crate::room::{self, Cache};
 use crate::settings::LlmEngineSpec;
 use crate::supervise::Replaceable;
 use crate::vision::Vision;
@@ -164,7 +164,7 @@ impl LlmEngine {
         };
         info.log();
         let prefixes: Arc<dyn Cache> = Arc::new(SavedPrefixes(worker.commands.clone()));
-        room::enroll(Arc::downgrade(&prefixes));
+        memory_budget::enroll(Arc::downgrade(&prefixes));
         Ok(Self {
             spec,
             files,

@@ -6,8 +6,8 @@ use crossbeam_channel::Sender;
 
 use super::preview::{PromptPreview, Question};
 use super::sequence::Sequence;
+use crate::memory_budget::Cache;
 use crate::protocol::SequenceId;
-use crate::room::Cache;
 use crate::worker::{Command, OutputReceiver, Waiter};
 
 /// Messages of sessions to the engine thread. Their number is bounded: submissions by `max_waiting`

@@ -13,10 +13,10 @@ use crate::backend::{Adapter, Adapters};
 use crate::cache::ShareGroup;
 use crate::constrain::{self, CompileError, CompiledConstraint, Compiling, Constraint};
 use crate::measure::SlotWait;
+use crate::memory_budget;
 use crate::protocol::{
     DraftSource, GenerationError, NamedAdapter, SequenceId, SubmitError, Tenant, Token,
 };
-use crate::room;
 use crate::vision::{self, PlacedTile};
 use crate::worker::{Ticket, Waiter};
 
@@ -66,7 +66,7 @@ impl LlmEngine {
         if !matches!(request.entry, Entry::Follows) {
             let constraint = request.constraint.as_ref();
             let constraint = constraint.map_or(0, CompiledConstraint::bytes);
-            room::ensure(constraint + BYTES_OF_TOKEN * request.prompt.len() as u64)?;
+            memory_budget::ensure(constraint + BYTES_OF_TOKEN * request.prompt.len() as u64)?;
         }
         let (tenant, tokens) = (request.tenant, request.prompt.len() as u64);
         self.enter(&request.entry, tenant, tokens)?;

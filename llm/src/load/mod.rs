@@ -9,17 +9,17 @@ pub mod trial;
 pub use open::{check_headers, is_adapter, kind_of};
 pub(crate) use open::{open, open_embedding, prepare, prepare_embedding};
 
-use crate::{backend, room};
+use crate::{backend, memory_budget};
 
 /// Prepares the process for its memory limits. A program calls it once, before its other threads
 /// start. Otherwise it keeps more freed memory, and can run fewer threads if its address space is
 /// limited.
 pub fn prepare_process() {
     count_memory();
-    backend::limit_heaps(room::limits_mappings());
+    backend::limit_heaps(memory_budget::limits_mappings());
 }
 
 /// Registers the backend's allocator, so that free memory is counted.
 fn count_memory() {
-    room::count_with(backend::allocator());
+    memory_budget::count_with(backend::allocator());
 }

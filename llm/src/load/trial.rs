@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 
 use super::child;
 use crate::lock::lock;
+use crate::memory_budget;
 use crate::model::files::{FileState, ModelFiles};
 use crate::protocol::LoadError;
-use crate::room;
 use crate::settings::{EmbeddingSpec, LlmEngineSpec, TRIAL_VARIABLE, is_trial};
 
 /// Prefix of the output line with the verdict.
@@ -176,7 +176,7 @@ pub(super) fn try_task(
 fn memory() -> Option<u64> {
     /// Minimum limit in bytes; a trial with less would fail for lack of memory.
     const LEAST: u64 = 512 << 20;
-    room::available_bytes().map(|available| (available / 4 * 3).max(LEAST))
+    memory_budget::available_bytes().map(|available| (available / 4 * 3).max(LEAST))
 }
 
 /// Observations about a process that has ended.

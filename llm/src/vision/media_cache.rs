@@ -8,7 +8,7 @@ use super::VisionStatus;
 use super::medium::Medium;
 use crate::backend::Bitmap;
 use crate::lock::lock;
-use crate::room::{self, Cache};
+use crate::memory_budget::{self, Cache};
 
 /// The most recently used images and sounds, within a limit in bytes.
 pub(super) struct MediaCache {
@@ -75,7 +75,7 @@ impl MediaCache {
     /// request has added meanwhile.
     pub(super) fn insert(&self, file: Key, medium: Arc<Medium>, bytes: u64) -> Arc<Medium> {
         let bytes = bytes + file.len() as u64;
-        if bytes > self.limit || !room::is_ample(bytes) {
+        if bytes > self.limit || !memory_budget::is_ample(bytes) {
             return medium;
         }
         let mut state = lock(&self.state);

@@ -28,8 +28,8 @@ pub(crate) use medium::check_prompt;
 pub use medium::{Medium, PlacedTile, Tile};
 
 use crate::backend::Projector;
+use crate::memory_budget;
 use crate::protocol::{GenerationError, LoadError, SubmitError};
-use crate::room;
 use crate::worker::catch;
 
 /// The encoder of images and sounds for a model, with its cache.
@@ -48,7 +48,7 @@ impl Vision {
     ) -> Result<Self, LoadError> {
         let cache = Arc::new(MediaCache::new(cache_size));
         let weak = Arc::downgrade(&cache);
-        room::enroll(weak);
+        memory_budget::enroll(weak);
         Ok(Self {
             projector,
             cache,

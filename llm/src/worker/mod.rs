@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 
 use crate::debug::show_fields;
+use crate::memory_budget;
 use crate::protocol::{ErrorKind, GenerationError, LoadError};
-use crate::room;
 
 mod live;
 mod panics;
@@ -195,7 +195,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
         thread.join().ok();
         // The memory of its computations is free now; the heap would keep it for the thread of a
         // later engine.
-        room::trim();
+        memory_budget::trim();
         true
     }
 }

@@ -32,12 +32,12 @@ use crate::{
     kserve::{Sequences, Statistics},
     listen::{self, Connections, Tls, TlsError, UnixSocket},
     metrics::Metrics,
-    observe::trace::Traces,
+    origin_checks::SitePolicy,
     run::Runner,
     servable::{self, ServedGraphs},
     sessions::Sessions,
-    site::SitePolicy,
-    stage::Stage,
+    shutdown::Stage,
+    telemetry::trace::Traces,
 };
 
 /// The error of a server that could not start.

@@ -20,9 +20,9 @@ use crate::{
     http::{self, Side, Targets, access, dialect_errors},
     keys::{self, Gate, Permission},
     listen,
-    observe::{log, request_id},
-    site::{self, SitePolicy},
-    stage::Stage,
+    origin_checks::{self, SitePolicy},
+    shutdown::Stage,
+    telemetry::{log, request_id},
 };
 
 /// Builds the service of a listener for REST.
@@ -106,7 +106,7 @@ fn stacked(
         // Replaces any answer to a request whose body was cut off by that error.
         .layer(middleware::from_fn(listen::late_bodies))
         // Around everything that a foreign page must not reach, preflights included.
-        .layer(middleware::from_fn_with_state(site, site::layer))
+        .layer(middleware::from_fn_with_state(site, origin_checks::layer))
         .option_layer(cors)
         // Around everything that is served; inside of the layer that answers preflights, which have
         // no key.

@@ -21,10 +21,10 @@ use crate::{
     kserve::{SequenceLimits, Sequences, Statistics},
     listen::{Limits, TlsFiles},
     metrics::Metrics,
-    observe::trace::{TraceOptions, Traces},
     run::Runner,
     servable::{Keeper, ReloadPolicy, Servables, Settings},
-    stage::Stage,
+    shutdown::Stage,
+    telemetry::trace::{TraceOptions, Traces},
 };
 
 /// The options of a server. [`Options::new`] sets the usual timeouts; `Options::default()` sets

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use graphmill_llm::room::Claim;
+use graphmill_llm::memory_budget::Claim;
 
 use super::{SMALL_BYTES, Share};
 use crate::{beside::claim, errors::Failure};

@@ -15,7 +15,7 @@ use crate::{
     app::Server,
     app::state::Options,
     listen::{self, Limits},
-    site::checked_origin,
+    origin_checks::checked_origin,
 };
 
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use clap::{
 };
 
 use super::serve::properties::PropertiesExpansion;
-use crate::observe::log;
+use crate::telemetry::log;
 
 /// Messages of Rust's parsers, and their replacements.
 #[rustfmt::skip]

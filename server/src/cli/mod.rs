@@ -48,7 +48,7 @@ use graphmill_calculators::text::chat_template::ChatTemplate;
 use graphmill_llm::trial::{self, FileTrial, Knowledge};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{config, observe::log};
+use crate::{config, telemetry::log};
 
 /// Serves inference pipelines that are written as dataflow graphs.
 #[derive(Debug, Parser)]

@@ -7,7 +7,7 @@ use clap::Args;
 use super::{ReportFormat, progress, report};
 use crate::{
     hub::{self, Cache, CachedFile, FetchedModel, ModelName, Order, bytes},
-    observe::log::{self, Level, shown},
+    telemetry::log::{self, Level, shown},
 };
 
 #[derive(Debug, Args)]

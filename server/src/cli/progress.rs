@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{task::JoinSet, time::interval};
 
-use crate::{app::Server, observe::log};
+use crate::{app::Server, telemetry::log};
 
 /// Interval between updates of the line.
 const EVERY: Duration = Duration::from_millis(200);

@@ -16,7 +16,7 @@ use graphmill_llm::{
 use super::{progress, report};
 use crate::{
     hub::bytes,
-    observe::log::{self, Level, LogFormat},
+    telemetry::log::{self, Level, LogFormat},
 };
 
 /// Prefix of progress lines, by which a parent process finds them in the output.

@@ -10,7 +10,7 @@ use graphmill_grammar::{
     render::{self, Color},
 };
 
-use crate::observe::log;
+use crate::telemetry::log;
 
 /// Prints diagnostics for people, with excerpts of their files.
 pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {

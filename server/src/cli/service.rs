@@ -4,7 +4,7 @@
 use sd_notify::NotifyState;
 use tokio::task::JoinSet;
 
-use crate::observe::log;
+use crate::telemetry::log;
 
 /// Reports that the server is listening. `unready` is the reason if it is not ready yet.
 pub(super) fn started(unready: Option<&str>) {

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::heading;
-use crate::observe::trace::TraceOptions;
+use crate::telemetry::trace::TraceOptions;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", next_help_heading = heading::OBSERVABILITY)]

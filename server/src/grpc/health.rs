@@ -11,7 +11,7 @@ use tonic_health::pb::{
 };
 
 use crate::{
-    app::state::App, kserve::proto::grpc_inference_service_server::SERVICE_NAME, stage::Stage,
+    app::state::App, kserve::proto::grpc_inference_service_server::SERVICE_NAME, shutdown::Stage,
 };
 
 /// Interval for polling a watched state.

@@ -25,8 +25,8 @@ use crate::{
     errors::Failure,
     keys::KeyName,
     metrics::RequestOutcome,
-    observe::{log, request_id::Id, trace::RequestTrace},
     run::{Facts, UNKNOWN, milliseconds},
+    telemetry::{log, request_id::Id, trace::RequestTrace},
 };
 
 /// Writes the log line of a request, without fields that are not known.

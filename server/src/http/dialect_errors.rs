@@ -15,7 +15,7 @@ use graphmill_calculators::http::{
 use serde_json::Value;
 
 use super::{frames, graph::routes::Targets, hugging_face, kserve, ollama, torchserve};
-use crate::{errors::Failure, observe::request_id::Id};
+use crate::{errors::Failure, telemetry::request_id::Id};
 
 /// Passes the target of a request to its handler, and writes every failure in the form of the
 /// dialect, no matter if the graph, the router or a layer caused it.

@@ -13,7 +13,7 @@ use graphmill_calculators::http::dialect::Framing;
 use tokio::time::timeout;
 
 use super::HttpResult;
-use crate::{app::state::App, stage::Stage};
+use crate::{app::state::App, shutdown::Stage};
 
 /// Media type of lines of JSON.
 pub(super) const LINES: &str = "application/x-ndjson";

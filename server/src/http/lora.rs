@@ -23,9 +23,9 @@ use super::{
 use crate::{
     app::state::App,
     errors::{Cause, Failure, Result},
-    observe::log,
     run::RequestContext,
     servable::{Servable, Servables},
+    telemetry::log,
 };
 
 /// Maximum number of adapters that a graph gets at run time. Each load reads all of them again, and

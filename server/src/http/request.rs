@@ -17,8 +17,8 @@ use crate::{
     app::state::App,
     bodies::Share,
     errors::{Cause, Failure, Result},
-    observe::{self, Audit},
     run::RequestContext,
+    telemetry::{self, Audit},
 };
 
 /// Code of a failure for a missing parameter or field.
@@ -35,7 +35,7 @@ impl FromRequestParts<Arc<App>> for RequestContext {
 impl RequestContext {
     /// Writes a line of the audit log for an action of the sender.
     pub(crate) fn audit(&self, action: &str, subject: &str, outcome: &str, reason: Option<&str>) {
-        observe::audit(&Audit {
+        telemetry::audit(&Audit {
             action,
             actor: self.key().as_deref(),
             subject,

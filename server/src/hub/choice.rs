@@ -8,7 +8,7 @@ use std::{
 use graphmill_llm::{is_first_part, model_parts};
 
 use super::{ModelName, bytes};
-use crate::observe::log;
+use crate::telemetry::log;
 
 /// A file of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]

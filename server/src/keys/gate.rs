@@ -14,7 +14,7 @@ use super::{Caller, KeyName, Keys, key::KeyEntry};
 use crate::{
     errors::{Cause, Failure},
     metrics::KeyCounts,
-    observe::{self, Audit, log::shown},
+    telemetry::{self, Audit, log::shown},
 };
 
 /// Header in which clients of Anthropic send their key.
@@ -130,7 +130,7 @@ impl Gate {
             let scope = need.scope();
             let message = format!("the key `{name}` does not have the scope `{scope}`");
             if need == Permission::Admin {
-                observe::audit(&Audit {
+                telemetry::audit(&Audit {
                     action: "administer",
                     actor: Some(&name),
                     subject: &shown(request.uri().path()),

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure, Result},
-    observe::log,
     run::RequestContext,
     servable::{Servable, Servables, StateName},
+    telemetry::log,
 };
 
 /// Maximum time that a request waits for the graph that it loads.

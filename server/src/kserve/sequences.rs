@@ -21,7 +21,7 @@ use crate::{
     errors::{Cause, Failure, Result},
     owner::Owner,
     run::{Feeder, GraphRun},
-    stage::Stage,
+    shutdown::Stage,
 };
 
 /// Limits on sequences. Each is a session, whose nodes keep state in memory, and its graph stays

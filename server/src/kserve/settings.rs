@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     errors::{Cause, Failure, Result},
-    observe::{
+    run::RequestContext,
+    telemetry::{
         log::{self, Level},
         trace::TraceOptions,
     },
-    run::RequestContext,
 };
 
 /// Returns the verbosity above information: 1 for debugging, 2 for everything.

@@ -35,8 +35,8 @@ pub(crate) use ovms::RequestOutcome;
 use crate::{
     errors::{Cause, Failure},
     kserve::Sequences,
-    observe::log,
     servable::ServedGraphs,
+    telemetry::log,
 };
 use families::{collector, graph_collector};
 use server::Listeners;

@@ -15,11 +15,11 @@ use crate::{
     errors::{Cause, Failure},
     keys::{Caller, Settlement},
     listen::{Exchange, time_allowed},
-    observe::{request_id::Id, trace::RequestTrace},
     owner::{self, Owner},
     servable::{Ready, ResolvedGraph, Servable, Servables, ServedGraphs},
     sessions::{RecordingOptions, Sessions},
-    stage::Stage,
+    shutdown::Stage,
+    telemetry::{request_id::Id, trace::RequestTrace},
 };
 
 /// Header that requests a recording: `1`, or `payloads` to include the payloads of packets.

@@ -9,7 +9,7 @@ use std::{
 use axum::http::{HeaderValue, Method};
 use graphmill_calculators::payload::{Tally, TallyCounts};
 
-use crate::{errors::Failure, listen::Exchange, observe::trace::RequestTrace};
+use crate::{errors::Failure, listen::Exchange, telemetry::trace::RequestTrace};
 
 /// Endpoint of requests whose path has no route.
 pub(crate) const UNKNOWN: &str = "unknown";

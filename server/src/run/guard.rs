@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::Runner;
-use crate::{errors::Failure, stage::Stage};
+use crate::{errors::Failure, shutdown::Stage};
 
 /// A guard for the waits of a request.
 pub(crate) struct Guard {

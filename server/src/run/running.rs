@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::RangeBounds, sync::Arc};
 use graphmill_engine::CancelToken;
 use parking_lot::Mutex;
 
-use crate::observe::request_id::Id;
+use crate::telemetry::request_id::Id;
 
 /// Id of a request, and its number among those with the same id, as clients choose ids.
 type RunKey = (Arc<str>, u64);

@@ -20,10 +20,10 @@ use graphmill_engine::{
 use super::{Guard, RequestContext, running::RequestGuard};
 use crate::{
     errors::{Cause, Failure},
-    observe::trace::RunTrace,
     owner::Owner,
     servable::{InUse, Ready, request_stream, response_stream},
     sessions::{About, SessionEntry},
+    telemetry::trace::RunTrace,
 };
 
 /// Time for a session to end by itself after its deadline. It cannot while a node computes in its
@@ -222,6 +222,6 @@ impl GraphRun {
 
     /// Returns true if the session has ended.
     pub(crate) fn has_ended(&self) -> bool {
-        self.handle.viewer().ended().is_some()
+        self.handle.observer().ended().is_some()
     }
 }

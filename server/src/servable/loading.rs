@@ -17,7 +17,7 @@ use super::{
     CompileResult, Servables, ServedGraphs, StateName,
     load::{self, GraphSources},
 };
-use crate::{config::GraphEntry, file_watch, observe::log};
+use crate::{config::GraphEntry, file_watch, telemetry::log};
 
 /// Pause between the first two attempts to load files that exist but cannot be loaded.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);

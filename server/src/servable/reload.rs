@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use graphmill_engine::FileStamps;
-use graphmill_llm::room;
+use graphmill_llm::memory_budget;
 
 use super::{
     Servable, Servables, StateName,
@@ -210,7 +210,7 @@ impl<'a> Reload<'a> {
     fn leave_new(&mut self) {
         let config = self.new.config.clone();
         self.new = self.old.succeeded_by(config);
-        room::trim();
+        memory_budget::trim();
     }
 
     /// Checks that all graphs can be loaded, without loading one. Returns the number of bytes of
@@ -260,7 +260,7 @@ impl<'a> Reload<'a> {
 
 /// Checks that there is memory for this number of bytes of files.
 fn has_room(bytes: u64) -> Result<(), ConfigRefusal> {
-    room::ensure(bytes).map_err(|short| {
+    memory_budget::ensure(bytes).map_err(|short| {
         ConfigRefusal::new(format!(
             "the new models need {} MiB in addition to the old ones, but only {} MiB of memory are left",
             bytes >> 20,

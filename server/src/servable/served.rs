@@ -25,7 +25,7 @@ use super::{Servable, Servables, Settings, loading::shown, reload::Reload, state
 use crate::{
     config::{self, Config},
     errors::{Cause, Failure},
-    observe::{self, Audit},
+    telemetry::{self, Audit},
 };
 
 /// The served graphs, and their sources.
@@ -163,7 +163,7 @@ impl ServedGraphs {
     ) -> Result<Changes, ConfigRefusal> {
         let reloaded = self.reload();
         let failure = reloaded.as_ref().err();
-        observe::audit(&Audit {
+        telemetry::audit(&Audit {
             action: "reload",
             actor,
             subject: "server",

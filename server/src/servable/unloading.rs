@@ -8,7 +8,7 @@ use std::{
 };
 
 use graphmill_engine::Plan;
-use graphmill_llm::room;
+use graphmill_llm::memory_budget;
 use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{Servable, Servables, ServedGraphs, StateName};
@@ -70,7 +70,7 @@ impl Servables {
             let bytes = made.seen.bytes_beyond(&self.in_memory());
             let most = self.settings.models_max;
             let full = most.filter(|most| self.loaded_on_demand() >= *most);
-            let short = room::ensure(bytes);
+            let short = memory_budget::ensure(bytes);
             if full.is_none() && short.is_ok() {
                 return Ok(());
             }
@@ -139,7 +139,7 @@ impl Servable {
         // A request that has just arrived ends on the plan that it has.
         wait_until_released(&plan, LET_GO);
         drop(plan);
-        room::trim();
+        memory_budget::trim();
         tracing::info!("graph `{}`: {reason}", self.name());
         self.set_unloaded(reason);
         true
@@ -194,7 +194,7 @@ fn release(plan: Arc<Plan>, patience: Duration) -> Result<(), Arc<Plan>> {
         return Err(plan);
     }
     drop(plan);
-    room::trim();
+    memory_budget::trim();
     Ok(())
 }
 

@@ -146,7 +146,7 @@ impl Frame {
 
     /// Returns the last frame of a session: all nodes are closed, except one that has failed.
     fn ended(mut self, session: &OpenSession) -> Self {
-        let failed = session.viewer.ended().and_then(Result::err);
+        let failed = session.observer.ended().and_then(Result::err);
         let failed = failed.and_then(|error| error.node);
         for (node, name) in self.nodes.iter_mut().zip(&self.names.nodes) {
             let has_failed = failed.as_deref() == Some(name);
@@ -161,7 +161,7 @@ impl Frame {
         self
     }
 
-    fn add(&mut self, view: &graphmill_engine::View) {
+    fn add(&mut self, view: &graphmill_engine::Snapshot) {
         self.sessions += 1;
         for (node, seen) in self.nodes.iter_mut().zip(&view.nodes) {
             node.calls += seen.calls;

@@ -88,16 +88,16 @@ impl Sessions {
     ) -> SessionEntry {
         let mut state = self.lock();
         let id = state.free_id(about.request);
-        let open = Arc::new(OpenSession::new(Arc::clone(&id), handle.viewer(), about));
+        let open = Arc::new(OpenSession::new(Arc::clone(&id), handle.observer(), about));
         let recording = state.recordings.begin(&open, about);
         let taps = state.taps.iter().filter(|tap| tap.is_for(&open));
         let taps: Vec<Arc<Tap>> = taps.cloned().collect();
         state.open.insert(Arc::clone(&id), open);
         drop(state);
         for tap in taps {
-            let (streams, sink) = tap.follow_session(&id, handle.viewer().plan());
+            let (streams, sink) = tap.follow_session(&id, handle.observer().plan());
             // The plan has exactly these streams.
-            let _ = session.watch(&streams, sink);
+            let _ = session.observe_packets(&streams, sink);
         }
         if let Some(recording) = recording {
             recording.keep(session, about.sides, Arc::clone(self));

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use graphmill_engine::{Activity, EdgeView, NodeView, Plan, View, Viewer, Why};
+use graphmill_engine::{
+    Activity, EdgeSnapshot, NodeSnapshot, Plan, SessionObserver, Snapshot, Why,
+};
 use serde_json::{Value, json};
 use tokio::{runtime::Handle, task, time::timeout};
 
@@ -31,13 +33,13 @@ pub(crate) struct OpenSession {
     pub(crate) label: String,
     pub(crate) began: Instant,
     pub(crate) started: SystemTime,
-    pub(crate) viewer: Viewer,
+    pub(crate) observer: SessionObserver,
     /// Last view that the session returned.
-    last: Mutex<Option<View>>,
+    last: Mutex<Option<Snapshot>>,
 }
 
 impl OpenSession {
-    pub(super) fn new(id: Arc<str>, viewer: Viewer, about: &About<'_>) -> Self {
+    pub(super) fn new(id: Arc<str>, observer: SessionObserver, about: &About<'_>) -> Self {
         Self {
             id,
             name: about.servable.name().to_owned(),
@@ -48,7 +50,7 @@ impl OpenSession {
             label: about.label.to_owned(),
             began: Instant::now(),
             started: SystemTime::now(),
-            viewer,
+            observer,
             last: Mutex::default(),
         }
     }
@@ -59,13 +61,13 @@ impl OpenSession {
     }
 
     pub(crate) fn plan(&self) -> &Arc<Plan> {
-        self.viewer.plan()
+        self.observer.plan()
     }
 
     /// Returns its current view. If it does not answer, returns its last view with the node that it
     /// is in. `None` after its end.
-    pub(crate) async fn see(&self) -> Option<View> {
-        let answer = timeout(PATIENCE, self.viewer.look()).await;
+    pub(crate) async fn see(&self) -> Option<Snapshot> {
+        let answer = timeout(PATIENCE, self.observer.snapshot()).await;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(view) = answer {
             last.clone_from(&view);
@@ -73,7 +75,7 @@ impl OpenSession {
         }
         let mut view = last.clone().unwrap_or_else(|| nothing(self.plan()));
         drop(last);
-        let inside = self.viewer.inside();
+        let inside = self.observer.inside();
         if let Some(node) = inside.and_then(|node| view.nodes.get_mut(node)) {
             node.activity = Activity::Running;
         }
@@ -82,7 +84,7 @@ impl OpenSession {
 
     /// Returns what it waits for; `None` if it does not answer in time.
     pub(crate) async fn why(&self, within: Duration) -> Option<Why> {
-        timeout(within, self.viewer.why()).await.ok()
+        timeout(within, self.observer.why()).await.ok()
     }
 
     /// Returns what it waits for, if it answers at once.
@@ -97,7 +99,7 @@ impl OpenSession {
 
     /// Explains in a sentence why it does not answer.
     pub(crate) fn silence(&self) -> String {
-        match self.viewer.inside() {
+        match self.observer.inside() {
             Some(node) => format!(
                 "`{}` computes in the session's own task, and the session answers after that",
                 self.node(node)
@@ -126,7 +128,7 @@ impl OpenSession {
     }
 
     /// Returns the session as an element of the list of sessions.
-    pub(crate) fn json(&self, seen: &View, why: Option<&Why>) -> Value {
+    pub(crate) fn json(&self, seen: &Snapshot, why: Option<&Why>) -> Value {
         let (stalled, why) = self.stalled(why);
         let nodes = self.plan().node_names().zip(&seen.nodes);
         let nodes = nodes.map(|(name, node)| json!({ "name": name, "state": node.activity }));
@@ -146,18 +148,18 @@ impl OpenSession {
 }
 
 /// Returns the view of a session that has not started.
-fn nothing(plan: &Plan) -> View {
-    let node = NodeView {
+fn nothing(plan: &Plan) -> Snapshot {
+    let node = NodeSnapshot {
         activity: Activity::Idle,
         calls: 0,
         busy: Duration::ZERO,
     };
-    let edges = plan.edges().map(|edge| EdgeView {
+    let edges = plan.edges().map(|edge| EdgeSnapshot {
         queued: 0,
         bound: edge.bound,
         packets: 0,
     });
-    View {
+    Snapshot {
         nodes: vec![node; plan.node_names().len()],
         edges: edges.collect(),
     }

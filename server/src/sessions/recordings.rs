@@ -152,7 +152,7 @@ impl Recording {
             let recording = Arc::clone(&self);
             let streams: Vec<&str> = self.streams.iter().map(String::as_str).collect();
             // The plan has exactly these streams.
-            let _ = session.watch(&streams, move |stream, packet| {
+            let _ = session.observe_packets(&streams, move |stream, packet| {
                 recording.add(&recording.streams[stream], packet, false);
                 true
             });

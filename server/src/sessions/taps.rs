@@ -147,7 +147,7 @@ impl Sessions {
         for session in open {
             let (streams, sink) = tap.follow_session(&session.id, session.plan());
             // The plan has exactly these streams.
-            let _ = session.viewer.watch(&streams, sink);
+            let _ = session.observer.observe_packets(&streams, sink);
         }
         Taps {
             sessions: Arc::clone(self),

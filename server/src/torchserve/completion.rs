@@ -25,9 +25,9 @@ use crate::{
     bodies::Share,
     errors::{Cause, Failure, Result},
     http,
-    observe::trace::RunTrace,
     run::{GraphRun, RequestContext},
     servable::Ready,
+    telemetry::trace::RunTrace,
 };
 
 /// The text of an answer, or of one of its events.

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use graphmill_llm::room::{self, Cache};
+use graphmill_llm::memory_budget::{self, Cache};
 use graphmill_llm::{Token, Vocab};
 
 use crate::payload::{Partner, RememberedPrompt, TemplatedPrompt, TokenPrompt};
@@ -58,7 +58,7 @@ impl History {
     pub(crate) fn new() -> Arc<Self> {
         let history = Arc::new(Self::default());
         let cache: Arc<dyn Cache> = history.clone();
-        room::enroll(Arc::downgrade(&cache));
+        memory_budget::enroll(Arc::downgrade(&cache));
         history
     }
 
@@ -71,7 +71,7 @@ impl History {
         mut tokens: Vec<Token>,
         reply: &[Token],
     ) {
-        if !room::is_ample(OVERHEAD as u64) {
+        if !memory_budget::is_ample(OVERHEAD as u64) {
             return;
         }
         let ends = |token: &Token| vocab.is_control(*token) || vocab.is_eog(*token);

@@ -6,7 +6,7 @@ use std::num::NonZero;
 
 use graphmill_engine::Error;
 use graphmill_llm::Sound;
-use graphmill_llm::room::Claim;
+use graphmill_llm::memory_budget::Claim;
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler as _};
 use symphonia::core::audio::Channels;

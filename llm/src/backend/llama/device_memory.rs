@@ -6,8 +6,8 @@ use super::ffi::Model;
 use super::model::Weights;
 use super::{devices, log_lines};
 use crate::memory::Pool;
+use crate::memory_budget;
 use crate::model::info::BufferInfo;
-use crate::room;
 use crate::settings::{FlashAttention, KvType, LlmEngineSpec};
 
 /// The name of main memory in messages.
@@ -30,7 +30,7 @@ impl Available {
     pub(super) fn now() -> Self {
         let gpus = devices::gpus().into_iter();
         Self {
-            machine: room::available_bytes(),
+            machine: memory_budget::available_bytes(),
             gpus: gpus.map(|gpu| (gpu.name, gpu.memory_free as u64)).collect(),
             draft: HashMap::new(),
             projector: HashMap::new(),

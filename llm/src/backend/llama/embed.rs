@@ -15,11 +15,11 @@ use crate::backend::interface::{
     Adapters, BatchToken, EmbeddingBackend, EmbeddingCapacity, LoadedEmbedding, ServeEmbedding,
     Slot,
 };
+use crate::memory_budget;
 use crate::model::info::{BackendInfo, Mebibytes};
 use crate::model::vocab::Vocab as _;
 use crate::model::{Head, PairForm};
 use crate::protocol::{LoadError, Token};
-use crate::room;
 use crate::settings::{EmbeddingSpec, EmbeddingTask, FlashAttention, KvType, Pooling};
 
 /// Number of tokens up to which a text is always tokenized, even if the model takes fewer. So a
@@ -31,7 +31,7 @@ const RANK_TEMPLATE: &str = "tokenizer.chat_template.rerank";
 /// Loads the model and runs `serve` with a context on it.
 pub(crate) fn open(spec: &EmbeddingSpec, serve: &mut ServeEmbedding<'_>) -> Result<(), LoadError> {
     let environment = environment(&spec.model, spec.plugin_config.numa)?;
-    let available = room::available_bytes();
+    let available = memory_budget::available_bytes();
     let weights = model::load(&spec.weights())?;
     let refused = |message: &str| LoadError::model(&spec.model, message);
     if weights.model.encodes_and_decodes() {

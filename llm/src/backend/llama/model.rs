@@ -16,12 +16,12 @@ use super::ffi::{self, BufferType, Heard, Mapping, Model, ModelParams};
 use super::process::process;
 use super::{devices, gguf, log_lines};
 use crate::lock::lock;
+use crate::memory_budget;
 use crate::model::LoadStage;
 use crate::model::files::ModelFiles;
 use crate::model::info::{BufferInfo, KernelsInfo, Mebibytes};
 use crate::model::progress::reached;
 use crate::protocol::LoadError;
-use crate::room;
 use crate::settings::{
     CpuKernels, Device, LlmEngineSpec, PluginConfig, SplitMode, TensorOverride, is_trial,
 };
@@ -260,7 +260,7 @@ impl WeightsKey {
     /// Returns true if all weights would fit into main memory, with an eighth of it left. Packed
     /// weights take memory of the process; mapped ones can be larger.
     fn has_room(&self) -> bool {
-        let available = room::available_bytes();
+        let available = memory_budget::available_bytes();
         let fits = available.is_none_or(|available| self.bytes <= available - available / 8);
         if !fits {
             tracing::warn!(
@@ -275,7 +275,7 @@ impl WeightsKey {
 
 /// Refuses a file that is larger than the available memory, before it is read.
 fn check_room(key: &WeightsKey) -> Result<(), LoadError> {
-    if let Some(available) = room::available_bytes()
+    if let Some(available) = memory_budget::available_bytes()
         && !devices::have_gpus(key.device)
         && key.bytes > available
     {

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use std::fs;
 
 use super::devices;
+use crate::memory_budget::field;
 use crate::protocol::LoadError;
-use crate::room::field;
 use crate::settings::{Device, Numa, PluginConfig, ThreadPriority};
 
 /// The threads that compute for an engine.

@@ -10,10 +10,10 @@ use super::ffi::{self, Mtmd};
 use super::model::{Weights, c_path};
 use super::plan;
 use crate::backend::interface::{DecodedMedium, Piece, Projector, Sound, TILE_SECONDS, TileShape};
+use crate::memory_budget;
 use crate::model::files::FileState;
 use crate::model::info::Mebibytes;
 use crate::protocol::LoadError;
-use crate::room;
 use crate::settings::{Device, LlmEngineSpec, VisionSpec};
 
 /// Loads the projector of a spec and sets aside its memory. `None` if the spec has none, or if it
@@ -53,7 +53,7 @@ fn load_projector(
     let threads = knobs.batch_threads.or(knobs.threads);
     let params = ffi::projector_params(threads.unwrap_or_else(processors), gpu.is_some(), device);
     let bytes = Mtmd::bytes(&path, &params).max(FileState::read(&vision.mmproj)?.bytes);
-    if let Some(available) = room::available_bytes()
+    if let Some(available) = memory_budget::available_bytes()
         && gpu.is_none()
         && bytes > available
     {

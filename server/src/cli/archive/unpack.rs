@@ -17,7 +17,7 @@ use super::{
 use crate::{
     cli::{user_folder, variable},
     config,
-    observe::log::shown,
+    telemetry::log::shown,
 };
 
 /// Returns the folder of an archive, unpacked.

@@ -26,7 +26,7 @@ use crate::{
     app::Server,
     app::state::Options,
     config::{self, Config},
-    observe::log::{self, Level, LogFormat},
+    telemetry::log::{self, Level, LogFormat},
 };
 use conversation::{AnswerEnd, Conversation, Said};
 

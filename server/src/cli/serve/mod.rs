@@ -34,7 +34,7 @@ use super::{
 use crate::{
     app::state::Options,
     http::media::MediaHost,
-    observe::log::{self, Level, LogFormat},
+    telemetry::log::{self, Level, LogFormat},
 };
 use run::{THREADS_GRACE, serve};
 

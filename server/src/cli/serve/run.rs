@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::{
     app::{CUT_GRACE, Reloader, SPANS_GRACE, Server, StartError, state::Options},
     cli::{ending, listening, progress, service},
-    observe::{self, Audit, log},
+    telemetry::{self, Audit, log},
 };
 
 /// Time for threads to notice that the runtime ends.
@@ -84,7 +84,7 @@ pub(super) async fn serve(
         Ok(()) => told.await,
         Err(signal) => signal,
     };
-    observe::audit(&Audit {
+    telemetry::audit(&Audit {
         action: "stop",
         actor: None,
         subject: "server",

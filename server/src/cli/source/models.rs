@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, GraphEntry, Serving},
-    observe::log::shown,
+    telemetry::log::shown,
 };
 
 /// Maximum depth of nested folders.

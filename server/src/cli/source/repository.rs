@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     config::{self, Config, ModelReader},
-    observe::log::shown,
+    telemetry::log::shown,
 };
 
 /// The contents of a repository.

@@ -53,9 +53,9 @@ use crate::{
     keys::{self, Caller},
     kserve::{self, Label},
     listen::ON_ITS_WAY,
-    observe::trace::RunTrace,
     run::{GraphRun, RequestContext},
     servable::Servable,
+    telemetry::trace::RunTrace,
 };
 
 /// A request without its body.

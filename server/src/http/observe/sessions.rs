@@ -66,7 +66,7 @@ pub(super) async fn why(State(app): AppState, Path(id): Path<String>) -> JsonRes
     let session = find(&app, &id)?;
     let asked = Arc::clone(&session);
     let Some(why) = run_on_thread(async move { asked.why(PATIENCE).await }).await else {
-        let computes = session.viewer.inside().map(|node| {
+        let computes = session.observer.inside().map(|node| {
             let reason = "is in a call in the session's own task";
             json!({ "node": session.node(node), "reason": reason, "root": true })
         });
@@ -236,7 +236,7 @@ pub(super) async fn trace(
 /// Asks an open session for its timeline so far.
 async fn open_timeline(app: &App, recording: &Recording) -> Option<Timeline> {
     let session = app.runner.sessions.get(&recording.id)?;
-    let asked = async move { timeout(PATIENCE, session.viewer.timeline()).await };
+    let asked = async move { timeout(PATIENCE, session.observer.timeline()).await };
     run_on_thread(asked).await.ok().flatten()
 }
 

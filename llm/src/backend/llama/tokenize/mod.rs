@@ -19,9 +19,9 @@ use self::pieces::TextCuts;
 use self::specials::{Specials, TextPart};
 use super::ffi::Model;
 use super::gguf;
+use crate::memory_budget;
 use crate::model::vocab::TokenizeError;
 use crate::protocol::Token;
-use crate::room;
 
 /// Maximum size of a piece that is tokenized on the caller's stack, in bytes.
 const MOST_ON_CALLERS_STACK: usize = 1_024;
@@ -112,7 +112,7 @@ impl LlamaTokenizer {
         if !self.has_expressions || longest <= MOST_ON_CALLERS_STACK {
             return work();
         }
-        let _claim = room::claim((longest * TAKEN_OF_EACH) as u64)?;
+        let _claim = memory_budget::claim((longest * TAKEN_OF_EACH) as u64)?;
         thread::scope(|scope| {
             let thread = thread::Builder::new().name("tokenizer".to_owned());
             let thread = thread.stack_size(STACK + longest * STACK_OF_EACH);

@@ -12,8 +12,8 @@ use crate::{
 };
 
 use super::{
-    message::SessionMessage, shared::SessionState, timeline::Timeline, view::View, watch::Watcher,
-    why::Why,
+    message::SessionMessage, packet_observer::PacketObserver, shared::SessionState,
+    snapshot::Snapshot, timeline::Timeline, why::Why,
 };
 
 /// An observer of a session. Unlike with a [`Handle`](super::Handle), dropping it does not cancel
@@ -22,12 +22,12 @@ use super::{
 /// The session answers when it is polled, between two calls of nodes. It cannot answer while a node
 /// computes in its task, so queries need a time limit. [`inside`](Self::inside) names that node.
 #[derive(Clone)]
-pub struct Viewer {
+pub struct SessionObserver {
     plan: Arc<Plan>,
     shared: Arc<SessionState>,
 }
 
-impl Viewer {
+impl SessionObserver {
     pub(super) fn new(plan: &Arc<Plan>, shared: &Arc<SessionState>) -> Self {
         Self {
             plan: Arc::clone(plan),
@@ -46,8 +46,8 @@ impl Viewer {
     }
 
     /// Returns a view of the session; `None` once it has ended.
-    pub async fn look(&self) -> Option<View> {
-        self.ask(SessionMessage::Look).await?
+    pub async fn snapshot(&self) -> Option<Snapshot> {
+        self.ask(SessionMessage::Snapshot).await?
     }
 
     /// Describes the session's current wait.
@@ -65,14 +65,14 @@ impl Viewer {
     /// Calls `sink` from now on with each packet of some streams and the stream's position among
     /// them, until it returns `false`. It must not block, because the session waits for it. Fails
     /// if the plan lacks one of the streams.
-    pub fn watch(
+    pub fn observe_packets(
         &self,
         streams: &[&str],
         sink: impl FnMut(usize, &Packet) -> bool + Send + 'static,
     ) -> Result<()> {
-        let watcher = Watcher::new(&self.plan, streams, Box::new(sink))?;
+        let watcher = PacketObserver::new(&self.plan, streams, Box::new(sink))?;
         // A session that has ended sends no more packets.
-        drop(self.shared.send(SessionMessage::Watch(Box::new(watcher))));
+        drop(self.shared.send(SessionMessage::Observe(Box::new(watcher))));
         Ok(())
     }
 
@@ -98,9 +98,9 @@ impl Viewer {
     }
 }
 
-impl std::fmt::Debug for Viewer {
+impl std::fmt::Debug for SessionObserver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Viewer")
+        f.debug_struct("SessionObserver")
             .field("request", &self.shared.run.id)
             .finish_non_exhaustive()
     }

@@ -16,12 +16,12 @@ use super::streams::StreamState;
 pub(super) type Sink = Box<dyn FnMut(usize, &Packet) -> bool + Send>;
 
 /// A watcher of some streams.
-pub(super) struct Watcher {
+pub(super) struct PacketObserver {
     streams: Vec<u32>,
     sink: Sink,
 }
 
-impl Watcher {
+impl PacketObserver {
     pub(super) fn new(plan: &Plan, streams: &[&str], sink: Sink) -> Result<Self> {
         let streams = streams.iter().map(|stream| plan.find_stream(stream));
         Ok(Self {
@@ -33,10 +33,10 @@ impl Watcher {
 
 /// All watchers of a session.
 #[derive(Default)]
-pub(super) struct Watchers(Vec<Watcher>);
+pub(super) struct Watchers(Vec<PacketObserver>);
 
 impl Watchers {
-    pub(super) fn add(&mut self, watcher: Watcher, streams: &mut [StreamState]) {
+    pub(super) fn add(&mut self, watcher: PacketObserver, streams: &mut [StreamState]) {
         for &stream in &watcher.streams {
             streams[stream as usize].watched = true;
         }

@@ -9,16 +9,16 @@ use serde::Serialize;
 
 /// The state of a session at one moment.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct Snapshot {
     /// Nodes in the order of the plan.
-    pub nodes: Vec<NodeView>,
+    pub nodes: Vec<NodeSnapshot>,
     /// Inputs of nodes, in the order of [`Plan::edges`](crate::Plan::edges).
-    pub edges: Vec<EdgeView>,
+    pub edges: Vec<EdgeSnapshot>,
 }
 
 /// The state of a node at one moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct NodeView {
+pub struct NodeSnapshot {
     /// Activity at the moment of the view.
     pub activity: Activity,
     /// Number of calls: `process` and `close`.
@@ -29,7 +29,7 @@ pub struct NodeView {
 
 /// The queue of an input at one moment.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct EdgeView {
+pub struct EdgeSnapshot {
     /// Number of packets that wait for the node.
     pub queued: usize,
     /// Limit of packets; `None` for no limit.

@@ -15,7 +15,7 @@ use opentelemetry_http::HeaderExtractor;
 use opentelemetry_sdk::{propagation::TraceContextPropagator, trace::SdkTracer};
 
 use super::{Traces, names};
-use crate::{observe::log, run::Facts};
+use crate::{run::Facts, telemetry::log};
 
 /// The span of one request, which is the parent of the other spans.
 #[derive(Clone, Debug)]

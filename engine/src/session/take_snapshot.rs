@@ -8,31 +8,31 @@ use crate::{
 use super::{
     node::{NodeState, Status},
     running::Running,
-    view::{Activity, EdgeView, NodeView, View},
+    snapshot::{Activity, EdgeSnapshot, NodeSnapshot, Snapshot},
 };
 
 impl Running {
     /// Makes a view of the session; `None` once it has ended.
-    pub(super) fn view(&self, plan: &Plan) -> Option<View> {
+    pub(super) fn snapshot(&self, plan: &Plan) -> Option<Snapshot> {
         if self.nodes.len() < plan.nodes.len() {
             return None;
         }
         let nodes = plan.nodes.iter().zip(self.nodes.iter());
         let nodes = nodes.map(|(node, state)| {
             let counts = state.counts();
-            NodeView {
+            NodeSnapshot {
                 activity: self.activity(plan, node, state),
                 calls: counts.runs,
                 busy: counts.time,
             }
         });
         let edges = plan.inputs.iter().enumerate();
-        let edges = edges.map(|(input, edge)| EdgeView {
+        let edges = edges.map(|(input, edge)| EdgeSnapshot {
             queued: self.queues[input].len(),
             bound: self.queues.bound(input),
             packets: self.streams[edge.stream as usize].packets,
         });
-        Some(View {
+        Some(Snapshot {
             nodes: nodes.collect(),
             edges: edges.collect(),
         })
