@@ -5,14 +5,14 @@ use graphmill_engine::{
     Side, Sides, Timestamp, register,
 };
 
-/// Tags of the outputs. A node uses exactly one of them.
-const TAGS: [&str; 6] = [
-    "AT_PRESTREAM",
-    "AT_POSTSTREAM",
-    "AT_ZERO",
-    "AT_TICK",
-    "AT_FIRST_TICK",
-    "AT_TIMESTAMP",
+/// Tags of the outputs, with the times at which they emit. A node uses exactly one of them.
+const TAGS: [(&str, When); 6] = [
+    ("AT_PRESTREAM", When::At(Timestamp::PRE_STREAM)),
+    ("AT_POSTSTREAM", When::At(Timestamp::POST_STREAM)),
+    ("AT_ZERO", When::At(Timestamp::ZERO)),
+    ("AT_TICK", When::AtTick),
+    ("AT_FIRST_TICK", When::AtFirstTick),
+    ("AT_TIMESTAMP", When::AtTimestamp),
 ];
 
 /// Puts the values of side packets into streams. It emits them once: before or after the stream
@@ -67,26 +67,16 @@ impl Calculator for SidePacketToStream {
         let values = c.sides("");
         let timestamp: Side<i64> = c.optional_side("TIMESTAMP");
         let tick: In<dyn Payload> = c.optional("TICK");
-        let groups = TAGS.map(|tag| (tag, c.optional_outputs(tag)));
-        let mut connected = groups
-            .into_iter()
-            .filter(|(_, outputs)| !outputs.is_empty());
+        let groups = TAGS.map(|(tag, when)| (tag, when, c.optional_outputs(tag)));
+        let mut connected = groups.iter().filter(|(.., outputs)| !outputs.is_empty());
         let chosen = connected.next();
         if chosen.is_none() || connected.next().is_some() {
             c.error(format!(
                 "exactly one of `{}` must be connected",
-                TAGS.join("`, `")
+                TAGS.map(|(tag, _)| tag).join("`, `")
             ));
         }
-        let (tag, outputs) = chosen.unwrap_or(groups[0]);
-        let when = match tag {
-            "AT_POSTSTREAM" => When::At(Timestamp::POST_STREAM),
-            "AT_ZERO" => When::At(Timestamp::ZERO),
-            "AT_TICK" => When::AtTick,
-            "AT_FIRST_TICK" => When::AtFirstTick,
-            "AT_TIMESTAMP" => When::AtTimestamp,
-            _ => When::At(Timestamp::PRE_STREAM),
-        };
+        let &(tag, when, outputs) = chosen.unwrap_or(&groups[0]);
         if tick.is_connected() != matches!(when, When::AtTick | When::AtFirstTick) {
             c.error("`TICK` goes together with `AT_TICK` or `AT_FIRST_TICK`");
         }

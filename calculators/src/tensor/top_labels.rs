@@ -155,12 +155,15 @@ impl TopLabels {
     fn top(&self, scores: &Tensor) -> Result<(Tensor, Tensor)> {
         let names = &self.labels.0;
         let width = names.len();
-        let (Datatype::Fp32, [rows @ .., length]) = (scores.datatype(), scores.shape()) else {
-            return Err(unfit(scores, width));
+        let rows = match (scores.datatype(), scores.shape()) {
+            (Datatype::Fp32, [rows @ .., length]) if rows.len() < 2 && *length == width => rows,
+            (datatype, shape) => {
+                return Err(Error::invalid(format!(
+                    "expected scores of {width} labels, FP32 of shape [{width}] or [-1, {width}], but the tensor is {datatype} of shape {}",
+                    shown(shape)
+                )));
+            }
         };
-        if rows.len() > 1 || *length != width {
-            return Err(unfit(scores, width));
-        }
         let top_k = self.top_k.min(width);
         let (mut top_labels, mut top_scores) = (Vec::new(), Vec::new());
         let numbers = scores.data().as_chunks().0.iter();
@@ -168,10 +171,8 @@ impl TopLabels {
         for row in numbers.chunks_exact(width) {
             let highest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let sum: f32 = row.iter().map(|score| (score - highest).exp()).sum();
-            let rank = |index: &usize| match row[*index] {
-                score if score.is_nan() => f32::NEG_INFINITY,
-                score => score,
-            };
+            // The larger one of NaN and a number is the number.
+            let rank = |index: &usize| row[*index].max(f32::NEG_INFINITY);
             let mut order: Vec<usize> = (0..width).collect();
             // Of equal scores, the first one comes first.
             order.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
@@ -184,7 +185,7 @@ impl TopLabels {
             }
         }
         let shape = [rows, &[top_k]].concat();
-        let labels = Tensor::from_strings(top_labels).data().clone();
+        let labels = Tensor::from_strings(top_labels).into_data();
         let made = |datatype, data: bytes::Bytes| {
             Tensor::new(datatype, shape.clone(), data)
                 .map_err(|error| Error::internal(error.to_string()))
@@ -194,12 +195,4 @@ impl TopLabels {
             made(Datatype::Fp32, top_scores.into())?,
         ))
     }
-}
-
-fn unfit(scores: &Tensor, width: usize) -> Error {
-    Error::invalid(format!(
-        "expected scores of {width} labels, FP32 of shape [{width}] or [-1, {width}], but the tensor is {} of shape {}",
-        scores.datatype(),
-        shown(scores.shape())
-    ))
 }
