@@ -19,7 +19,7 @@ pub const MAX_VALUES: usize = 1 << 16;
 /// Maximum nesting of a field. Readers of values are recursive.
 pub const MAX_DEPTH: usize = 100;
 
-/// Name with which serde_json marks text that it is to parse again. Such text would not be counted.
+/// Name with which `serde_json` marks text that it is to parse again. Such text would not be counted.
 const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Number of JSON values that a request may still have. Negative after it has had too many.
