@@ -34,7 +34,9 @@ impl LineOrder {
         if sent.bound.is_none_or(|bound| at < bound) {
             sent.late.get_or_insert(number);
         }
-        let is_closed = sent.bound.is_none() && matches!(line, Line::Packet { .. });
+        // A packet at `PreStream` or `PostStream` is the last one.
+        let is_over = |bound: Timestamp| bound >= Timestamp::ONE_OVER_POST_STREAM;
+        let is_closed = sent.bound.is_none_or(is_over) && matches!(line, Line::Packet { .. });
         sent.bound = sent.bound.and(next);
         is_closed.then(|| stream.clone())
     }

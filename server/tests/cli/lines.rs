@@ -29,6 +29,13 @@ fn a_line_that_cannot_be_sent_is_named() {
             format!("{{\"close\": \"in\"}}\n{}", packet(9)),
             "in:4: a packet was sent to the closed stream `in`",
         ),
+        (
+            format!(
+                "{{\"stream\": \"in\", \"timestamp\": \"PostStream\", \"value\": 1}}\n{}",
+                packet(9)
+            ),
+            "in:4: a packet was sent to the closed stream `in`",
+        ),
         ("{\"close\": \"no\"}".to_owned(), "in:3: "),
     ] {
         fs::write(&input, format!("{}\n\n{second}\n", packet(5))).expect("writable");

@@ -27,6 +27,7 @@ pub(super) fn check(definitions: &Map<String, Value>, places: &[String]) -> Resu
     for (from, schema) in (0..).zip(definitions.values()) {
         let mut targets = Vec::new();
         add_targets(schema, &mut targets);
+        targets.retain(|to| (*to as usize) < places.len());
         leads.extend(targets.into_iter().map(|to| (from, to)));
     }
     match toposort(&DiGraph::<(), ()>::from_edges(leads), None) {
