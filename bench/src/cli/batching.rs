@@ -29,7 +29,7 @@ const LANES: usize = 16;
 const BLOCK: usize = 4;
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct BatchingArguments {
     /// Maximum number of rows in a batch, one measurement for each number; 1 is without batching.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 32])]
     max_batch_size: Vec<u32>,
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     seconds: u64,
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
+pub(super) fn run(arguments: &BatchingArguments, results: &mut Results) -> BenchResult {
     let time = Duration::from_secs(arguments.seconds);
     for &clients in &arguments.clients {
         for &most in &arguments.max_batch_size {

@@ -20,7 +20,7 @@ use super::{BenchResult, add_rate};
 use crate::results::Results;
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct GrpcArguments {
     /// A running server's address for gRPC, with a graph that gives back its one tensor.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9000")]
     base_url: String,
@@ -70,7 +70,7 @@ struct InferResponse {
     raw_output_contents: Vec<Vec<u8>>,
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
+pub(super) fn run(arguments: &GrpcArguments, results: &mut Results) -> BenchResult {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
 
 /// Returns the duration of each request, in nanoseconds, and of all together. Fails with the first error
 /// that comes back.
-async fn load(arguments: &Arguments, streams: usize) -> BenchResult<(Vec<f64>, Duration)> {
+async fn load(arguments: &GrpcArguments, streams: usize) -> BenchResult<(Vec<f64>, Duration)> {
     let endpoint = Endpoint::from_shared(arguments.base_url.clone())?;
     let channel = endpoint.connect().await?;
     let request = Arc::new(InferRequest {

@@ -19,7 +19,7 @@ const TIME: Duration = Duration::from_millis(400);
 const MIN_ROUNDS: usize = 3;
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct MatmulArguments {
     /// The types of the weights.
     #[arg(
         long = "type",
@@ -63,7 +63,7 @@ fn time(matmul: &MeasuredMatmul, by_kernels: bool) -> Result<(f64, String), Stri
     })
 }
 
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
+pub(super) fn run(arguments: &MatmulArguments, results: &mut Results) -> BenchResult {
     let threads = match arguments.threads {
         Some(threads) => threads,
         None => available_parallelism()?.get() as u32,

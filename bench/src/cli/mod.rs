@@ -37,22 +37,22 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Make a model of a real shape with random weights, unless it is there; print its path.
-    Model(model::Arguments),
+    Model(model::ModelArguments),
     /// Tokens a second of llama.cpp alone: decoding with both layouts of the KV cache, and prefill.
-    Ceiling(speed::Arguments),
+    Ceiling(speed::SpeedArguments),
     /// Single matmuls, by our kernels and by llama.cpp's.
-    Matmul(matmul::Arguments),
+    Matmul(matmul::MatmulArguments),
     /// Tokens a second of the engine alone, beside llama.cpp's.
     #[command(name = "engine")]
     LlmEngine(speed::LlmEngineArguments),
     /// Send loads to a server and measure what comes back.
     Http(Box<loads::HttpArguments>),
     /// Requests a second of a classifier in this process, with and without batching.
-    Batching(batching::Arguments),
+    Batching(batching::BatchingArguments),
     /// Send tensors to a graph over gRPC and measure how fast they come back.
-    Grpc(grpc::Arguments),
+    Grpc(grpc::GrpcArguments),
     /// Measure the share of llama.cpp's own rate of tokens that arrives over HTTP, both in turns.
-    Share(share::Arguments),
+    Share(share::ShareArguments),
     /// Send loads to our server and to another in turn, and compare.
     Compare(Box<loads::CompareArguments>),
 }

@@ -12,7 +12,7 @@ use crate::model::{Recipe, SHAPES};
 const SHIPPED: &str = "demos/tiny_chat/model.gguf";
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ModelArguments {
     /// The shape: that of Qwen2.5 for 0.5b and 1.5b; tiny-moe has four experts, of which two
     /// compute a token, and moe has 64 and eight; hybrid is that of LFM2 350M, most of whose layers
     /// have no attention.
@@ -43,7 +43,7 @@ fn kind(name: &str) -> Result<&'static str, String> {
         .ok_or_else(|| "use a type of `graphmill quantize`".to_owned())
 }
 
-pub(super) fn run(arguments: &Arguments) -> BenchResult {
+pub(super) fn run(arguments: &ModelArguments) -> BenchResult {
     let mut shapes = SHAPES.into_iter();
     let shape = shapes.find(|shape| shape.name == arguments.shape);
     let recipe = Recipe {

@@ -31,7 +31,7 @@ use crate::{
 const SETTLES: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct ShareArguments {
     /// The model, a GGUF file.
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
@@ -63,7 +63,7 @@ pub(super) struct Arguments {
 
 /// Adds a row for each number of sequences; those that were measured stay when one fails or a signal
 /// stops this program. While llama.cpp computes, signals wait.
-pub(super) fn run(arguments: &Arguments, results: &mut Results) -> BenchResult {
+pub(super) fn run(arguments: &ShareArguments, results: &mut Results) -> BenchResult {
     until_stopped(async {
         let client = client()?;
         let own = Entrant::own(&arguments.model, &arguments.node_options);
@@ -108,7 +108,7 @@ struct MeasuredTurn {
 }
 
 impl MeasuredTurn {
-    fn begin(arguments: &Arguments) -> Self {
+    fn begin(arguments: &ShareArguments) -> Self {
         Self {
             ends: Instant::now() + arguments.turn,
             rates: Vec::new(),
@@ -132,7 +132,7 @@ impl MeasuredTurn {
 
 /// A turn of our server, with texts that it has not had.
 async fn over_http(
-    arguments: &Arguments,
+    arguments: &ShareArguments,
     sequences: usize,
     site: &Site,
     client: &Client,
@@ -160,7 +160,7 @@ async fn over_http(
 }
 
 /// A turn of llama.cpp in this process.
-fn alone(arguments: &Arguments, sequences: usize, raw: &Raw) -> BenchResult<f64> {
+fn alone(arguments: &ShareArguments, sequences: usize, raw: &Raw) -> BenchResult<f64> {
     let attention = Attention {
         layout: Layout::PerSequence,
         flash: !arguments.plain_attention,

@@ -18,7 +18,7 @@ use crate::{
 const THREADS_END: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct SpeedArguments {
     /// The model, a GGUF file.
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
@@ -64,7 +64,7 @@ fn cpu_kernels(name: &str) -> Result<CpuKernels, String> {
 #[derive(Clone, Debug, Args)]
 pub(super) struct LlmEngineArguments {
     #[command(flatten)]
-    common: Arguments,
+    common: SpeedArguments,
     /// The engine's `plugin_config`, a JSON object.
     #[arg(long, value_name = "JSON", default_value = "")]
     plugin_config: String,
@@ -105,7 +105,7 @@ struct Speed {
     rounds: Vec<f64>,
 }
 
-pub(super) fn ceiling(arguments: &Arguments, results: &mut Results) -> BenchResult {
+pub(super) fn ceiling(arguments: &SpeedArguments, results: &mut Results) -> BenchResult {
     measure(arguments, None, results)
 }
 
@@ -139,7 +139,7 @@ pub(super) fn engine(arguments: &LlmEngineArguments, results: &mut Results) -> B
 /// OpenMP keeps for both would be more than the machine has processors, and OpenMP then makes them
 /// sleep at every barrier, which costs a small model most of its speed.
 fn measure(
-    arguments: &Arguments,
+    arguments: &SpeedArguments,
     spec: Option<LlmEngineSpec>,
     results: &mut Results,
 ) -> BenchResult {
@@ -187,7 +187,7 @@ fn measure(
     Ok(())
 }
 
-impl Arguments {
+impl SpeedArguments {
     /// Returns the work of decoding this number of sequences.
     fn work(&self, sequences: usize) -> Work {
         Work {

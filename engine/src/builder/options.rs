@@ -27,7 +27,7 @@ type Values = Vec<ValueKind>;
 
 /// Converts options to the fields of their message.
 pub(super) fn fields<T: Serialize + ?Sized>(options: &T) -> Result<Vec<Field>, Unwritable> {
-    let mut values = options.serialize(Writer)?;
+    let mut values = options.serialize(OptionsWriter)?;
     match (values.pop(), values.is_empty()) {
         (None, _) => Ok(Vec::new()),
         (Some(ValueKind::Message(message)), true) => Ok(message.fields),
@@ -36,7 +36,7 @@ pub(super) fn fields<T: Serialize + ?Sized>(options: &T) -> Result<Vec<Field>, U
 }
 
 /// A serde serializer that produces [`Values`].
-struct Writer;
+struct OptionsWriter;
 
 macro_rules! scalars {
     ($($method:ident($of:ty) => $make:expr;)*) => {$(
@@ -47,7 +47,7 @@ macro_rules! scalars {
     )*};
 }
 
-impl Serializer for Writer {
+impl Serializer for OptionsWriter {
     type Ok = Values;
     type Error = Unwritable;
     type SerializeSeq = RepeatedValues;
@@ -175,7 +175,7 @@ struct RepeatedValues(Vec<ValueKind>);
 
 impl RepeatedValues {
     fn add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unwritable> {
-        let mut values = value.serialize(Writer)?;
+        let mut values = value.serialize(OptionsWriter)?;
         match (values.pop(), values.is_empty()) {
             (Some(value), true) => {
                 self.0.push(value);
@@ -203,7 +203,7 @@ impl MessageFields {
             return Err(Unwritable(format!("`{name}` is not a valid field name")));
         }
         self.fields
-            .extend(message::repeated(name, value.serialize(Writer)?));
+            .extend(message::repeated(name, value.serialize(OptionsWriter)?));
         Ok(())
     }
 
@@ -261,7 +261,7 @@ impl ser::SerializeMap for MessageFields {
     type Error = Unwritable;
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Unwritable> {
-        let key = key.serialize(Writer)?.pop();
+        let key = key.serialize(OptionsWriter)?.pop();
         let Some(ValueKind::String(name)) = key else {
             return Err(Unwritable("map keys must be strings".to_owned()));
         };

@@ -39,14 +39,14 @@ pub struct SwitchDemux {
 pub struct Ports {
     selector: Selector,
     channels: usize,
-    streams: Arc<[Stream]>,
+    streams: Arc<[DemuxStream]>,
     /// Each side packet with each of the channels it goes to.
     sides: Arc<[SidePair]>,
 }
 
 /// An input and its output in each channel.
 #[derive(Clone, Debug)]
-struct Stream {
+struct DemuxStream {
     input: In<dyn Payload>,
     outputs: Vec<Option<Out<dyn Payload>>>,
 }
@@ -77,7 +77,7 @@ impl Calculator for SwitchDemux {
                 channels.push(connected.then(|| c.outputs_same_as(&tag, inputs)));
             }
             streams.extend(inputs.iter().enumerate().map(|(at, input)| {
-                Stream {
+                DemuxStream {
                     input,
                     outputs: channels
                         .iter()

@@ -12,7 +12,7 @@ use crate::catalog;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct CalculatorsArguments {
     /// Text to search for in names and descriptions, in any case.
     text: Option<String>,
     /// Output format: `text` prints one line each, `json` prints all details.
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     format: ReportFormat,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &CalculatorsArguments) -> Result<ExitCode, String> {
     let registry = Registry::global();
     let part = arguments.text.as_deref().unwrap_or_default().to_lowercase();
     let has_it = |text: &str| text.to_lowercase().contains(&part);

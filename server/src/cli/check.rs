@@ -23,7 +23,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct CheckArguments {
     /// Graph files, models, archives, a config.json with all of its graphs, a config.properties, or
     /// folders of them.
     #[arg(default_value = ".", value_name = "FILE")]
@@ -90,7 +90,7 @@ impl FileReport {
     }
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &CheckArguments) -> Result<ExitCode, String> {
     if let Some(code) = &arguments.explain {
         return explain(code);
     }

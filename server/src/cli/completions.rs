@@ -8,13 +8,13 @@ use clap_complete::Shell;
 use super::{Cli, report};
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct CompletionsArguments {
     /// Shell that reads the completion script.
     #[arg(value_enum)]
     shell: Shell,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &CompletionsArguments) -> Result<ExitCode, String> {
     let mut script = Vec::new();
     clap_complete::generate(
         arguments.shell,

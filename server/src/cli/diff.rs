@@ -16,7 +16,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct DiffArguments {
     /// Recording to compare, as `graphmill record` writes it.
     #[arg(value_name = "FILE")]
     one: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     subgraphs: registry::SubgraphFlags,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &DiffArguments) -> Result<ExitCode, String> {
     let one = Recording::read(&arguments.one)?;
     let other = Recording::read(&arguments.other)?;
     let named = arguments.subgraphs.named()?;

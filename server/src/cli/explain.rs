@@ -14,7 +14,7 @@ use crate::{explain::ExplainFormat, servable::compile};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct ExplainArguments {
     /// Graph file to compile and print.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -42,7 +42,7 @@ fn is_folder(folder: &Path) -> String {
     format!("`{folder}` is a folder, expected a graph file: {which}")
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &ExplainArguments) -> Result<ExitCode, String> {
     if arguments.file.is_dir() {
         return Err(is_folder(&arguments.file));
     }

@@ -16,7 +16,7 @@ const ENDING: &str = ".pbtxt";
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct FmtArguments {
     /// Graph files to rewrite, or folders to search for files named `*.pbtxt`.
     #[arg(required_unless_present = "stdin", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     stdin: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &FmtArguments) -> Result<ExitCode, String> {
     if arguments.stdin {
         return standard_input(arguments.check).map(report::passed);
     }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(super) struct KeyArguments {
     /// Name of the key in metrics and in the log.
     name: String,
 }
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
 /// Random bytes in a key, too many to guess.
 const BYTES: usize = 32;
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &KeyArguments) -> Result<ExitCode, String> {
     let name = &arguments.name;
     check_name(name).map_err(|why| format!("`{name}`: a name {why}"))?;
     let mut bytes = [0; BYTES];

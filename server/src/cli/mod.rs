@@ -97,9 +97,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
 )]
 enum Verb {
     /// Serve a model, a graph, or the graphs of a config.json.
-    Serve(serve::Arguments),
+    Serve(serve::ServeArguments),
     /// Chat with a model in the terminal, or through a pipe.
-    Chat(chat::Arguments),
+    Chat(chat::ChatArguments),
     /// Download a model from Hugging Face.
     Pull(models::Pull),
     /// List the downloaded models: files and sizes.
@@ -107,41 +107,41 @@ enum Verb {
     /// Remove a downloaded model, or some of its files.
     Rm(models::Remove),
     /// Quantize the weights of a model file.
-    Quantize(quantize::Arguments),
+    Quantize(quantize::QuantizeArguments),
     /// Watch the activity of a server: its engines and its graphs.
-    Top(top::Arguments),
+    Top(top::TopArguments),
     /// Show what the open sessions of a server wait for.
-    Why(why::Arguments),
+    Why(why::WhyArguments),
     /// Print the packets of streams as they pass through a graph.
-    Tap(tap::Arguments),
+    Tap(tap::TapArguments),
     /// Record the next sessions of a graph to files.
-    Record(record::Arguments),
+    Record(record::RecordArguments),
     /// Replay a recorded session with its recorded tokens: exit status 1 if the packets differ.
-    Replay(replay::Arguments),
+    Replay(replay::ReplayArguments),
     /// Compare two recordings: exit status 1 if they differ.
-    Diff(diff::Arguments),
+    Diff(diff::DiffArguments),
     /// Check graph files or a config.json without serving them: exit status 1 if anything is wrong.
-    Check(check::Arguments),
+    Check(check::CheckArguments),
     /// Show a graph as it runs: subgraphs expanded, types of streams, when and where nodes run.
-    Explain(explain::Arguments),
+    Explain(explain::ExplainArguments),
     /// Format graph files in the standard form.
-    Fmt(fmt::Arguments),
+    Fmt(fmt::FmtArguments),
     /// Run a graph without a server: packets in and out as lines of JSON.
-    Run(run::Arguments),
+    Run(run::RunArguments),
     /// Run tests of graphs: packets in, expected packets out.
-    Test(test::Arguments),
+    Test(test::TestArguments),
     /// Print the JSON schema of config.json, for editors.
     Schema,
     /// List the calculators that graphs can use.
-    Calculators(calculators::Arguments),
+    Calculators(calculators::CalculatorsArguments),
     /// Describe a calculator: ports, types, options, when it runs.
-    Describe(describe::Arguments),
+    Describe(describe::DescribeArguments),
     /// Pack a folder with a graph and its models into one file that can be served.
-    Pack(archive::pack::Arguments),
+    Pack(archive::pack::PackArguments),
     /// Generate an API key and its entry for the key file.
-    Key(key::Arguments),
+    Key(key::KeyArguments),
     /// Print a shell's completion script.
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsArguments),
 }
 
 /// Output format of a command.

@@ -24,7 +24,7 @@ pub(super) const QUANTIZING: &str = "quantizing ";
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct QuantizeArguments {
     /// Model to read: a `.gguf` file, or the first part of a split one.
     input: PathBuf,
     /// File to write. An existing file is an error without `--force`.
@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     threads: Option<u32>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &QuantizeArguments) -> Result<ExitCode, String> {
     log::start(Level::Error, LogFormat::Text, None)?;
     let (input, output) = (&arguments.input, &arguments.output);
     let shown = output.display();

@@ -20,7 +20,7 @@ const ASK_EVERY: Duration = Duration::from_millis(300);
     rename_all = "snake_case",
     override_usage = "graphmill record [OPTIONS] [URL] <GRAPH>"
 )]
-pub(super) struct Arguments {
+pub(super) struct RecordArguments {
     #[command(flatten)]
     server: Server,
     /// Name of the graph, as in `/v3/graphs`.
@@ -40,11 +40,11 @@ pub(super) struct Arguments {
     rate: f64,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &RecordArguments) -> Result<ExitCode, String> {
     block_on(record(arguments))
 }
 
-async fn record(arguments: &Arguments) -> Result<(), String> {
+async fn record(arguments: &RecordArguments) -> Result<(), String> {
     let client = arguments.server.client()?;
     fs::create_dir_all(&arguments.output)
         .map_err(|error| format!("cannot write to `{}`: {error}", arguments.output.display()))?;
@@ -83,7 +83,7 @@ async fn record(arguments: &Arguments) -> Result<(), String> {
 async fn collect(
     client: &Client,
     path: &str,
-    arguments: &Arguments,
+    arguments: &RecordArguments,
     mut seen: BTreeSet<String>,
 ) -> Result<u64, String> {
     let last = Instant::now() + Duration::from_secs(arguments.seconds);
@@ -104,7 +104,7 @@ async fn collect(
     }
 }
 
-async fn save(client: &Client, arguments: &Arguments, id: &str) -> Result<(), String> {
+async fn save(client: &Client, arguments: &RecordArguments, id: &str) -> Result<(), String> {
     let path = format!("/v3/sessions/{}/recording", encoded(id));
     let lines = client.get(&path).await?;
     // A client may have chosen the id, so it may contain any character.

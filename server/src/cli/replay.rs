@@ -25,7 +25,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct ReplayArguments {
     /// Recording, as `graphmill record` writes it.
     #[arg(value_name = "FILE")]
     recording: PathBuf,
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
     subgraphs: registry::SubgraphFlags,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &ReplayArguments) -> Result<ExitCode, String> {
     ending::prepare_run()?;
     let recording = Recording::read(&arguments.recording)?;
     if let Some(gaps) = recording.gaps() {
@@ -101,7 +101,7 @@ struct Plans {
 
 impl Plans {
     /// Compiles both graphs. `None` if one has errors, which have been shown.
-    fn compile(arguments: &Arguments, recording: &Recording) -> Result<Option<Self>, String> {
+    fn compile(arguments: &ReplayArguments, recording: &Recording) -> Result<Option<Self>, String> {
         let named = arguments.subgraphs.named()?;
         let text = &recording.head.text;
         if text.is_empty() {
@@ -144,7 +144,7 @@ impl Plans {
 
 /// Runs the session, and returns the packets of all streams.
 fn play(
-    arguments: &Arguments,
+    arguments: &ReplayArguments,
     recording: &Recording,
     plans: &Plans,
 ) -> Result<Vec<PacketRecord>, String> {

@@ -31,7 +31,7 @@ const READ_AHEAD: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct RunArguments {
     /// Graph file to run; paths in it are relative to its folder.
     #[arg(value_name = "GRAPH")]
     graph: PathBuf,
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
     subgraphs: registry::SubgraphFlags,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, String> {
     ending::prepare_run()?;
     let base = arguments.graph.parent().unwrap_or(Path::new(""));
     let environment = Environment::new(Registry::global());
@@ -130,7 +130,7 @@ fn given_sides(given: &[String], plan: &Arc<Plan>) -> Result<SidePackets, String
     Ok(sides)
 }
 
-fn start(arguments: &Arguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<Play, Error> {
+fn start(arguments: &RunArguments, plan: &Arc<Plan>, sides: SidePackets) -> Result<Play, Error> {
     let mut session = Play::new(plan, sides, None, "offline")?;
     let outputs: Vec<&str> = plan.graph_outputs().collect();
     let named: Vec<&str> = arguments.observe.iter().map(String::as_str).collect();

@@ -17,7 +17,7 @@ use super::{
     rename_all = "snake_case",
     override_usage = "graphmill tap [OPTIONS] [URL] <GRAPH> <STREAM>..."
 )]
-pub(super) struct Arguments {
+pub(super) struct TapArguments {
     #[command(flatten)]
     server: Server,
     /// Name of the graph, as in `/v3/graphs`.
@@ -37,13 +37,13 @@ pub(super) struct Arguments {
     no_payloads: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &TapArguments) -> Result<ExitCode, String> {
     block_on(tap(arguments))
 }
 
 /// Prints a line of JSON for each packet, until the output is closed or the server stops. Prints
 /// the number of dropped packets to standard error.
-async fn tap(arguments: &Arguments) -> Result<(), String> {
+async fn tap(arguments: &TapArguments) -> Result<(), String> {
     let client = arguments.server.client()?;
     let streams = arguments.streams.iter();
     let mut query: Vec<String> = streams

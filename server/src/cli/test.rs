@@ -19,7 +19,7 @@ const ENDING: &str = ".test.toml";
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct TestArguments {
     /// Test files, or folders to search for files named `*.test.toml`.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -41,7 +41,7 @@ struct Tally {
     updated: usize,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &TestArguments) -> Result<ExitCode, String> {
     let files = search::files(&arguments.files, ENDING)?;
     let runtime = runtime()?;
     let mut tally = Tally::default();
@@ -69,7 +69,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 }
 
 /// Runs the cases of a file. The error is about the file as a whole.
-async fn test(path: &Path, arguments: &Arguments, tally: &mut Tally) -> Result<(), String> {
+async fn test(path: &Path, arguments: &TestArguments, tally: &mut Tally) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let file = TestFile::parse(&text)?;
     let bench = file.bench(path, &arguments.subgraphs.named()?)?;

@@ -15,7 +15,7 @@ use super::{
     rename_all = "snake_case",
     override_usage = "graphmill why [OPTIONS] [URL] [SESSION]"
 )]
-pub(super) struct Arguments {
+pub(super) struct WhyArguments {
     #[command(flatten)]
     server: Server,
     /// Session, as the id of its request [default: all open sessions].
@@ -23,11 +23,11 @@ pub(super) struct Arguments {
     session: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &WhyArguments) -> Result<ExitCode, String> {
     block_on(ask(arguments))
 }
 
-async fn ask(arguments: &Arguments) -> Result<(), String> {
+async fn ask(arguments: &WhyArguments) -> Result<(), String> {
     let client = arguments.server.client()?;
     let shown = match &arguments.session {
         Some(id) => {

@@ -23,7 +23,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// The error of a request to a hub.
-pub(super) enum Failure {
+pub(super) enum HubFailure {
     /// It will fail again in the same way.
     Lasting(String),
     /// It may succeed if it is repeated.
@@ -65,20 +65,21 @@ impl Client {
     }
 
     /// Requests the list of a repository's files.
-    pub(super) async fn list(&self, repository: &str) -> Result<Listing, Failure> {
+    pub(super) async fn list(&self, repository: &str) -> Result<Listing, HubFailure> {
         let mut url = self.url(&format!("api/models/{repository}/revision/main"));
         url.set_query(Some("blobs=true"));
         let answer = self.get(url, repository, 0).await?;
         let body = to_bytes(Body::new(reqwest::Body::from(answer)), MAX_LIST_BYTES).await;
-        let body = body.map_err(|error| Failure::Passing(format!("{}: {error}", self.endpoint)))?;
+        let body =
+            body.map_err(|error| HubFailure::Passing(format!("{}: {error}", self.endpoint)))?;
         let hub = &self.endpoint;
         let info: Info = serde_json::from_slice(&body).map_err(|error| {
             let why = format!("the list of `{repository}` from {hub} cannot be read: {error}");
-            Failure::Lasting(why)
+            HubFailure::Lasting(why)
         })?;
         if !is_hexadecimal(&info.sha, 40) {
             let why = format!("{hub} reports no valid commit of `{repository}`");
-            return Err(Failure::Lasting(why));
+            return Err(HubFailure::Lasting(why));
         }
         let files = info.siblings.into_iter().filter_map(Sibling::file);
         Ok(Listing {
@@ -94,7 +95,7 @@ impl Client {
         commit: &str,
         path: &str,
         from: u64,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, HubFailure> {
         let url = self.url(&format!("{repository}/resolve/{commit}/{path}"));
         self.get(url, repository, from).await
     }
@@ -108,7 +109,7 @@ impl Client {
     }
 
     /// Requests a URL and follows redirects. Only the hub itself receives the token.
-    async fn get(&self, mut url: Url, repository: &str, from: u64) -> Result<Response, Failure> {
+    async fn get(&self, mut url: Url, repository: &str, from: u64) -> Result<Response, HubFailure> {
         for _ in 0..MAX_REDIRECTS {
             let mut request = self.http.get(url.clone());
             let is_hub = url.origin() == self.endpoint.origin();
@@ -124,7 +125,7 @@ impl Client {
                     _ if error.is_timeout() => "it did not answer in time".to_owned(),
                     reason => reason,
                 };
-                Failure::Passing(format!("cannot reach {host}: {reason}"))
+                HubFailure::Passing(format!("cannot reach {host}: {reason}"))
             })?;
             if !answer.status().is_redirection() {
                 return self.admitted(answer, &url, repository);
@@ -139,17 +140,22 @@ impl Client {
             let Some(target) = target.filter(is_safe) else {
                 let host = url.host_str().unwrap_or_default();
                 let why = format!("{host} redirects to an invalid URL");
-                return Err(Failure::Lasting(why));
+                return Err(HubFailure::Lasting(why));
             };
             url = target;
         }
         let hub = &self.endpoint;
         let why = format!("{hub} redirects more than {MAX_REDIRECTS} times");
-        Err(Failure::Lasting(why))
+        Err(HubFailure::Lasting(why))
     }
 
     /// Returns a successful answer, or the reason why the request was refused.
-    fn admitted(&self, answer: Response, url: &Url, repository: &str) -> Result<Response, Failure> {
+    fn admitted(
+        &self,
+        answer: Response,
+        url: &Url,
+        repository: &str,
+    ) -> Result<Response, HubFailure> {
         let status = answer.status();
         if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
             return Ok(answer);
@@ -162,7 +168,7 @@ impl Client {
         // An address from the hub may have expired.
         let is_elsewhere = url.origin() != self.endpoint.origin();
         if is_busy || is_elsewhere || status.is_server_error() {
-            return Err(Failure::Passing(format!("{host} answered {status}")));
+            return Err(HubFailure::Passing(format!("{host} answered {status}")));
         }
         let code = answer.headers().get("x-error-code");
         let is_gated = code.is_some_and(|code| code == "GatedRepo");
@@ -191,7 +197,7 @@ impl Client {
             }
             _ => format!("{host} answered {status}"),
         };
-        Err(Failure::Lasting(why))
+        Err(HubFailure::Lasting(why))
     }
 }
 

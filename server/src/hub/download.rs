@@ -16,7 +16,7 @@ use super::{
     bytes,
     cache::DownloadPaths,
     choice::{RepositoryFile, Sum},
-    client::{Client, Failure},
+    client::{Client, HubFailure},
     hex, progress,
 };
 use crate::http_client;
@@ -100,8 +100,8 @@ impl PendingFile<'_> {
             let before = partial.length;
             let why = match self.request_rest(client, &mut partial).await {
                 Ok(()) => continue,
-                Err(Failure::Lasting(why)) => return Err(why),
-                Err(Failure::Passing(why)) => why,
+                Err(HubFailure::Lasting(why)) => return Err(why),
+                Err(HubFailure::Passing(why)) => why,
             };
             let goes_on = partial.length > before;
             attempts = if goes_on { 1 } else { attempts + 1 };
@@ -139,9 +139,9 @@ impl PendingFile<'_> {
     }
 
     /// Requests the missing part, and stores the received bytes.
-    async fn request_rest(&self, client: &Client, partial: &mut Partial) -> Result<(), Failure> {
+    async fn request_rest(&self, client: &Client, partial: &mut Partial) -> Result<(), HubFailure> {
         let path = &self.file.path;
-        let unwritable = |error: io::Error| Failure::Lasting(self.unwritable(&error));
+        let unwritable = |error: io::Error| HubFailure::Lasting(self.unwritable(&error));
         let clear = |partial: &mut Partial| {
             let cleared = partial.clear(self.sum, self.file.size);
             cleared.map_err(unwritable)
@@ -163,26 +163,26 @@ impl PendingFile<'_> {
             if start != Some(0) {
                 let status = answer.status();
                 let why = format!("unexpected answer to a request for a part: {status}");
-                return Err(Failure::Passing(why));
+                return Err(HubFailure::Passing(why));
             }
         }
         loop {
             let chunk = answer.chunk().await.map_err(|error| {
                 let why = http_client::reason(&error);
-                Failure::Passing(format!("the connection was interrupted: {why}"))
+                HubFailure::Passing(format!("the connection was interrupted: {why}"))
             })?;
             let Some(chunk) = chunk else { break };
             if partial.length + chunk.len() as u64 > self.file.size {
                 clear(partial)?;
                 let why = format!("`{path}` is larger than {}", bytes(self.file.size));
-                return Err(Failure::Lasting(why));
+                return Err(HubFailure::Lasting(why));
             }
             partial.add(&chunk).map_err(unwritable)?;
             progress::reached(self.before + partial.length);
         }
         if partial.length < self.file.size {
             let why = format!("the connection was closed after {}", bytes(partial.length));
-            return Err(Failure::Passing(why));
+            return Err(HubFailure::Passing(why));
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use tokio::runtime::Builder;
 pub(crate) use cache::{Cache, CachedFile};
 use cache::{given, place_in, repository_files};
 use choice::{choose, has_model};
-use client::{Client, Failure, Listing};
+use client::{Client, HubFailure, Listing};
 use download::PendingFile;
 pub(crate) use name::ModelName;
 use progress::ProgressGuard;
@@ -61,7 +61,7 @@ async fn fetch_files(order: &Order) -> Result<FetchedModel, String> {
     let client = Client::new(given("HF_ENDPOINT"), token(&cache))?;
     match client.list(&name.repository).await {
         Ok(listing) => fetch_listed(order, &client, &cache, &listing).await,
-        Err(Failure::Passing(why)) => match find_cached(order, &cache) {
+        Err(HubFailure::Passing(why)) => match find_cached(order, &cache) {
             Some(Ok(fetched)) => {
                 tracing::warn!("{why}: using `{name}` from the cache");
                 Ok(fetched)
@@ -70,7 +70,7 @@ async fn fetch_files(order: &Order) -> Result<FetchedModel, String> {
                 "{why} (the cache has no such model; HF_ENDPOINT names another hub)"
             )),
         },
-        Err(Failure::Lasting(why)) => Err(why),
+        Err(HubFailure::Lasting(why)) => Err(why),
     }
 }
 

@@ -174,7 +174,7 @@ impl Calculator for EmbeddingsResponse {
                 }
                 VectorForm::Ollama { is_one: true } => {
                     let embedding = vectors.first();
-                    to_json(&ollama::Vector { embedding })
+                    to_json(&ollama::EmbedVector { embedding })
                 }
                 VectorForm::Ollama { is_one: false } => {
                     let clock = ollama::AnswerClock::new(cx.run(), self.opened);
@@ -199,21 +199,21 @@ register!(EmbeddingsResponse);
 #[derive(Serialize)]
 struct EmbeddingsBody<'a> {
     object: &'static str,
-    data: Vec<Item<'a>>,
+    data: Vec<EmbeddingItem<'a>>,
     model: &'a str,
     usage: Value,
 }
 
 #[derive(Serialize)]
-struct Item<'a> {
+struct EmbeddingItem<'a> {
     object: &'static str,
     index: usize,
-    embedding: Vector<'a>,
+    embedding: EncodedVector<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Vector<'a> {
+enum EncodedVector<'a> {
     Numbers(&'a [f32]),
     Base64(String),
 }
@@ -227,7 +227,7 @@ fn base64(vector: &[f32]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-impl<'a> Vector<'a> {
+impl<'a> EncodedVector<'a> {
     fn new(vector: &'a [f32], base64: bool) -> Self {
         if base64 {
             Self::Base64(self::base64(vector))
@@ -242,7 +242,7 @@ impl<'a> Vector<'a> {
 struct PoolingEntry<'a> {
     index: usize,
     object: &'static str,
-    data: Vector<'a>,
+    data: EncodedVector<'a>,
 }
 
 /// Returns the entries of the list in vLLM's form.
@@ -251,17 +251,17 @@ fn pooled(vectors: &[Vec<f32>], base64: bool) -> Vec<PoolingEntry<'_>> {
     let entries = vectors.map(|(index, vector)| PoolingEntry {
         index,
         object: "pooling",
-        data: Vector::new(vector, base64),
+        data: EncodedVector::new(vector, base64),
     });
     entries.collect()
 }
 
 impl<'a> EmbeddingsBody<'a> {
     fn new(request: &'a Request, embeddings: &'a Vectors, base64: bool) -> Self {
-        let item = |(index, vector): (usize, &'a Vec<f32>)| Item {
+        let item = |(index, vector): (usize, &'a Vec<f32>)| EmbeddingItem {
             object: "embedding",
             index,
-            embedding: Vector::new(vector, base64),
+            embedding: EncodedVector::new(vector, base64),
         };
         Self {
             object: "list",

@@ -53,7 +53,7 @@ fn ignore(options: &Map<String, Value>, fields: &mut Fields) {
 
 /// The answer for one text.
 #[derive(Serialize)]
-pub(in crate::http) struct Vector<'a> {
+pub(in crate::http) struct EmbedVector<'a> {
     pub(in crate::http) embedding: Option<&'a Vec<f32>>,
 }
 

@@ -7,7 +7,7 @@ mod embed;
 mod request;
 
 pub(super) use clock::AnswerClock;
-pub(super) use embed::{Vector, Vectors};
+pub(super) use embed::{EmbedVector, Vectors};
 
 use graphmill_dialects::{
     Fields,

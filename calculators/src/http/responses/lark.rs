@@ -70,7 +70,7 @@ struct Grammar {
     level: usize,
 }
 
-type Words<'a> = Peekable<Iter<'a, Word>>;
+type LarkWords<'a> = Peekable<Iter<'a, Word>>;
 
 impl Grammar {
     fn read(grammar: &str) -> LarkResult<Self> {
@@ -149,7 +149,7 @@ impl Grammar {
     }
 
     /// Converts a group. Fails if it is nested too deep or too long.
-    fn alternatives(&mut self, words: &mut Words<'_>) -> LarkResult<String> {
+    fn alternatives(&mut self, words: &mut LarkWords<'_>) -> LarkResult<String> {
         if self.level == MOST_LEVELS {
             return Err(Expression);
         }
@@ -166,7 +166,7 @@ impl Grammar {
         Ok(format!("(?:{all})"))
     }
 
-    fn sequence(&mut self, words: &mut Words<'_>) -> LarkResult<String> {
+    fn sequence(&mut self, words: &mut LarkWords<'_>) -> LarkResult<String> {
         let mut sequence = String::new();
         while let Some(word) = words.next_if(|word| !matches!(word, Word::Sign('|' | ')' | ']'))) {
             let one = match word {

@@ -21,7 +21,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(in crate::cli) struct Arguments {
+pub(in crate::cli) struct PackArguments {
     /// Folder with a graph, a model (`.gguf`, `.onnx`) or a config.json, and all files that they
     /// need.
     #[arg(value_name = "FOLDER")]
@@ -39,7 +39,7 @@ pub(in crate::cli) struct Arguments {
 }
 
 /// Writes the archive, and prints its path and its number of files.
-pub(in crate::cli) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(in crate::cli) fn run(arguments: &PackArguments) -> Result<ExitCode, String> {
     let folder = &arguments.folder;
     let shown = folder.display();
     let whole = folder

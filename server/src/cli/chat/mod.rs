@@ -32,7 +32,7 @@ use conversation::{AnswerEnd, Conversation, Said};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct ChatArguments {
     /// Model (a file, or `org/repo` on Hugging Face), graph or config.json to serve for this
     /// conversation alone, or URL of a running server.
     #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
@@ -64,7 +64,7 @@ pub(super) struct Arguments {
 /// Exit status of a program that Ctrl-C has ended.
 const INTERRUPTED: u8 = 130;
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &ChatArguments) -> Result<ExitCode, String> {
     let pictures = arguments.image.iter().map(|file| image::part(file));
     let pictures = pictures.collect::<Result<Vec<_>, _>>()?;
     let runtime = runtime()?;
@@ -112,7 +112,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
 }
 
 /// Starts a server for this conversation, on a free port of the loopback address.
-fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
+fn serve(arguments: &ChatArguments, runtime: &Runtime) -> Result<Server, String> {
     log::start(arguments.log_level, LogFormat::Text, None)?;
     let config = configuration(arguments)?;
     trial::begin();
@@ -128,7 +128,7 @@ fn serve(arguments: &Arguments, runtime: &Runtime) -> Result<Server, String> {
     })
 }
 
-fn configuration(arguments: &Arguments) -> Result<Config, String> {
+fn configuration(arguments: &ChatArguments) -> Result<Config, String> {
     let source = ServeSource::given(Path::new(&arguments.whom))?;
     let is_model = matches!(source, ServeSource::Model(_) | ServeSource::Named(_));
     if let (false, Some(flag)) = (is_model, arguments.model.any()?) {

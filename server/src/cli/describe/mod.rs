@@ -21,7 +21,7 @@ use text::{calculator_text, subgraph_text};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct DescribeArguments {
     /// Name of a calculator or subgraph, or a graph file.
     ///
     /// The models of a graph file are loaded to describe the settings of their engines, their
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     format: ReportFormat,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &DescribeArguments) -> Result<ExitCode, String> {
     let name = &arguments.name;
     let path = Path::new(name);
     if path.extension().is_some_and(|end| end == "pbtxt") {

@@ -40,7 +40,7 @@ use run::{THREADS_GRACE, serve};
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", after_help = EXAMPLES)]
-pub(super) struct Arguments {
+pub(super) struct ServeArguments {
     #[command(flatten)]
     sources: sources::Sources,
     /// Port of the REST API; 0 picks a free one and prints the address on standard output.
@@ -201,7 +201,7 @@ fn size(text: &str) -> Result<usize, String> {
 /// Starts the server and runs it to its end, or does what a flag demands instead. `warnings` are
 /// about settings outside of the command line. Diagnostics have been printed before it returns.
 pub(super) fn run(
-    arguments: &Arguments,
+    arguments: &ServeArguments,
     given: &ArgMatches,
     warnings: &[String],
 ) -> Result<ExitCode, String> {

@@ -10,7 +10,7 @@ use java_properties::PropertiesIter;
 use serde_json::{Map, Value};
 
 use super::{
-    Arguments,
+    ServeArguments,
     property_keys::{
         KEYS, METRICS, MODELS,
         Means::{Address, Flag, Nothing},
@@ -89,7 +89,7 @@ pub(in crate::cli) fn check(file: &Path) -> Result<Vec<String>, String> {
     let names_models = expanded.keys.iter().any(|(flag, _)| *flag == REPOSITORY);
     let given = matches.subcommand_matches("serve");
     if let Some(given) = given.filter(|_| names_models) {
-        let serve = Arguments::from_arg_matches(given).map_err(|error| error.to_string())?;
+        let serve = ServeArguments::from_arg_matches(given).map_err(|error| error.to_string())?;
         let source = serve.sources.resolve(given);
         source
             .and_then(|source| serve.sources.configuration(&source, &ModelFlags::default()))

@@ -20,7 +20,7 @@ use sample::Sample;
 
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
-pub(super) struct Arguments {
+pub(super) struct TopArguments {
     /// Server, at its `--management_port` if it has one.
     #[arg(value_name = "URL", default_value = USUAL_URL)]
     url: String,
@@ -37,13 +37,13 @@ pub(super) struct Arguments {
 /// Escape sequence that clears the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, String> {
+pub(super) fn run(arguments: &TopArguments) -> Result<ExitCode, String> {
     block_on(watch(arguments))
 }
 
 /// Prints tables until nobody reads them, or once. If the server stops answering, it shows the
 /// error and tries again. If it never answered, that is an error.
-async fn watch(arguments: &Arguments) -> Result<(), String> {
+async fn watch(arguments: &TopArguments) -> Result<(), String> {
     let client = arguments.key.client(&arguments.url)?;
     let mut before = Sample::take(&client).await?;
     let is_screen = io::stdout().is_terminal() && !arguments.once;
