@@ -10,7 +10,7 @@ pub struct MaskEmails {
     held: HashMap<u32, String>, // by choice: with `n: 2`, one stream carries two texts
 }
 
-/// What a graph file can say about the node: `mask` stands in the place of an address.
+/// Options of the node. `mask` is written in the place of each address.
 #[derive(Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaskEmailsOptions {
