@@ -88,7 +88,8 @@ impl Tensor {
 
     /// Creates a tensor of one dimension with one element, from its little-endian bytes.
     ///
-    /// # Panics If the element does not have the size of the datatype.
+    /// # Panics
+    /// If the element does not have the size of the datatype.
     pub fn scalar(datatype: Datatype, element: &[u8]) -> Self {
         assert_eq!(datatype.size(), Some(element.len()));
         Self {

@@ -46,7 +46,9 @@ impl Mapping {
 
 /// Gives the system advice about memory, with `madvise`.
 ///
-/// # Safety The advice must not damage memory in use: `MADV_DONTNEED` discards the contents.
+/// # Safety
+/// The caller must accept what the advice does to the memory: `MADV_DONTNEED` discards its
+/// contents.
 pub(crate) unsafe fn advise(memory: &Range<usize>, advice: libc::c_int) -> io::Result<()> {
     let first = memory.start as *mut libc::c_void;
     // SAFETY: the caller's promise.
