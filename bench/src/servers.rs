@@ -15,50 +15,50 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-/// The longest that a server may take to load its model.
+/// Maximum time for a server to load its model.
 const READY_WITHIN: Duration = Duration::from_mins(5);
-/// Ticks a second of the times in `/proc`: fixed for programs, whatever the kernel itself counts
-/// in.
+/// Ticks per second of the times in `/proc`. Programs see this value whatever rate the kernel uses.
 const TICKS: f64 = 100.0;
-/// The name that our server knows the model by.
+/// Name of the model on a Graphmill server that is started here.
 pub(crate) const MODEL: &str = "bench";
 
-/// A way to a server.
+/// The origin of a server: started here, or already running.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// Ours, beside this program, is started with options of its LLM node, as in a graph file.
+    /// The `graphmill` program next to this one, started here. `node_options` are options of its
+    /// LLM node, as in a graph file.
     Own {
         model: PathBuf,
         node_options: String,
     },
-    /// Another is started by a command line in which `{model}` and `{port}` stand for what they say,
-    /// and is ready when a path answers with success.
+    /// Another server, started here by a shell command. `{model}` and `{port}` in it are replaced.
+    /// The server is ready when `ready_path` answers with success.
     Command {
         line: String,
         model: PathBuf,
         ready_path: String,
     },
-    /// It runs already; its process is known if it is on this machine.
+    /// A server that already runs. `process` can be given if it is on this machine.
     Running { url: String, process: Option<u32> },
 }
 
-/// A server that can be asked.
+/// A server to send requests to.
 pub(crate) struct BenchServer {
     /// Name of the server in results.
     pub(crate) name: String,
-    /// The address that requests go below, such as `http://127.0.0.1:8000/v1`.
+    /// Base URL of requests, such as `http://127.0.0.1:8000/v1`.
     pub(crate) base_url: String,
     /// Time from its start until it was ready, if it was started here.
     pub(crate) ready_after: Option<Duration>,
     process: Option<u32>,
     child: Option<Child>,
-    /// Its files, which go with it.
+    /// Folder of the server's files, deleted with this value.
     _folder: Option<TempDir>,
 }
 
 impl Origin {
-    /// Starts the server, if it does not run, and waits until it is ready. Fails if it cannot be
-    /// started or ends before.
+    /// Starts the server and waits until it is ready. Uses a running server as it is. Fails if the
+    /// server cannot be started, ends early, or is not ready in time.
     pub(crate) async fn open(&self, client: &Client) -> io::Result<BenchServer> {
         let folder = tempfile::tempdir()?;
         match self {
@@ -76,7 +76,7 @@ impl Origin {
                 fs::write(&config_path, config.to_string())?;
                 let mut command = Command::new(env::current_exe()?.with_file_name("graphmill"));
                 command.arg("serve").arg("--config_path").arg(config_path);
-                // It prints the address that it gets.
+                // With port 0 the system chooses the port, and the server prints its address.
                 command.args(["--rest_bind_address", "127.0.0.1", "--rest_port", "0"]);
                 let ready_path = "/v2/health/ready";
                 start("graphmill", command, None, folder, ready_path, client).await
@@ -86,13 +86,14 @@ impl Origin {
                 model,
                 ready_path,
             } => {
-                // The port was free just before.
+                // The port is free now. Nothing reserves it until the server listens.
                 let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
                 let line = line
                     .replace("{model}", &found(model)?.display().to_string())
                     .replace("{port}", &port.to_string());
                 let mut shell = Command::new("sh");
-                // `exec`: the process that is measured and ended is the server, not the shell.
+                // With `exec`, the process that is measured and killed is the server, not the
+                // shell.
                 shell.arg("-c").arg(format!("exec {line}"));
                 let address = Some(format!("http://127.0.0.1:{port}"));
                 start("peer", shell, address, folder, ready_path, client).await
@@ -109,7 +110,7 @@ impl Origin {
     }
 }
 
-/// Starts a server at an address, or at the one that it prints.
+/// Starts a server. Without an `address`, the server prints it.
 async fn start(
     name: &str,
     mut command: Command,
@@ -162,13 +163,13 @@ async fn start(
 }
 
 impl BenchServer {
-    /// Makes the server stand still until it is told to go on, if its process is known. Fails if its
-    /// process is not there any more.
+    /// Suspends the server's process until [`resume`](Self::resume). Does nothing if the process is
+    /// not known; fails if it has ended.
     pub(crate) fn pause(&self) -> io::Result<()> {
         self.send(Signal::STOP)
     }
 
-    /// Has the server go on.
+    /// Continues a suspended server.
     pub(crate) fn resume(&self) -> io::Result<()> {
         self.send(Signal::CONT)
     }
@@ -178,13 +179,13 @@ impl BenchServer {
         process.map_or(Ok(()), |process| Ok(kill_process(process, signal)?))
     }
 
-    /// Processor seconds that the server has taken since its start; `None` if its process is not
-    /// known.
+    /// CPU seconds that the server has used since its start; `None` if its process is not known or
+    /// has ended.
     pub(crate) fn processor_seconds(&self) -> Option<f64> {
         processor_seconds(&self.process?.to_string())
     }
 
-    /// The most memory that the server has had, in MiB; `None` if its process is not known.
+    /// Peak resident memory of the server, in MiB; `None` if its process is not known or has ended.
     pub(crate) fn peak_mib(&self) -> Option<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process?)).ok()?;
         let mut lines = status.lines();
@@ -204,36 +205,37 @@ impl Drop for BenchServer {
     }
 }
 
-/// Processor seconds that a process has taken since its start; `self` is this one.
+/// CPU seconds that a process has used since its start. `process` is its id, or `self` for this
+/// process.
 pub(crate) fn processor_seconds(process: &str) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     ticks(&stat).map(|ticks| ticks / TICKS)
 }
 
-/// User and system time in the text of `/proc/PID/stat`.
+/// Sum of the user and system time in the text of `/proc/PID/stat`, in ticks.
 fn ticks(stat: &str) -> Option<f64> {
-    // The second field is the program's name in parentheses, which may have spaces and parentheses
-    // in it.
+    // The second field is the program's name in parentheses. The name itself may contain spaces and
+    // parentheses.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<f64>().ok();
     Some(number(11)? + number(12)?)
 }
 
-/// The absolute path of a model's file.
+/// Returns the absolute path of a model's file.
 fn found(model: &Path) -> io::Result<PathBuf> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", model.display()));
     model.canonicalize().map_err(named)
 }
 
-/// The line of what a server has printed that is an address. The last line may not be complete.
+/// Returns the first line of a log that is an address. The last line may be incomplete.
 fn printed_address(log: &str) -> Option<String> {
     let mut lines = log.split_inclusive('\n');
     let address = lines.find(|line| line.starts_with("http://") && line.ends_with('\n'))?;
     Some(address.trim_end().to_owned())
 }
 
-/// The graph of one LLM node.
+/// Returns the text of a graph with one LLM node.
 fn graph(model: &Path, node_options: &str) -> String {
     let model = json!(model.display().to_string());
     format!(

@@ -4,7 +4,7 @@ use graphmill_calculators::GROUPS;
 use graphmill_engine::{Registry, Subgraph, registry::Description};
 use serde_json::{Value, json};
 
-/// Returns the first sentence of a documentation.
+/// Returns the first sentence of a description.
 pub(crate) fn summary(doc: &str) -> &str {
     doc.split_inclusive(". ").next().unwrap_or(doc).trim_end()
 }
@@ -24,7 +24,7 @@ pub(crate) fn describe(registry: &Registry, name: &str) -> Option<Value> {
     subgraphs.find(|it| *it.name == *name).map(subgraph_json)
 }
 
-/// Lists the names of calculators and subgraphs, sorted, each with a sentence.
+/// Lists the calculators and subgraphs, sorted by name, each with its [`summary`].
 pub(crate) fn list(registry: &Registry) -> Vec<(String, String)> {
     let calculators = registry.describe().into_iter();
     let calculators = calculators.map(|it| (it.name.to_owned(), summary(it.doc).to_owned()));

@@ -1,4 +1,4 @@
-//! Answers that consist of parts and have one choice, as whole bodies or as streams of named
+//! Answers that have one choice and consist of parts, as whole bodies or as streams of named
 //! events.
 
 use graphmill_engine::Result;
@@ -9,14 +9,14 @@ use super::dialect::{AnswerPackets, AnswerWriter};
 use super::parts::{PartialAnswer, Parts, Step};
 use crate::payload::{HttpResponse, TextChunk};
 
-/// A named event of a stream.
+/// Name and data of an event in a stream.
 pub(super) type Event = (&'static str, Value);
 
-/// The form of such an answer in a dialect.
+/// The form of an answer that consists of parts, in a dialect.
 pub(super) trait Form: Send {
     /// Returns the events with which the stream begins.
     fn begin(&mut self, answer: PartialAnswer<'_>) -> Vec<Event>;
-    /// Returns the events for a new part, which is the last one.
+    /// Returns the events for a new part, which is the last one so far.
     fn part_begins(&mut self, answer: PartialAnswer<'_>, index: usize) -> Vec<Event>;
     /// Returns the events for more text of a part.
     fn part_grows(&mut self, answer: PartialAnswer<'_>, index: usize, text: &str) -> Vec<Event>;
@@ -28,7 +28,7 @@ pub(super) trait Form: Send {
     fn whole(&self, answer: PartialAnswer<'_>) -> Value;
 }
 
-/// A writer of answers in a form.
+/// Writes answers that consist of parts, in the form `F`.
 pub(super) struct PartsWriter<F> {
     parts: Parts,
     form: F,

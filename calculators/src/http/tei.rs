@@ -1,5 +1,5 @@
 //! Hugging Face's Text Embeddings Inference (TEI): lists of vectors, cosines, scores and classes.
-//! Nodes of similar dialects read its requests and write its answers.
+//! The nodes for vectors and for scores read its requests and write its answers.
 
 use graphmill_dialects::bodies::{PREDICT, SIMILARITY, TEI_EMBED, TEI_RERANK, Text, hugging_face};
 use graphmill_engine::{CancelToken, Result};
@@ -17,7 +17,7 @@ use crate::payload::{
     Classes, EmbeddingsRequest, JsonBody, Prompt, Relevance, RerankForm, RerankRequest, VectorForm,
 };
 
-/// A dialect of TEI's, for one path.
+/// The dialect of one of TEI's endpoints.
 #[derive(Debug)]
 pub(super) struct Tei {
     endpoint: &'static str,
@@ -27,14 +27,14 @@ pub(super) struct Tei {
 }
 
 impl Tei {
-    /// The dialect of `embed`: vectors of texts.
+    /// The dialect of `embed`, which computes vectors.
     pub(super) const EMBED: Self = Self {
         endpoint: TEI_EMBED,
         routes: &[route("embed", "Makes a vector of each text, as TEI does")],
         family: Family::Vectors(read_texts),
         is_meant: |body| !has_sentences(body),
     };
-    /// The dialect of `similarity`: cosines of a text with others.
+    /// The dialect of `similarity`, which computes the cosines of a text with others.
     pub(super) const SIMILARITY: Self = Self {
         endpoint: SIMILARITY,
         routes: &[route(
@@ -162,7 +162,7 @@ fn read_ranking(body: &JsonBody, _: &str) -> Result<RerankRequest> {
 fn read_prediction(body: &JsonBody, _: &str) -> Result<RerankRequest> {
     let mut fields = fields::read(PREDICT, body)?;
     let own: hugging_face::Predict = fields.take()?;
-    // A list of texts is a single text or a pair.
+    // A list that contains only texts is one input: a text or a pair.
     let parts = own.inputs.ok_or_else(|| missing("inputs"))?.into_parts();
     let is_one = parts.iter().all(|part| matches!(part, Text::Whole(_)));
     let lists = parts.into_iter().map(Text::into_parts);
@@ -214,7 +214,7 @@ pub(super) fn prediction(
     to_json(&prediction)
 }
 
-/// The classes of texts. They are written one by one, as there may be millions.
+/// The classes of texts. They are serialized one by one, because there may be millions.
 #[derive(Copy, Clone)]
 struct Prediction<'a> {
     classes: &'a Classes,
@@ -273,7 +273,7 @@ pub(super) fn cosines(vectors: &[Vec<f32>]) -> Vec<f32> {
     others.iter().map(cosine).collect()
 }
 
-/// Largest log odds of a probability that can be told from a larger one.
+/// Largest log odds at which an `f32` can still distinguish a probability from a larger one.
 const MAX_ODDS: f32 = 16.0;
 
 /// Returns the log odds of a probability, which are the model's output.

@@ -21,7 +21,7 @@ pub use json::{data_from_json, data_to_json, tensor_from_json};
 pub use model::{FileTensor, TensorInfo, TensorModel};
 pub use top_labels::{Labels, TopLabels, TopLabelsOptions};
 
-/// First bytes of files of tensors: those of `NumPy` and of `PyTorch`.
+/// First bytes of tensor files, for `NumPy` and `PyTorch`.
 pub const FILE_MARKS: [&[u8]; 2] = [numpy::MARK, torch::MARK];
 
 /// Numbers or strings in a shape.
@@ -32,7 +32,7 @@ pub struct Tensor {
     data: Bytes,
 }
 
-/// The reason why a datatype, a shape and bytes do not make a tensor.
+/// The reason why a datatype, a shape and data do not form a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TensorError(String);
@@ -89,7 +89,7 @@ impl Tensor {
     /// Creates a tensor of one dimension with one element, from its little-endian bytes.
     ///
     /// # Panics
-    /// The size of the element is not that of the datatype.
+    /// If the element does not have the size of the datatype.
     pub fn scalar(datatype: Datatype, element: &[u8]) -> Self {
         assert_eq!(datatype.size(), Some(element.len()));
         Self {
@@ -109,8 +109,8 @@ impl Tensor {
         &self.shape
     }
 
-    /// Returns its elements: little-endian, row by row. Each element of BYTES follows its length in
-    /// four bytes.
+    /// Returns its elements: little-endian, row by row. In a BYTES tensor, each element comes after
+    /// its length, a four-byte integer.
     pub fn data(&self) -> &Bytes {
         &self.data
     }
@@ -141,7 +141,7 @@ impl Tensor {
 
 /// Returns the number of elements of a shape.
 pub fn elements(shape: &[usize]) -> Result<usize, TensorError> {
-    // With a zero it is empty, however large the other dimensions are.
+    // A tensor with a dimension of 0 is empty, however large its other dimensions are.
     if shape.contains(&0) {
         return Ok(0);
     }
@@ -151,7 +151,7 @@ pub fn elements(shape: &[usize]) -> Result<usize, TensorError> {
     product.ok_or_else(|| TensorError::too_large(shape))
 }
 
-/// Converts dimensions from a client to a shape. Negative ones are an error.
+/// Converts dimensions from a client to a shape. A negative dimension is an error.
 pub fn shape_of(dimensions: &[i64]) -> Result<Box<[usize]>, TensorError> {
     let lengths = dimensions.iter().map(|length| usize::try_from(*length));
     lengths.collect::<Result<_, _>>().map_err(|_| {

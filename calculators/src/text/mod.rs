@@ -1,4 +1,5 @@
-//! Texts of models: chat templates, the formats of reasoning and tool calls, and the nodes on text.
+//! Text that models read and write: chat templates, the formats of reasoning and tool calls, and
+//! the nodes that process text.
 
 pub mod chat_template;
 mod formats;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{ReadApart, shapes};
 use crate::{limits::MAX_PROMPTS, schema::Plain};
 
-/// Fields of completions that are also listed here.
+/// Fields of completions that the documentation of these endpoints repeats.
 pub const LISTED: &[&str] = &["temperature", "top_p", "top_k", "min_p", "seed"];
 
 /// Fields of completions that are ignored like unknown fields.
@@ -17,8 +17,8 @@ pub const WITHOUT: &[&str] = &["samplers", "stream_options"];
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Generation {
-    /// Maximum number of tokens of a text. With -1, the default, only the graph's limit applies. With 0, the prompt is only computed, for later requests that
-    /// begin with it.
+    /// Maximum number of tokens of a text. With -1, the default, only the graph's limit applies. With 0, no text is generated: the prompt is computed for later
+    /// requests that begin with it.
     #[schemars(schema_with = "shapes::limit::<0>")]
     pub n_predict: Option<i64>,
     /// Returns the log probability of each token under the model itself, and those of this many most likely tokens at each position.
@@ -26,7 +26,8 @@ pub struct Generation {
     pub n_probs: u8,
     /// Returns the tokens of the text. Streams always do.
     pub return_tokens: bool,
-    /// Fields to include in the answer; the default is all. `timings/prompt_ms` names a field inside another one and keeps this name.
+    /// Fields to include in the answer; the default is all. `timings/prompt_ms` selects the field `prompt_ms` of `timings`; its name in the answer is
+    /// `timings/prompt_ms`.
     #[schemars(length(max = 64), inner(length(min = 1, max = 128)))]
     pub response_fields: Vec<String>,
     /// Grammar in GBNF or Lark that the text follows; none if empty.
@@ -82,7 +83,7 @@ pub struct Completion {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Infill {
-    /// Text before the gap, followed by that of `prompt`.
+    /// Text before the gap. The text of `prompt` follows it.
     pub input_prefix: Option<String>,
     /// Text after the gap to fill.
     pub input_suffix: Option<String>,
@@ -93,16 +94,16 @@ pub struct Infill {
     pub prompt: String,
 }
 
-/// A text beside the one with the gap.
+/// Another text, which the model reads as context.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub struct Extra {
-    /// Contents of the text, such as those of a file.
+    /// The text itself, such as the contents of a file.
     pub text: String,
     /// File name of the text.
     pub filename: Option<String>,
 }
 
-/// Fields of `/embedding`, which makes vectors.
+/// Fields of `/embedding`, which computes vectors.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Embedding {
@@ -115,7 +116,7 @@ pub struct Embedding {
     /// Alternative name of `content`.
     #[schemars(schema_with = "shapes::texts")]
     pub input: ReadApart,
-    /// Scales each vector to length 1 with 2, and leaves it unchanged with -1; the default is the node's `normalize_embeddings`.
+    /// Scaling of vectors: 2 scales each to length 1, -1 leaves it unchanged; the default is the node's `normalize_embeddings`.
     #[schemars(extend("enum" = [-1, 2]))]
     pub embd_normalize: Option<i64>,
     /// Number of dimensions, as in `embeddings`.

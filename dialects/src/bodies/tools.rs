@@ -41,7 +41,7 @@ pub struct Tools {
 /// Names of reasoning efforts, in ascending order.
 pub(crate) const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// Names of the reasoning budget in clients of other servers.
+/// Names that clients of other servers use for the reasoning budget.
 pub const PLAIN: &[Plain] = &plain! {
     /// Alternative name of `thinking_token_budget`.
     "thinking_budget_tokens": Alias("thinking_token_budget"),
@@ -72,7 +72,7 @@ pub enum ThinkingKind {
     Enabled,
     /// Reasoning is off: `enable_thinking` is false.
     Disabled,
-    /// Other fields decide about reasoning.
+    /// Other fields, or the template, decide about reasoning.
     Adaptive,
 }
 
@@ -86,8 +86,8 @@ fn function() -> Value {
     })
 }
 
-/// Makes the schema of a list of tools, from which the model gets those of the given forms. Tools of the provider are left out; `of_provider` has their types
-/// or the prefixes of these.
+/// Makes the schema of a list of tools. The model gets the tools of the given forms. Tools that a provider runs are left out; `of_provider` lists their types,
+/// or prefixes of them that end in `*`.
 pub(crate) fn offered(mut forms: Vec<Value>, types: &str, of_provider: &[&str]) -> Value {
     let shown = alone(&forms[0]);
     forms.push(json!({ "type": "object", "x-tags": of_provider }));
@@ -99,7 +99,7 @@ pub(crate) fn offered(mut forms: Vec<Value>, types: &str, of_provider: &[&str]) 
     })
 }
 
-/// Makes the schema of a list of at most one tool. No schema can require that the names of several differ.
+/// Makes the schema of a list of at most one tool, because no JSON schema can require that the names of several tools differ.
 fn alone(tool: &Value) -> Value {
     json!({ "type": "array", "maxItems": 1, "items": tool })
 }

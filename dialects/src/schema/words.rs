@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Describes the values of a field: `between 0 and 2`.
+/// Describes the values of a field, such as `between 0 and 2`.
 pub fn words(schema: &Value) -> String {
     if let Some(words) = schema["x-words"].as_str() {
         return words.to_owned();
@@ -45,7 +45,7 @@ pub fn words(schema: &Value) -> String {
     }
 }
 
-/// Describes the types of a schema: `a string or an array`.
+/// Describes the types of a schema, such as `a string or an array`.
 pub(crate) fn kinds(schema: &Value) -> String {
     if let Some(words) = schema["x-kind"].as_str() {
         return words.to_owned();
@@ -71,7 +71,7 @@ pub(crate) fn kinds(schema: &Value) -> String {
     }
 }
 
-/// Returns the forms of a value that may have several.
+/// Returns the alternatives in a schema: those of `anyOf` or `oneOf`.
 pub(super) fn branches(schema: &Value) -> Option<&Vec<Value>> {
     schema["anyOf"].as_array().or(schema["oneOf"].as_array())
 }
@@ -83,7 +83,7 @@ fn either(all: impl Iterator<Item = String>) -> String {
     all.join(" or ")
 }
 
-/// Writes a value without the quotes of texts.
+/// Writes a value as JSON, but a string without its quotes.
 fn plain(value: &Value) -> String {
     value.to_string().trim_matches('"').to_owned()
 }

@@ -31,7 +31,7 @@ fn no_effect(span: Span, field: &str) -> Diagnostic {
     Diagnostic::warning(&calculators::NO_EFFECT, span, message)
 }
 
-/// Reports obsolete fields that nodes with side packets have replaced.
+/// Reports obsolete fields: packet generators, packet factories and status handlers.
 fn legacy(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     for part in &graph.packet_generator {
         let node = as_node(part);
@@ -93,8 +93,8 @@ fn graph(graph: &GraphConfig, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Reports profiler settings without effect. Every session counts and times calls, as
-/// `enable_profiler` asks for. There are no trace files.
+/// Reports profiler settings without effect. Every session counts and times the calls of its nodes,
+/// with or without `enable_profiler`, and writes no trace files.
 fn profiler(config: &ProfilerConfig, found: &mut Vec<Diagnostic>) {
     // The grammar reports the deprecated ones.
     let is_accepted = |field: &str| {

@@ -155,8 +155,8 @@ impl Contract {
         Outs::new(self.many(Outputs, tag, Repeated, same_as(Inputs, input.index())))
     }
 
-    /// Declares all input side packets. If there are output side packets at all, declares one for
-    /// each input, with its tag, index and type.
+    /// Declares all input side packets. If any output side packet is connected, declares one for
+    /// each input, with the same tag, index and type.
     pub fn mirrored_sides(&mut self) -> (Sides<dyn Payload>, OutSides<dyn Payload>) {
         let has_outputs = !self.tags(OutputSides).is_empty() && !self.describing;
         let mut length = 0;
@@ -278,8 +278,8 @@ impl Contract {
         Res::new(side)
     }
 
-    /// Declares an event port for values of type `T` from outside the graph. `OpenCx::sender` makes
-    /// a sender.
+    /// Declares an event port for values of type `T` from outside the graph. `OpenCx::sender`
+    /// creates a sender.
     pub fn events<T: Any + Send>(&mut self) -> Events<T> {
         self.event_types.push(TypeId::of::<T>());
         Events::new(self.event_types.len() as u16 - 1)
@@ -294,7 +294,7 @@ impl Contract {
             && declared.is_some_and(|it| matches!(it.arity, Optional | OptionalRepeated))
     }
 
-    /// Gives each port the type of the input with the same index.
+    /// Gives each port, by its index in the group, the type of the input that is paired with it.
     fn carry(
         &mut self,
         group: Group,
@@ -311,7 +311,8 @@ impl Contract {
         self.many(group, tag, arity, spec).next()
     }
 
-    /// Declares ports and returns the range of those that are connected.
+    /// Declares ports and returns the range of those that are connected. If a calculator is only
+    /// described, each declaration is one port.
     fn many(&mut self, group: Group, tag: &str, arity: Arity, spec: PortSpec) -> Range<u16> {
         let declared = PortDeclaration {
             group,

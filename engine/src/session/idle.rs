@@ -1,4 +1,5 @@
-//! Work when no node is ready: runs sources, finds deadlocks of full queues, and detects the end.
+//! Work of a session when no node is ready: it calls a source, resolves a deadlock of full queues,
+//! or detects the end.
 
 use crate::{error::Error, plan::Producer, policy::Readiness};
 
@@ -41,7 +42,7 @@ impl Running {
         Idle::Finished
     }
 
-    /// Reports a source that waits for a lower-layer source that never opens.
+    /// Reports a source that waits for a source of a lower layer that never opens.
     fn never_starts(&mut self, frame: Frame<'_>) -> bool {
         let sources = || frame.plan.sources.iter().map(|&node| usize::from(node));
         let waiting = sources().find(|&node| self.nodes[node].status == Status::Open);
@@ -84,8 +85,8 @@ impl Running {
         true
     }
 
-    /// Returns the source to call, in the lowest layer with open sources: the one whose output lags
-    /// most. Among equals it is the first.
+    /// Returns the source to call: in the lowest layer with sources that are not closed, the one
+    /// whose output lags most. Among equals it is the first.
     fn next_source(&self, frame: Frame<'_>) -> Option<usize> {
         let sources = frame.plan.sources.iter().map(|&node| usize::from(node));
         let open = sources.filter(|&node| self.nodes[node].status != Status::Closed);
@@ -104,7 +105,7 @@ impl Running {
         })
     }
 
-    /// Returns `true` if only full queues behind its outputs keep a node from running.
+    /// Returns `true` if a node could run but for full queues behind its outputs.
     fn is_blocked(&self, frame: Frame<'_>, node: usize) -> bool {
         let (plan, state) = (&frame.plan.nodes[node], &self.nodes[node]);
         state.status == Status::Open
@@ -114,7 +115,7 @@ impl Running {
 
     /// Resolves deadlocks of full queues. Such a queue never empties, because its consumer waits
     /// for another stream. It gets room for one more packet, or, with `report_deadlock`, the
-    /// session fails. Returns `true` if a node can continue.
+    /// session fails. Returns `true` if a node can continue or the session has failed.
     fn grow(&mut self, frame: Frame<'_>) -> bool {
         if !self.queues.any_full() {
             return false;

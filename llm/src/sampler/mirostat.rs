@@ -4,14 +4,14 @@ use super::row;
 use super::truncation::{self, Candidate, EligibleTokens, TruncationLimits};
 use crate::protocol::{MirostatParams, MirostatVersion};
 
-/// Number of most likely tokens in the fit of version one.
+/// Number of most likely tokens that version one fits a power law to.
 const FITTED: usize = 100;
 
-/// State of the control of a sequence.
+/// State of the control loop of a sequence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mirostat {
     params: MirostatParams,
-    /// Present bound of the surprise, in bits.
+    /// Current upper bound of the surprise, in bits.
     bound: f32,
 }
 
@@ -49,8 +49,8 @@ impl Mirostat {
         kept.find(logits, highest, sharpness, cuts);
     }
 
-    /// Number of most likely tokens that can be drawn, if probabilities fall by rank as those of
-    /// the most likely ones do.
+    /// Estimates how many of the most likely tokens can be drawn. Assumes that all probabilities
+    /// follow the power law of the `likeliest` ones.
     fn count(&self, likeliest: &[Candidate], sharpness: f32, n_vocab: usize) -> usize {
         let (mut products, mut squares) = (0.0, 0.0);
         for (rank, pair) in likeliest.windows(2).enumerate() {
@@ -61,7 +61,7 @@ impl Mirostat {
         let slope = products / squares;
         let excess = slope - 1.0;
         let scale = excess * self.bound.exp2() / (1.0 - (n_vocab as f32).powf(-excess));
-        // A fit without a result leaves one token.
+        // If the fit has no result, one token remains.
         (scale.powf(1.0 / slope) as usize).max(1)
     }
 

@@ -1,6 +1,6 @@
-//! The thread of an engine, common to all kinds of engines: it opens a model, reports that it is
-//! ready, serves until the shutdown command, and shows that it is alive. Its handle sends it orders
-//! and keeps the receivers that wait.
+//! The thread of an engine, of any kind. It opens a model, reports that it is ready, and serves
+//! until the shutdown command, with a heartbeat. Its handle sends it orders and keeps the receivers
+//! that wait for results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,11 +25,12 @@ pub(crate) use pulse::{Pulse, PulseState, whole_seconds};
 pub(crate) use queue_places::Places;
 pub use queue_places::QueuePlace;
 
-/// Maximum time to wait for a thread that was told to stop. It stops between two steps, which take
-/// less on most machines. A slower thread is abandoned, because nothing may keep the process from
+/// Maximum time to wait for a thread to stop. It stops between two steps, and a step takes less
+/// time on most machines. A slower thread is abandoned, so that it does not keep the process from
 /// ending.
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
-/// Idle time after which a thread rests: longer than the pauses between the requests of one client.
+/// Idle time before a call of [`Stepper::rest`]: longer than the pauses between the requests of one
+/// client.
 const REST_AFTER: Duration = Duration::from_millis(200);
 
 /// The work of an engine's thread.
@@ -47,17 +48,18 @@ pub(crate) trait Stepper {
     /// Does at most one step of work. Returns false if there was none.
     fn step(&mut self) -> bool;
 
-    /// Returns the moment at which there will be work without an order, if ever.
+    /// Returns the time of the next work that needs no order; `None` if there is none.
     fn due(&self) -> Option<Instant> {
         None
     }
 
-    /// Does deferred work, as [`Backend::tidy`](crate::Backend::tidy).
+    /// Does deferred work, as [`Backend::tidy`](crate::Backend::tidy) does. Returns true if more is
+    /// left.
     fn tidy(&mut self) -> bool {
         false
     }
 
-    /// Releases resources while idle, as [`Backend::rest`](crate::Backend::rest).
+    /// Releases resources while idle, as [`Backend::rest`](crate::Backend::rest) does.
     fn rest(&mut self);
 
     /// Tells all waiting receivers that the engine has stopped.
@@ -72,10 +74,10 @@ pub(crate) enum Command<O> {
     Shutdown,
 }
 
-/// The thread's side of its commands.
+/// The receiving end of a thread's commands.
 pub(crate) struct Inbox<O>(Receiver<Command<O>>);
 
-/// Reports the opened model to the starter of the thread, which waits for it or for an error.
+/// Sender of the opened model, or of an error, to [`Worker::start`], which waits for it.
 pub(crate) type Ready<T> = Sender<Result<T, LoadError>>;
 
 /// The thread of an engine that takes orders `O`, with the waiting receivers `W`.
@@ -99,7 +101,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
     /// [`Ready`], and returns after it has served its [`Inbox`].
     ///
     /// # Errors
-    /// The error of `serve` before it is ready, its panic, or the lack of a thread.
+    /// An error or a panic of `serve` before it is ready, or the failure to start a thread.
     pub(crate) fn start<T, F>(
         name: String,
         pulse: Arc<Pulse>,
@@ -141,7 +143,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Registers a receiver that waits for the thread. If the thread fails, another one notifies
+    /// Registers a receiver that waits for the thread. If the thread fails, another thread notifies
     /// the receiver.
     ///
     /// # Errors
@@ -174,9 +176,9 @@ impl<O: Send + 'static, W> Worker<O, W> {
         self.live.close(why)
     }
 
-    /// Tells the thread to stop, and waits a limited time for its end, unless the thread itself
-    /// calls this or was abandoned. Returns false if it still runs. Freed memory is returned to the
-    /// system.
+    /// Tells the thread to stop, and waits a limited time for its end. Does not wait if the thread
+    /// itself calls this or was abandoned. Returns false if the thread may still run. Otherwise
+    /// returns freed memory to the system.
     pub(crate) fn stop(&mut self) -> bool {
         // Fails only if the thread has ended already.
         self.commands.send(Command::Shutdown).ok();
@@ -191,7 +193,7 @@ impl<O: Send + 'static, W> Worker<O, W> {
             tracing::warn!(thread = name(), "worker thread did not stop, abandoning it");
             return false;
         }
-        // A panic of the thread has been reported there.
+        // The thread has reported its own panic.
         thread.join().ok();
         // The memory of its computations is free now; the heap would keep it for the thread of a
         // later engine.
@@ -222,7 +224,8 @@ impl<O, W> Drop for Ticket<O, W> {
 show_fields! { Ticket<O, W> { seat } }
 
 impl<O> Inbox<O> {
-    /// Steps until the engine is dropped. All waiting receivers are then told that it has stopped.
+    /// Runs the steps until the shutdown command. Then notifies all waiting receivers that the
+    /// engine has stopped.
     pub(crate) fn serve<S: Stepper<Order = O>>(&self, stepper: &mut S) {
         if let Err(message) = catch(|| self.step_until_shutdown(stepper)) {
             tracing::error!(%message, "{} panicked outside of a step", S::NAME);
@@ -248,7 +251,8 @@ impl<O> Inbox<O> {
         }
     }
 
-    /// Waits for a command, but not longer than until work is due without one.
+    /// Waits for a command, at most until work is [due](Stepper::due). Meanwhile does deferred work
+    /// if nothing is due, and rests.
     fn wait(&self, stepper: &mut impl Stepper<Order = O>) -> Result<Command<O>, RecvTimeoutError> {
         let due = stepper.due();
         // Due work comes before deferred work.

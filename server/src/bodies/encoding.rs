@@ -1,5 +1,5 @@
-//! Compressed bodies. A few bytes can decompress to very many, so the decompressed bytes are
-//! bounded like the received ones, during decompression.
+//! Compressed bodies. A few bytes can decompress to very many, so decompression stops when its
+//! output exceeds the limit on received bytes.
 
 use std::io::Read;
 
@@ -8,7 +8,7 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use crate::errors::{Cause, ENCODINGS, Failure};
 
-/// Decompressed bytes of one step, checked against the limit before the next step.
+/// Maximum number of bytes that one step decompresses. The limit is checked after each step.
 const STEP_BYTES: usize = 64 << 10;
 
 /// The compression of a body.
@@ -45,7 +45,7 @@ impl Encoding {
     ) -> Result<Vec<u8>, Failure> {
         let mut decoder: Box<dyn Read + '_> = match self {
             Self::Gzip => Box::new(MultiGzDecoder::new(bytes)),
-            // The standard means zlib's format, but some clients send bare deflate.
+            // `deflate` stands for zlib's format, but some clients send raw deflate data.
             Self::Deflate if has_zlib_header(bytes) => Box::new(ZlibDecoder::new(bytes)),
             Self::Deflate => Box::new(DeflateDecoder::new(bytes)),
         };
@@ -66,8 +66,8 @@ impl Encoding {
     }
 }
 
-/// Returns true if bytes begin with a zlib header: compression method 8, and two bytes whose number
-/// is a multiple of 31.
+/// Returns true if bytes begin with a zlib header: compression method 8 in the first byte, and a
+/// multiple of 31 in the first two bytes, read as a big-endian number.
 fn has_zlib_header(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|head: &[u8; 2]| {
         head[0] & 0x0f == 8 && u16::from_be_bytes(*head).is_multiple_of(31)

@@ -26,8 +26,8 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Creates a client for the server at `url`, whose path may be that of the API. It connects
-    /// with the first request.
+    /// Creates a client for the server at `url`, which may end in `/v1` or `/v3`. It connects with
+    /// the first request.
     pub(super) fn new(url: &str, key: Option<String>) -> Result<Self, String> {
         let base = url.trim_end_matches('/');
         let base = ["/v3", "/v1"]

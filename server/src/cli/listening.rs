@@ -53,15 +53,14 @@ pub(super) struct Listening {
         default_value = "127.0.0.1"
     )]
     grpc_bind_address: Vec<String>,
-    /// Separate port for gRPC requests of operators, such as TorchServe's management API.
+    /// Separate port for administrative gRPC requests, such as TorchServe's management API.
     ///
-    /// Its addresses are those of `--grpc_bind_address`. `--port` then refuses requests of
-    /// operators.
+    /// Its addresses are those of `--grpc_bind_address`. `--port` then refuses these requests.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     grpc_management_port: Option<u16>,
     /// Separate port for health, metrics, status and configuration.
     ///
-    /// It stays reachable when the other port has no connections left. Metrics, status and
+    /// It stays reachable when the main port has reached `--max_connections`. Metrics, status and
     /// configuration are then served only there.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     management_port: Option<u16>,
@@ -81,8 +80,8 @@ pub(super) struct Listening {
     /// Host names that clients may use, separated by commas: `models.example.com`, `*.example.com`,
     /// or `*` for any.
     ///
-    /// localhost and the server's addresses are always allowed and, where other machines can
-    /// connect, the machine's own name and private names.
+    /// localhost and the server's addresses are always allowed. If other machines can connect, so
+    /// are the machine's own name and private names, such as `*.local`.
     #[arg(help_heading = heading::SECURITY, long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Vec<String>,
     /// Sites whose pages may send requests and read answers, separated by commas:
@@ -210,7 +209,7 @@ pub(super) fn told(server: &Server, scheme: &str) -> String {
     told.chain(socket).collect::<Vec<_>>().join(", ")
 }
 
-/// Warns of addresses that other machines can reach.
+/// Warns about each address that other machines can reach, for a server without keys.
 pub(super) fn warn_of_strangers(server: &Server) {
     let addresses = listeners(server).into_iter().flat_map(|(at, _)| at);
     for address in addresses.filter(|it| !it.ip().is_loopback()) {
@@ -221,7 +220,7 @@ pub(super) fn warn_of_strangers(server: &Server) {
     }
 }
 
-/// Reads a prefix of paths: one or more segments, without a slash at the end.
+/// Parses a prefix of paths: one or more segments. Slashes at the end are dropped.
 fn prefix(text: &str) -> Result<String, String> {
     let text = text.trim_end_matches('/');
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-._~".contains(it);
@@ -234,7 +233,7 @@ fn prefix(text: &str) -> Result<String, String> {
     }
 }
 
-/// Resolves host names to socket addresses, each once.
+/// Resolves host names to socket addresses, without duplicates.
 fn resolve(hosts: &[String], port: u16, flag: &str) -> Result<Vec<SocketAddr>, String> {
     let mut addresses = Vec::new();
     for host in hosts.iter().map(|host| host.trim()) {

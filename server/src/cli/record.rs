@@ -12,7 +12,7 @@ use super::{
     server::{Server, block_on, encoded},
 };
 
-/// Interval for asking the server for finished sessions.
+/// Interval between requests for the list of finished sessions.
 const ASK_EVERY: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Args)]

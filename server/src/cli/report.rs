@@ -12,7 +12,7 @@ use graphmill_grammar::{
 
 use crate::telemetry::log;
 
-/// Prints diagnostics for people, with excerpts of their files.
+/// Prints diagnostics in readable form, with excerpts of their files.
 pub(super) fn show(sources: &SourceMap, diagnostics: &[Diagnostic]) {
     let color = if std::io::stderr().is_terminal() {
         Color::Ansi
@@ -42,11 +42,11 @@ pub(super) fn passed(ok: bool) -> ExitCode {
     ExitCode::from(u8::from(!ok))
 }
 
-/// Prints the result of a command. A reader that closes its end early, as `head` does, is not an
-/// error.
+/// Prints the result of a command. It is not an error if the reader closes the pipe early, as
+/// `head` does.
 ///
 /// # Errors
-/// The reason why standard output cannot be written.
+/// A message if standard output cannot be written to.
 pub(super) fn print(text: &str) -> Result<ExitCode, String> {
     let mut out = io::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -55,7 +55,7 @@ pub(super) fn print(text: &str) -> Result<ExitCode, String> {
     }
 }
 
-/// Formats the error that standard output cannot be written.
+/// Formats an error of writing to standard output.
 pub(super) fn unwritable(error: &io::Error) -> String {
     format!("cannot write to standard output: {error}")
 }

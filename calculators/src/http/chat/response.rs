@@ -21,7 +21,7 @@ impl Form for ChatForm {
     const CHUNK: &'static str = "chat.completion.chunk";
     const PROMPT_BESIDE: bool = true;
 
-    /// Writes the event with the role of each choice.
+    /// Writes an event with the role for each choice.
     fn begin(events: &mut Events<'_, '_>) -> Result<()> {
         for index in 0..events.request().choices() as u32 {
             let delta = Delta {
@@ -82,7 +82,7 @@ fn event(
     })
 }
 
-/// Returns the finish reason of a choice, in the form of the request.
+/// Returns the finish reason of a choice. It depends on how the request offers and chooses tools.
 fn finish_reason(request: &TextRequest, finish: Finish) -> &'static str {
     match finish {
         Finish::ToolCalls if request.function_call => "function_call",
@@ -91,7 +91,7 @@ fn finish_reason(request: &TextRequest, finish: Finish) -> &'static str {
     }
 }
 
-/// Returns true if the request demands a call of a certain tool.
+/// Returns true if the request demands a call of one tool by name.
 fn names_call(request: &TextRequest) -> bool {
     match &request.input {
         RequestInput::Chat(chat) => matches!(chat.tool_choice, ToolChoice::Named(_)),
@@ -161,8 +161,8 @@ struct ChatChoice<'a> {
     token_ids: Option<&'a [Token]>,
 }
 
-/// The addition of a chunk to a message. The role comes only once, because clients concatenate
-/// every string they see.
+/// Addition to a message by a chunk. The role comes only once, because clients concatenate every
+/// string they see.
 #[derive(Default, Serialize)]
 struct Delta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,7 +188,7 @@ struct ToolCallPiece<'a> {
     function: Function<'a>,
 }
 
-/// The function of a piece of a call.
+/// Name and arguments in a piece of a tool call.
 #[derive(Serialize)]
 struct Function<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use crate::llm::LanguageModel;
 use crate::payload::{MediaKind, Prompt, Prompts, TemplatedPrompt, TokenPrompts, media_marker};
 use crate::text::nodes::media;
 
-/// Returns the answer of `tokenize`. `nested` is true for a list for each of several texts.
+/// Returns the answer of `tokenize`. If `nested`, the answer has a list for each text.
 pub(super) fn tokenized(
     vocab: &dyn Vocab,
     form: &Tokenize,
@@ -48,7 +48,7 @@ pub(super) fn tokenized(
     answer
 }
 
-/// Returns the answer of `encode`. `nested` is true for a list for each of several texts.
+/// Returns the answer of `encode`. If `nested`, the answer has a list for each text.
 pub(super) fn encoded(nested: bool, prompts: &TokenPrompts) -> Value {
     let lists = prompts.0.iter();
     let (tokens, lengths): (Vec<Value>, Vec<Value>) = lists
@@ -76,7 +76,7 @@ fn fitted(vocab: &dyn Vocab, form: &Tokenize, mut tokens: Vec<Token>) -> Vec<Tok
     tokens
 }
 
-/// Returns a token's text, or its bytes if they are not whole characters.
+/// Returns a token's text, or its bytes if they are not valid UTF-8.
 fn piece(vocab: &dyn Vocab, token: Token) -> Value {
     let mut bytes = Vec::new();
     vocab.piece(token, true, &mut bytes);
@@ -86,7 +86,7 @@ fn piece(vocab: &dyn Vocab, token: Token) -> Value {
     }
 }
 
-/// Returns the text of tokens, with special ones. Invalid bytes become U+FFFD.
+/// Returns the text of tokens, including special ones. Invalid bytes become U+FFFD.
 pub(super) fn text(vocab: &dyn Vocab, tokens: &[Token]) -> String {
     let mut bytes = Vec::new();
     for token in tokens {
@@ -109,7 +109,7 @@ pub(super) fn detokenized(vocab: &dyn Vocab, prompts: &TokenPrompts) -> Result<V
     Ok(json!({ "prompt": text, "content": text }))
 }
 
-/// Returns the text of a prompt, in which a word stands for each image and sound.
+/// Returns the text of a prompt, with a placeholder for each image and sound.
 fn shown(prompt: &TemplatedPrompt) -> String {
     let text = prompt.text.clone();
     prompt.media.iter().fold(text, |text, medium| {

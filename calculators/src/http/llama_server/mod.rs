@@ -1,5 +1,6 @@
 //! llama-server's own endpoints, which continue prompts, fill a gap, and compute vectors. Their
-//! paths have no prefix: `/completions` and `/embeddings` there are not OpenAI's.
+//! paths have no prefix. `/completions` and `/embeddings` without a prefix are therefore
+//! llama-server's, not OpenAI's.
 
 pub(super) mod adapters;
 mod answer;
@@ -26,7 +27,7 @@ use crate::payload::{
     VectorForm,
 };
 
-/// A dialect of llama-server's, for one kind of request.
+/// The dialect of one of llama-server's endpoints.
 #[derive(Debug)]
 pub(super) struct LlamaServer {
     endpoint: &'static str,
@@ -150,7 +151,7 @@ fn read_embedding(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     })
 }
 
-/// An answer's entry for a text.
+/// The entry of a text in an answer.
 #[derive(Serialize)]
 pub(super) struct LlamaServerVector<'a> {
     index: usize,

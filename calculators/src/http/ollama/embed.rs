@@ -12,7 +12,7 @@ use super::AnswerClock;
 use crate::http::{fields, fields::missing, limits::MAX_TEXTS, prompts};
 use crate::payload::{Embeddings, EmbeddingsRequest, JsonBody, Prompt, VectorForm};
 
-/// Reads a request for vectors.
+/// Reads a request to `api/embed`.
 pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     let mut fields = fields::read(OLLAMA_EMBED, body)?;
     let own: ollama::OllamaEmbed = fields.take()?;
@@ -28,7 +28,7 @@ pub(super) fn read(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     })
 }
 
-/// Reads a request for the vector of one text.
+/// Reads a request to `api/embeddings`, which has one text.
 pub(super) fn read_one(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     let mut fields = fields::read(OLLAMA_EMBEDDINGS, body)?;
     let own: ollama::Embeddings = fields.take()?;
@@ -44,20 +44,20 @@ pub(super) fn read_one(body: &JsonBody, _: &str) -> Result<EmbeddingsRequest> {
     })
 }
 
-/// Reports all options as ignored, because requests for vectors have none.
+/// Reports all options as ignored, because requests for vectors use none.
 fn ignore(options: &Map<String, Value>, fields: &mut Fields) {
     for name in options.keys() {
         fields.ignore(format!("options.{name}"));
     }
 }
 
-/// The answer for one text.
+/// The answer of `api/embeddings`, which takes one text.
 #[derive(Serialize)]
 pub(in crate::http) struct EmbedVector<'a> {
     pub(in crate::http) embedding: Option<&'a Vec<f32>>,
 }
 
-/// The answer for several texts.
+/// The answer of `api/embed`, which takes one or more texts.
 #[derive(Serialize)]
 pub(in crate::http) struct Vectors<'a> {
     model: &'a str,

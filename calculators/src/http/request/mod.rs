@@ -28,19 +28,21 @@ use crate::payload::{
     SpecialTokens, Terms, TextRequest, ToldTokens, ToolChoice,
 };
 
-/// Reads the body of `chat/completions`, `completions`, `responses`, Anthropic's `messages` and
-/// Triton's and TGI's `generate`. Refuses wrong fields, and those that this graph does not support.
-/// Errors name the field.
+/// Reads the body of a request for text in any dialect, such as OpenAI's `chat/completions`,
+/// `completions` and `responses`, Anthropic's `messages`, Ollama's `api/chat`, and Triton's and
+/// TGI's `generate`. Refuses fields that are wrong or that this graph does not support. Errors name
+/// the field.
 ///
 /// Emits the request and its generation parameters at the payload's timestamp. If `QUESTION` is
 /// connected, the node also reads questions about prompts: `tokenize`, `detokenize`,
 /// `apply-template`, `chat/completions/render` and `completions/render`, and chats and completions
 /// with `?explain=1`. Such a request has a packet on `QUESTION` and none on `PARAMS`.
 ///
-/// If the side packet that names the model is connected, the model's `generation_config.json` has
-/// the defaults that the options do not set. A request also takes its place in the model's queue
-/// here. If the queue is full, the request is refused before anything is computed for it. A session
-/// with several requests, which are answered one after the other, takes a place for the first.
+/// If the side packet that names the model is connected, the model's `generation_config.json`
+/// supplies the defaults that the options do not set. The node then also reserves a place in the
+/// model's queue. If the queue is full, the request is refused before anything is computed for it.
+/// In a session with several requests, which are answered one after the other, only the first
+/// reserves a place.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
@@ -114,7 +116,8 @@ impl Calculator for OpenAIRequest {
         let mut read = read(payload, &self.defaults, cx.run())?;
         if let Some(model) = &self.model {
             known_tokens(&read.params, &**model.vocab())?;
-            // The node that reads the images checks that the model takes them.
+            // Only the number and form of the images and sounds is checked here. The node that
+            // reads them checks that the model accepts them.
             if let RequestInput::Chat(chat) = &read.request.input {
                 model.media().check(&model.engine(), &chat.media)?;
             }
@@ -164,7 +167,7 @@ fn known_tokens(params: &GenerationParams, vocab: &dyn Vocab) -> Result<()> {
     Err(invalid("stop_token_ids", message))
 }
 
-/// Bytes that reading takes for each byte of a body.
+/// Bytes of memory that reading takes for each byte of a body.
 const BYTES_OF_EACH: usize = 4;
 
 /// A request with its parameters or its question.
@@ -188,7 +191,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     if !needs_no_model && !json.has("model") {
         return Err(missing("model"));
     }
-    // Called once for a whole answer.
+    // Called once, so all parts of an answer have the same `created`.
     let request = |model, input| TextRequest {
         id: format!("{}{}", dialect.id_prefix(), run.id.0).into(),
         created: Utc::now().timestamp() as u64,
@@ -236,7 +239,7 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
             return Err(invalid("chat_template", message).with_code(code::UNSUPPORTED));
         }
         if params.special_tokens == SpecialTokens::Skip {
-            // The parsers after the model remove them.
+            // The parsers after the model need the special tokens, and remove them.
             params.special_tokens = SpecialTokens::Markers;
         }
         chat.partner = Some(Partner {
@@ -281,10 +284,10 @@ fn read(payload: &HttpRequestPayload, defaults: &Defaults, run: &RunCx) -> Resul
     })
 }
 
-/// Reads the fields about details of tokens, for an answer in a dialect.
+/// Reads the fields that ask for details of tokens.
 ///
 /// # Errors
-/// The dialect's answers do not have such details, or not in streams.
+/// If the dialect's answers cannot have such details, or not in a stream.
 fn read_details(
     dialect: &dyn TextDialect,
     fields: &mut Fields,
@@ -313,7 +316,7 @@ fn read_details(
     }
 }
 
-/// Refuses two different numbers of likeliest tokens for the same places.
+/// Refuses a `prompt_logprobs` that differs from `logprobs` if both apply to the prompt.
 fn check_details(params: &GenerationParams) -> Result<()> {
     let echoed = params.sampling.logprobs.filter(|_| params.echo);
     match (params.prompt_logprobs, echoed) {

@@ -1,4 +1,4 @@
-//! Responses in answers, and their events.
+//! OpenAI's response objects in answers, and the events of their streams.
 
 use graphmill_llm::Usage;
 use serde_json::{Value, json};
@@ -47,7 +47,8 @@ impl Form for ResponseForm {
         let name = match part {
             Segment::Reasoning(_) => "response.reasoning_text.delta",
             Segment::Text(_) => "response.output_text.delta",
-            // The text comes at once, when it can be separated from its surroundings.
+            // The text is sent whole at the end of the part, when it can be taken out of the
+            // arguments.
             Segment::Call { name, .. } if takes_text(answer, name) => return Vec::new(),
             Segment::Call { .. } => "response.function_call_arguments.delta",
         };
@@ -114,7 +115,7 @@ impl Form for ResponseForm {
 }
 
 impl ResponseForm {
-    /// Returns an event with the fields that every event has.
+    /// Creates an event, and adds the fields that every event has.
     fn event(&mut self, name: &'static str, mut fields: Value) -> Event {
         fields["type"] = json!(name);
         fields["sequence_number"] = json!(self.sequence_number);
@@ -123,7 +124,8 @@ impl ResponseForm {
     }
 }
 
-/// Returns the fields of an event about an item, or about its content, which has one part.
+/// Adds to `fields` those that say which item an event is about. The content of an item has at most
+/// one part, so its index is 0.
 fn part_event(answer: PartialAnswer<'_>, index: usize, mut fields: Value) -> Value {
     let part = &answer.parts[index];
     fields["item_id"] = json!(item_id(answer, index, part));
@@ -191,7 +193,7 @@ fn item(answer: PartialAnswer<'_>, index: usize, part: &Segment, status: &str) -
     }
 }
 
-/// Returns the request's words for a tool, by the name that the model calls.
+/// Finds the tool of the request that the model calls by this name.
 fn origin<'a>(answer: PartialAnswer<'a>, name: &str) -> Option<&'a ToolOrigin> {
     match &answer.request.input {
         RequestInput::Chat(chat) => chat.tool_origins.get(name),
@@ -213,7 +215,7 @@ fn status_of(answer: PartialAnswer<'_>, index: usize) -> &'static str {
     }
 }
 
-/// Returns the response, as far as it has come, or as it ends.
+/// Returns the response object: the final one if `ends`, otherwise one in progress, without output.
 fn response(answer: PartialAnswer<'_>, ends: bool) -> Value {
     let request = answer.request;
     let is_cut = ends && answer.finish == Some(Finish::Length);

@@ -27,11 +27,11 @@ pub struct ToolParserOptions {
 /// Separates tool calls from the text of a chat whose request offers tools.
 ///
 /// A call is passed on when it is complete. If `PARAMS` says that a constraint makes calls valid,
-/// their arguments are passed on as they come. Text that only looks like a call stays text. A
-/// choice with calls that ends by itself has the finish reason `tool_calls`. If the request wants
-/// one call at a time, the choice ends after it. The node makes the ids of calls, in the form that
-/// the model's template accepts. `REQUEST` and `PARAMS` have a packet for each prompt, at its
-/// timestamp.
+/// their arguments are passed on as the model generates them. Text that only looks like a call
+/// stays text. A choice with calls that ends by itself has the finish reason `tool_calls`. If the
+/// request allows only one call, the choice ends after the first. The node makes the ids of calls,
+/// in the form that the model's template accepts. `REQUEST` and `PARAMS` have a packet for each
+/// prompt, at its timestamp.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"
@@ -59,7 +59,8 @@ pub struct ToolParser {
 struct ToolOffer {
     tools: Arc<Tools>,
     eager: bool,
-    /// True if the answer consists only of tool calls.
+    /// True if the request demands a tool call and a constraint enforces it, so that the answer has
+    /// no other text.
     is_demanded: bool,
     limit: usize,
 }
@@ -143,8 +144,8 @@ impl Calculator for ToolParser {
         let is_cut = offered.is_demanded && chunk.finish == Some(Finish::Length);
         chunk.text = if is_cut { String::new() } else { parsed.text };
         chunk.tool_calls.extend(parsed.calls);
-        // If a call was cut, the finish reason stays the one of the text, because a client must not
-        // act on half a call.
+        // If a call was cut off, the finish reason does not change, because a client must not act
+        // on half a call.
         if parser.is_done() {
             chunk.stop.stop();
             chunk.finish = Some(Finish::ToolCalls);

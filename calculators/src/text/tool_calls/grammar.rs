@@ -8,7 +8,7 @@ use super::spelling::{Spelling, SpellingPart, literals, opening};
 use super::{CallFormat, arguments, gemma};
 use crate::payload::ToolChoice;
 
-/// Returns the constraint of the calls of an answer.
+/// Returns the constraint of an answer that consists of calls.
 pub(crate) fn calls(
     format: &CallFormat,
     tools: &[Value],
@@ -65,7 +65,7 @@ pub(crate) fn text_with_calls(format: &CallFormat, tools: &[Value]) -> Option<Co
     if mark.is_empty() || spelling.bare {
         return None;
     }
-    // Calls that are not in a common section have a mark each.
+    // Each call has a mark of its own, unless all calls are in one section.
     let then = repeated(&unmarked, tools, &ToolChoice::Auto, !is_open);
     Some(Constraint::TextWith(vec![(mark, then)]))
 }
@@ -133,13 +133,13 @@ fn spelled(part: &SpellingPart, spelling: &Spelling, function: &Value) -> Constr
             let [before, after] = HARMONY_CALL.map(text);
             sequence([before, plain(name.to_owned()), after])
         }
-        // These parts are only read.
+        // These parts matter only when calls are read.
         SpellingPart::Maybe(_) | SpellingPart::Id | SpellingPart::Program => sequence([]),
     }
 }
 
 /// Returns the schema of a tool's arguments. A tool without a schema takes no arguments. Properties
-/// that the schema does not name are left out.
+/// that the schema does not name are not generated, unless it allows them explicitly.
 fn parameters(function: &Value) -> Value {
     let mut schema = match &function["parameters"] {
         Value::Object(schema) if !schema.is_empty() => schema.clone(),
@@ -148,7 +148,8 @@ fn parameters(function: &Value) -> Value {
     schema.entry("type").or_insert_with(|| "object".into());
     let kinds = schema.get("type").and_then(Value::as_array);
     if kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "object")) {
-        // References to the whole schema may have the other types, so they are resolved before.
+        // A reference to the whole schema may still have the other types, so references are
+        // resolved before the type is narrowed.
         if let Ok(Value::Object(resolved)) = resolved_schema(&schema.clone().into()) {
             schema = resolved;
         }

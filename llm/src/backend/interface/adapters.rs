@@ -12,7 +12,7 @@ pub const MAX_ADAPTERS: usize = 4;
 pub struct Adapter {
     /// Index in the adapters of the spec, from 0.
     pub number: u32,
-    /// Factor of its change: 1 applies it as it was trained.
+    /// Strength of the adapter: 1 applies it as it was trained.
     pub scale: Number,
 }
 

@@ -1,5 +1,5 @@
-//! Layers of a model that draft (MTP, multi-token prediction): a second context on the same
-//! weights, with KV cells for these layers alone. It computes a token from the model's hidden state
+//! Drafting with the MTP layers of a model (multi-token prediction): a second context on the same
+//! weights, with KV cells for these layers only. It predicts a token from the model's hidden state
 //! for the token before it. If there are several such layers, the first one drafts.
 
 use super::LlamaCpp;
@@ -11,8 +11,8 @@ use super::process::Environment;
 use crate::protocol::LoadError;
 use crate::settings::LlmEngineSpec;
 
-/// Architectures whose MTP layers llama.cpp computes. For others it can load them, but not compute
-/// them.
+/// Architectures whose MTP layers llama.cpp can compute. It can load those of other architectures,
+/// but not compute them.
 const ARCHITECTURES: [&str; 16] = [
     "bailingmoe3",
     "cohere2moe",

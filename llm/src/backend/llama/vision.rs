@@ -1,4 +1,4 @@
-//! The projector of a model, by libmtmd.
+//! The projector of a model, run by libmtmd.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ fn load_projector(
     }))
 }
 
-/// Returns the number of positions of a sound of [`TILE_SECONDS`] in its largest tile; 0 if the
-/// projector reads no sound.
+/// Returns the number of positions in the largest tile of a sound that lasts [`TILE_SECONDS`]; 0 if
+/// the projector reads no sound.
 fn longest_tile(mtmd: &Arc<Mtmd>) -> Result<u32, String> {
     let Some(rate) = mtmd.sound_rate() else {
         return Ok(0);

@@ -54,7 +54,7 @@ pub(super) struct ChatArguments {
     max_tokens: Option<u32>,
     #[command(flatten)]
     key: ClientKey,
-    /// Lowest level of log messages, where a model is served for this conversation.
+    /// Lowest level of log messages, if a model is served for this conversation.
     #[arg(long, value_name = "LEVEL", default_value = "WARNING")]
     log_level: Level,
     #[command(flatten)]
@@ -192,7 +192,7 @@ fn ask(
     };
     match runtime.block_on(conversation.ask(client, question, print))? {
         AnswerEnd::Stopped => Ok(ExitCode::from(INTERRUPTED)),
-        // If the reader is gone, the line break is not missed either.
+        // If nothing reads standard output any more, the line break is not needed either.
         AnswerEnd::All | AnswerEnd::Unread => {
             let _ = writeln!(io::stdout());
             Ok(ExitCode::SUCCESS)

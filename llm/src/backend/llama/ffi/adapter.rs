@@ -42,8 +42,8 @@ impl<'a> LoadedAdapter<'a> {
 impl Drop for LoadedAdapter<'_> {
     fn drop(&mut self) {
         let _changing = lock(self.changing);
-        // SAFETY: the adapter is alive, the context that used it is not; its model is alive and
-        // changed under the lock only.
+        // SAFETY: the adapter is alive, and the context that used it is gone. The model is alive,
+        // and changed under the lock only.
         unsafe { sys::llama_adapter_lora_free(self.raw.as_ptr()) }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn can_create(model: &Model, params: &sys::llama_context_params) -> b
     !context.is_null()
 }
 
-/// An owned context of llama.cpp, freed when the last reference is dropped.
+/// A context of llama.cpp, freed on drop.
 pub(crate) struct RawContext<'a> {
     raw: NonNull<sys::llama_context>,
     model: PhantomData<&'a Model>,
@@ -54,20 +54,22 @@ impl Drop for RawContext<'_> {
     }
 }
 
-/// A context on a model, which it borrows. Used on one thread, as it holds pointers.
+/// A context on a model, which it borrows. It stays on one thread, because it holds raw pointers.
 pub(crate) struct Context<'a> {
     pub(super) raw: Rc<RawContext<'a>>,
-    /// The context of the model that this one drafts for, whose weights it may use.
+    /// Context of the model that this one drafts for. It is kept alive, because this one may use
+    /// its weights.
     _other: Option<Rc<RawContext<'a>>>,
     /// Dropped after the context, which computes on them.
     pub(super) threads: ThreadPool,
     /// Length of a row of logits.
     pub(crate) n_vocab: usize,
-    /// Width of an embedding that a batch can have instead of a token.
+    /// Width of an embedding that a batch can have in place of a token.
     pub(crate) n_embd: usize,
     /// Number of tokens of the last batch that asked for logits; 0 if the batch failed.
     pub(super) n_rows: usize,
-    /// Requested rows of logits, if all tokens of a batch have to ask.
+    /// Copies of the requested rows of logits, for a model that computes the logits of all tokens
+    /// in a batch.
     pub(super) picked: Option<Vec<f32>>,
     /// Width of another model's hidden states, if this model encodes them.
     pub(super) encoded_width: Option<usize>,
@@ -76,15 +78,16 @@ pub(crate) struct Context<'a> {
     pub(crate) places: Option<Places>,
     /// Hidden states for drafting, by another context or by this one.
     pub(super) hidden: Option<Hidden>,
-    /// Adapters, by the number that batches use.
+    /// Loaded adapters. [`Adapters`] refer to them by index.
     pub(super) adapters: Vec<LoadedAdapter<'a>>,
     /// Adapters of the last batch.
     pub(super) in_use: Adapters,
     /// Lock that is held while the model changes.
     pub(super) changing: &'a Mutex<()>,
-    /// True if the next batch makes llama.cpp count the adapters of the model.
+    /// True if llama.cpp counts the model's adapters in the next batch, which must then hold the
+    /// lock.
     pub(super) counts_adapters: bool,
-    /// Reads beyond the end of the model's files.
+    /// Check for reads beyond the end of the model's files.
     pub(super) cuts: MappingCheck,
     pub(super) model: &'a Model,
 }
@@ -176,7 +179,7 @@ impl<'a> Context<'a> {
         self.threads.run(threads, work);
     }
 
-    /// Ends idle threads. To be called before a time without work.
+    /// Ends idle threads. Call this before a time without work.
     pub(crate) fn rest(&self) {
         self.threads.rest();
     }
@@ -189,8 +192,8 @@ impl<'a> Context<'a> {
         let numbers = unsafe {
             sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence as sys::llama_seq_id)
         };
-        // SAFETY: llama.cpp keeps as many floats for each sequence as its pooling makes, until the
-        // next call that needs `&mut self`.
+        // SAFETY: llama.cpp keeps as many floats for each sequence as its pooling produces, until
+        // the next call that needs `&mut self`.
         (!numbers.is_null()).then(|| unsafe { slice::from_raw_parts(numbers, width.0) })
     }
 
@@ -207,7 +210,8 @@ impl<'a> Context<'a> {
         Some(SequenceWidth(width as usize))
     }
 
-    /// Frees all cells, and zeroes them if `zeroes`. Does nothing if the model keeps none.
+    /// Frees all cells, and sets their contents to zero if `zeroes` is true. Does nothing if the
+    /// model has no cells.
     pub(crate) fn clear(&mut self, zeroes: bool) {
         if let Some(places) = &mut self.places {
             places.clear();
@@ -259,8 +263,8 @@ impl<'a> Context<'a> {
         let size = self.state_size(sequence, part);
         state.clear();
         state.reserve_exact(size);
-        // SAFETY: as in `state_size`; there is room for `size` bytes, and llama.cpp writes no more than that
-        // and says how many it wrote.
+        // SAFETY: as in `state_size`; there is room for `size` bytes, and llama.cpp writes no more
+        // than that and returns the number that it wrote.
         let written = unsafe {
             let written = sys::llama_state_seq_get_data_ext(
                 self.raw.as_ptr(),
@@ -280,11 +284,12 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Restores an empty sequence from a state, which must consist of states of this context.
+    /// Restores an empty sequence from a state, which must come from this context or be put
+    /// together from such states.
     pub(crate) fn write_state(&mut self, sequence: u32, state: &[u8]) -> Result<(), SaveError> {
-        // SAFETY: the context is alive and not shared, and sequences are below `n_seq_max`;
-        // llama.cpp checks every number of the state against the context and its length, and
-        // refuses it with 0 after freeing what it took.
+        // SAFETY: the context is alive and not shared, and sequences are below `n_seq_max`.
+        // llama.cpp checks every number in the state against the context and the state's length. If
+        // it refuses the state, it frees the cells that it took and returns 0.
         let read = unsafe {
             sys::llama_state_seq_set_data(
                 self.raw.as_ptr(),
@@ -314,7 +319,7 @@ impl<'a> Context<'a> {
     }
 
     fn memory(&self) -> sys::llama_memory_t {
-        // SAFETY: the context is alive; its memory lives as long as itself.
+        // SAFETY: the context is alive, and its memory lives as long.
         unsafe { sys::llama_get_memory(self.raw.as_ptr()) }
     }
 }
@@ -324,13 +329,13 @@ impl<'a> Context<'a> {
 pub(crate) enum StatePart {
     /// The whole state of the sequence.
     Whole = 0,
-    /// The state without the cells of layers that keep one for each token:
-    /// `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, a macro that the binding leaves out.
+    /// The state without the layers that keep a cell for each token. The value is that of the macro
+    /// `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, which the binding lacks.
     Partial = 1,
 }
 
-/// Length of the pooled output of a sequence. Only a context creates one, so no more numbers are
-/// read than exist.
+/// Length of the pooled output of a sequence. Only [`Context::sequence_width`] creates one, so no
+/// more numbers are read than exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SequenceWidth(usize);
 

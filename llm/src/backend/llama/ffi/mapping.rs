@@ -12,7 +12,7 @@ use crate::model::files::part_of;
 #[derive(Debug)]
 pub(crate) struct Mapping {
     model: PathBuf,
-    /// Earlier mappings of the file, by other engines.
+    /// Mappings of the file that other engines made earlier.
     before: Vec<Range<usize>>,
 }
 
@@ -33,9 +33,9 @@ impl Mapping {
             if self.before.contains(&range) {
                 continue;
             }
-            // SAFETY: the range is a shared, read-only mapping of a file, which no load but this
-            // one made; so nobody unmaps it meanwhile, and what is read there afterwards is the
-            // same file.
+            // SAFETY: the range is a shared, read-only mapping of a file, made by this load only.
+            // So nothing unmaps it meanwhile, and later reads return the same contents from the
+            // file.
             let released = unsafe { advise(&range, libc::MADV_DONTNEED) };
             if let Err(error) = released {
                 tracing::debug!("the pages of the model's file stay in memory: {error}");
@@ -44,10 +44,11 @@ impl Mapping {
     }
 }
 
-/// Tells the system how memory is used.
+/// Gives the system advice about memory, with `madvise`.
 ///
 /// # Safety
-/// The memory may be changed as the advice says: `MADV_DONTNEED` discards what is in it.
+/// The caller must accept what the advice does to the memory: `MADV_DONTNEED` discards its
+/// contents.
 pub(crate) unsafe fn advise(memory: &Range<usize>, advice: libc::c_int) -> io::Result<()> {
     let first = memory.start as *mut libc::c_void;
     // SAFETY: the caller's promise.
@@ -80,7 +81,7 @@ fn range_of(line: &str, model: &Path) -> Option<Range<usize>> {
 pub(crate) fn map_entry(line: &str) -> Option<(Range<usize>, &str, &str)> {
     let mut words = line.splitn(6, ' ');
     let (addresses, access) = (words.next()?, words.next()?);
-    // Offset, device and inode come before the path, which is padded.
+    // Offset, device and inode come before the path, and spaces pad it.
     let path = words.nth(3).unwrap_or_default().trim_start();
     let (start, end) = addresses.split_once('-')?;
     let address = |text| usize::from_str_radix(text, 16).ok();

@@ -12,8 +12,8 @@ use super::super::threads::Threads;
 use crate::lock::lock;
 use crate::settings::ThreadPriority;
 
-/// A pool of ggml's threads, which wait for graphs to compute. The thread that computes is one of
-/// them.
+/// A pool of ggml's threads, which wait for graphs to compute. The thread that starts a computation
+/// is one of them.
 #[derive(Debug)]
 pub(crate) struct ThreadPool {
     raw: NonNull<sys::ggml_threadpool>,
@@ -54,9 +54,9 @@ impl ThreadPool {
         })
     }
 
-    /// Calls `work` on this number of threads, as the only operation of a graph. After a panic in
-    /// `work`, the calling thread panics once all are done. The pool must not be computing, so only
-    /// the thread that uses it may call this.
+    /// Calls `work` on this number of threads, as the only operation of a graph. If `work` panics,
+    /// the calling thread panics after all threads are done. The pool must not be computing, so
+    /// only the thread that computes with it may call this.
     pub(super) fn run(&self, threads: i32, work: &(dyn Fn() + Sync)) {
         let job = PoolJob {
             work,
@@ -78,7 +78,7 @@ impl ThreadPool {
             let graph = sys::ggml_new_graph_custom(context, GRAPH_NODES, false);
             sys::ggml_build_forward_expand(graph, operation);
             let mut plan = sys::ggml_graph_plan(graph, threads, self.as_ptr());
-            // Only an abort callback makes it fail, and the plan has none.
+            // A computation fails only through an abort callback, and the plan has none.
             let _status = sys::ggml_graph_compute(graph, &raw mut plan);
             sys::ggml_free(context);
         }
@@ -95,9 +95,9 @@ impl ThreadPool {
         self.raw.as_ptr()
     }
 
-    /// Ends the waiting threads. The calling thread, which is one of them, may then run on each of
-    /// their CPUs until it computes. New threads begin on the CPU of the thread that starts them,
-    /// and would wait for that CPU before they reach their own.
+    /// Ends the waiting threads. The calling thread, which belongs to the pool, may then run on any
+    /// of the pool's CPUs until it computes. New threads begin on the CPU of the thread that starts
+    /// them: if it had only one, they would all wait for that CPU before they moved to their own.
     pub(super) fn rest(&self) {
         end_waiting_threads();
         #[cfg(target_os = "linux")]
@@ -110,7 +110,7 @@ impl ThreadPool {
 /// Lets the calling thread run on these CPUs only.
 #[cfg(target_os = "linux")]
 fn run_on(cpus: &[u32]) {
-    // SAFETY: the set is an array of bits; without any it is empty.
+    // SAFETY: the set is an array of bits; all zeros are the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     for cpu in cpus.iter().map(|cpu| *cpu as usize) {
         if cpu < libc::CPU_SETSIZE as usize {
@@ -118,8 +118,8 @@ fn run_on(cpus: &[u32]) {
             unsafe { libc::CPU_SET(cpu, &mut set) };
         }
     }
-    // SAFETY: the set is only read, and as large as is said. Where the system refuses, the thread
-    // stays where it is.
+    // SAFETY: the set is only read, and its size is correct. If the system refuses, the thread
+    // keeps its CPUs.
     let _refused = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
@@ -146,7 +146,8 @@ unsafe extern "C" fn call(
     // SAFETY: `run` gives the operation a job that lives as long as the computation, and threads
     // only read it.
     let job = unsafe { &*job.cast::<PoolJob<'_>>() };
-    // Half-done work is not used: the panic continues in the calling thread.
+    // `AssertUnwindSafe`: nobody uses the results of a panicked job, because the panic continues in
+    // the calling thread.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
         *lock(&job.panic) = Some(panic);
     }
@@ -156,18 +157,18 @@ unsafe extern "C" fn call(
 /// computation then starts new ones.
 ///
 /// GNU OpenMP counts these threads over the whole process. If there are more threads than CPUs,
-/// none of them spins before it sleeps. So an idle engine would cost a computing one a third of its
-/// speed.
+/// none of them spins before it sleeps. The waiting threads of an idle engine would thus cost a
+/// computing engine a third of its speed.
 fn end_waiting_threads() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         unsafe extern "C" {
             fn omp_pause_resource_all(kind: std::ffi::c_int) -> std::ffi::c_int;
         }
-        /// `omp_pause_soft` of OpenMP 5: what the program has set is kept.
+        /// `omp_pause_soft` of OpenMP 5: keeps the program's settings.
         const PAUSE_SOFT: std::ffi::c_int = 1;
-        // SAFETY: takes a plain number, and affects no threads but those that wait for the calling
-        // one. It refuses, by its result, what it cannot do, which changes nothing.
+        // SAFETY: takes a plain number, and affects only threads that wait for the calling one. If
+        // it cannot do this, it changes nothing and returns an error.
         let _refused = unsafe { omp_pause_resource_all(PAUSE_SOFT) };
     }
 }
