@@ -29,8 +29,8 @@ pub struct ToolParserOptions {
 /// A call is passed on when it is complete. If `PARAMS` says that a constraint makes calls valid,
 /// their arguments are passed on as they come. Text that only looks like a call stays text. A
 /// choice with calls that ends by itself has the finish reason `tool_calls`. If the request wants
-/// one call at a time, the choice ends after it. The node makes the ids of calls, in the form that
-/// the model's template accepts. `REQUEST` and `PARAMS` have a packet for each prompt, at its
+/// one call at a time, the choice ends after it. The node generates the ids of calls, in the form
+/// that the model's template accepts. `REQUEST` and `PARAMS` have a packet for each prompt, at its
 /// timestamp.
 ///
 /// ```pbtxt

@@ -50,7 +50,7 @@ pub(super) struct ServeArguments {
     listening: Listening,
     #[command(flatten)]
     access: Access,
-    /// Port of the gRPC API: KServe's protocol and TorchServe's services. For the REST API, use `--rest_port`. Off by default and with 0.
+    /// Port of the gRPC API: KServe's protocol and TorchServe's services. The REST API has `--rest_port`. Off by default and with 0.
     #[arg(help_heading = heading::NETWORK, long, alias = "grpc_port", value_name = "PORT")]
     pub(super) port: Option<u16>,
     /// Lowest level that is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
@@ -90,7 +90,8 @@ pub(super) struct ServeArguments {
     /// 503.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_bodies_bytes: usize,
-    /// Maximum size of an answer of TorchServe's API (`/predictions`) that is not streamed [default: no limit].
+    /// Maximum size of an answer of TorchServe's API (`/predictions`) that is not a stream
+    /// [default: no limit].
     #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", value_parser = size)]
     max_response_bytes: Option<usize>,
     /// Hosts that images of requests may be fetched from, separated by commas:
