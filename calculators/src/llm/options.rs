@@ -71,15 +71,15 @@ declare! {
         /// Path of a `.gguf` file, or of a folder with one beside projectors (`mmproj*.gguf`),
         /// relative to the graph's folder. Required.
         pub models_path: String,
-        /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs,
-        /// or else the CPU.
+        /// Device that computes the model: `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for
+        /// the second; `AUTO` for all GPUs, or else the CPU. Default: `AUTO`.
         pub device: String,
-        /// Maximum number of tokens drafted in a step, 1 to 32, for requests that draft and do not
-        /// set it.
+        /// Maximum number of tokens drafted in a step, 1 to 32, for requests that draft without
+        /// setting it.
         #[schemars(range(min = 1, max = SpeculationParams::MAX_DRAFTS))]
         pub num_assistant_tokens: u32 = SpeculationParams::default().num_assistant_tokens,
-        /// Length of the longest run of tokens that prompt lookup searches for, 1 to 8, for
-        /// requests that draft and do not set it.
+        /// Maximum number of consecutive tokens that prompt lookup searches for, 1 to 8, for
+        /// requests that draft without setting it.
         #[schemars(range(min = 1, max = 8))]
         pub max_ngram_size: u32 = 3,
         /// JSON object with the backend's settings. Some properties of OpenVINO mean the same as a

@@ -26,9 +26,9 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 /// that they need not be computed again. Special tokens always come from the text.
 ///
 /// Images and sounds become placeholders; they are not encoded here. If `EMBEDDINGS` is connected,
-/// the images of a prompt come there, at the timestamp of the prompts, from an
-/// [`ImageEncoderCalculator`](crate::media::ImageEncoder) or a custom node. The node runs on the
-/// executor `cpu`, because a prompt can be megabytes long.
+/// it brings the encoded images of the prompts, at their timestamp, from an
+/// `ImageEncoderCalculator` or a custom node. The node runs on the executor `cpu`, because a prompt
+/// can be megabytes long.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"

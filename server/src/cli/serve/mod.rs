@@ -50,7 +50,8 @@ pub(super) struct ServeArguments {
     listening: Listening,
     #[command(flatten)]
     access: Access,
-    /// Port of the gRPC API: KServe's protocol and TorchServe's services. The REST API has `--rest_port`. Off by default and with 0.
+    /// Port of the gRPC API: KServe's protocol and TorchServe's services. The REST API has
+    /// `--rest_port`. Off by default and with 0.
     #[arg(help_heading = heading::NETWORK, long, alias = "grpc_port", value_name = "PORT")]
     pub(super) port: Option<u16>,
     /// Lowest level that is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
@@ -79,8 +80,8 @@ pub(super) struct ServeArguments {
     /// reloads only on request.
     #[arg(help_heading = heading::LIFECYCLE, long, alias = "repository_poll_secs", value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
-    /// Text that ends the answers of `/predictions`, such as `<|endoftext|>`. With it, answers are
-    /// streamed unless a request has `stream=false`.
+    /// Text that is appended to answers of `/predictions`, such as `<|endoftext|>`. With it,
+    /// answers are streamed unless a request has `stream=false`.
     #[arg(help_heading = heading::NETWORK, long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
     end_of_stream_token: Option<String>,
     /// Maximum size of a request body: bytes, or a number followed by KiB, MiB or GiB.
