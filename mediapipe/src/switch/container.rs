@@ -25,13 +25,13 @@ pub struct SwitchContainerOptions {
     pub select: Option<i32>,
     /// Starts with node 1 if true, with node 0 if false.
     pub enable: Option<bool>,
-    /// Passes packets of all inputs on together instead of as they come.
+    /// Passes on the packets of all inputs together instead of each as it comes.
     pub synchronize_io: bool,
     /// Applies a choice when it comes, instead of when the other inputs are known up to its
     /// timestamp.
     pub async_selection: bool,
-    /// Inputs among whose timestamps a choice is ordered, as `TAG` or `TAG:index`. Default: all of
-    /// them.
+    /// Inputs whose timestamps order the choices, as `TAG` or `TAG:index`: a choice holds after the
+    /// newest of them. Default: all inputs.
     pub tick_input_stream: Vec<String>,
 }
 

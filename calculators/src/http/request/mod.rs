@@ -40,7 +40,7 @@ use crate::payload::{
 /// If the side packet that names the model is connected, the model's `generation_config.json` has
 /// the defaults that the options do not set. A request also takes its place in the model's queue
 /// here. If the queue is full, the request is refused before anything is computed for it. A session
-/// with several requests, which are answered one after the other, takes a place for the first.
+/// with several requests, which are answered one after the other, takes a place only for the first.
 ///
 /// ```pbtxt
 /// input_stream: "HTTP_REQUEST_PAYLOAD:input"
