@@ -9,7 +9,7 @@ use graphmill_engine::{
 /// after the newest tick, at its timestamp plus one, or after the previous packet if that is later.
 /// Each tick moves the bounds of the outputs past itself, so that nodes that join the outputs with
 /// other streams need not wait. A packet with the same timestamp as a tick counts as earlier than
-/// the tick, and comes out after the previous one.
+/// that tick, and comes out right after the previous tick.
 ///
 /// ```pbtxt
 /// input_stream: "button"

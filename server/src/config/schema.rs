@@ -238,7 +238,8 @@ pub(super) struct Policy {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Latest>")]
     pub(super) latest: Option<Object<Latest>>,
-    /// Serves the listed versions. A missing one is a warning.
+    /// Serves the listed versions that exist. Missing ones cause a warning; at least one must
+    /// exist.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Specific>")]
     pub(super) specific: Option<Object<Specific>>,
