@@ -168,7 +168,7 @@ declare! {
         queue_timeout_ms: u32 = 600_000 => queue_timeout_ms: u32;
         /// Target time of a step in milliseconds while sequences generate: prompts get as many
         /// tokens as fit, and at least 16. 0 chooses three times the time of generating alone, and
-        /// at least 200.
+        /// at least 200; up to four times that if several prompts wait.
         #[schemars(range(max = 3_600_000))]
         target_step_ms: u32 = 0 => target_step_ms: u32;
         /// Milliseconds of waiting that equal one point of a request's `priority`.
