@@ -21,7 +21,7 @@ pub struct ConcatenateVectorOptions {
 /// Maximum size of a joined vector, in bytes: a chain of nodes can double it at each step.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Joins the inputs of a timestamp, in their order, to one vector. An input carries vectors or
+/// Joins the inputs of a timestamp, in their order, into one vector. An input carries vectors or
 /// single elements. A vector of more than 64 MiB is an error.
 ///
 /// Integers are 64 bits wide and floats are doubles, whatever the name says. For your own type:

@@ -7,8 +7,8 @@ use graphmill_engine::{
 
 /// Ends a loop that a `BeginLoop...Calculator` began. It collects `ITEM`s and, with the `BATCH_END`
 /// of their batch, emits them as one vector at the timestamp of the vector the loop went over. A
-/// batch without items settles its timestamp without a packet: an empty vector that enters a loop
-/// leaves no vector.
+/// batch without items settles its timestamp without a packet, so an empty vector that enters a
+/// loop gives no vector at its end.
 ///
 /// Integers are 64 bits wide and floats are doubles, whatever the name says. For your own type:
 /// `register!(EndLoop<Face> as "EndLoopFaceCalculator")`.

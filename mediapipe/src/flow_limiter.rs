@@ -36,9 +36,9 @@ impl Default for FlowLimiterOptions {
 /// that come too fast. The first untagged stream has the frames, and further ones follow its
 /// decisions: their packets are passed on from a frame that was let in up to the next frame.
 /// `FINISHED`, a back edge from the end of that part, reports that a frame is through, by a packet
-/// or by a bound that covers it. `ALLOW` says of each frame if it was let in. The side packet
-/// `MAX_IN_FLIGHT` replaces the option of that name. Packets of `OPTIONS`, a stream or a side
-/// packet, replace all options.
+/// or by a bound that covers it. `ALLOW` gets a boolean for each frame: `true` if it was let in.
+/// The side packet `MAX_IN_FLIGHT` replaces the option of that name. Packets of `OPTIONS`, a stream
+/// or a side packet, replace all options.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

@@ -33,8 +33,7 @@ pub struct GateOptions {
     pub empty_packets_as_allow: bool,
     /// Opens the gate if neither `ALLOW` nor `DISALLOW` is connected. Default: false.
     pub allow: bool,
-    /// State before the first decision. It determines if the first decision is sent on
-    /// `STATE_CHANGE`.
+    /// State before the first decision. It decides whether `STATE_CHANGE` gets the first decision.
     pub initial_gate_state: GateState,
 }
 

@@ -16,8 +16,8 @@ pub struct GetVectorItemOptions {
     pub output_empty_on_oob: bool,
 }
 
-/// Takes one element out of each vector. The packet on `INDEX` has its number, or else the option
-/// `item_index`.
+/// Takes one element out of each vector. The packet on `INDEX` selects it by number, or else the
+/// option `item_index`.
 ///
 /// For your own type: `register!(GetVectorItem<Face> as "GetFaceVectorItemCalculator")`.
 ///

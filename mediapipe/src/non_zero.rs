@@ -4,8 +4,8 @@ use graphmill_engine::{
     Calculator, Contract, Cx, Flow, In, NoOptions, OpenCx, Out, Result, register,
 };
 
-/// Tests if each integer is not zero. The answer is 1 or 0 on `OUTPUT`, and a boolean on
-/// `OUTPUT_BOOL`. At least one of them is connected.
+/// Tests each integer for not being zero. The answer is 1 or 0 on `OUTPUT`, and a boolean on
+/// `OUTPUT_BOOL`. At least one of them must be connected.
 ///
 /// ```pbtxt
 /// input_stream: "count"

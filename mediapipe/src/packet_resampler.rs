@@ -38,8 +38,8 @@ pub struct PacketResamplerOptions {
     pub frame_rate: f64,
     /// Treatment of a header. It has no effect, because streams have no headers here.
     pub output_header: OutputHeader,
-    /// Emits the last packet at the end for the nearest timestamp of the grid, if no packet has
-    /// reached that timestamp yet. Default: true.
+    /// At the end, emits the last packet at the nearest timestamp of the grid, if no packet was
+    /// emitted there. Default: true.
     pub flush_last_packet: bool,
     /// Random deviation from the steady rate; only 0 is supported.
     pub jitter: f64,

@@ -6,9 +6,10 @@ use graphmill_engine::{
 };
 
 /// Gives the packets of `INPUT` timestamps on the time line of `TICK`: a packet comes out right
-/// after the newest tick, at its timestamp plus one. Each tick moves the bounds of the outputs past
-/// itself, so that nodes that join the outputs with other streams need not wait. A packet that
-/// comes together with a tick counts as before it, and comes out right after the tick before.
+/// after the newest tick, at its timestamp plus one, or after the previous packet if that is later.
+/// Each tick moves the bounds of the outputs past itself, so that nodes that join the outputs with
+/// other streams need not wait. A packet with the same timestamp as a tick counts as earlier than
+/// that tick, and comes out right after the previous tick.
 ///
 /// ```pbtxt
 /// input_stream: "button"

@@ -27,13 +27,13 @@ pub struct PacketThinnerOptions {
     pub thinner_type: ThinnerType,
     /// Length of the time in which at most one packet passes; above 0. Default: 1.
     pub period: i64,
-    /// Start: packets before this time are dropped. By default `ASYNC` drops none, and `SYNC`,
-    /// which counts its periods from here, those before 0.
+    /// Start: packets before this time are dropped. `SYNC` counts its periods from here. Default: 0
+    /// with `SYNC`, no start with `ASYNC`.
     pub start_time: Option<i64>,
     /// End: packets at this time and later are dropped. It must be after `start_time`.
     pub end_time: Option<i64>,
-    /// Gives a packet that `SYNC` chooses the timestamp that it was chosen for. Otherwise it keeps
-    /// its own.
+    /// Gives a packet that `SYNC` chooses the timestamp of its period's center. Otherwise the
+    /// packet keeps its own.
     pub sync_output_timestamps: bool,
     /// Adapts a header with a frame rate. It has no effect, because streams have no headers here.
     pub update_frame_rate: bool,
@@ -67,10 +67,9 @@ impl PacketThinnerOptions {
 }
 
 /// Lets at most one packet a period through. `ASYNC` lets a packet pass and then none for a period.
-/// `SYNC` divides the time from `start_time` on into periods.
-/// Their centers are at `start_time + i * period`. In each it lets the packet nearest to the center
-/// pass; of two that are equally near, the later one. The side packet `PERIOD` overrides the
-/// option.
+/// `SYNC` divides time into periods with the centers `start_time + i * period`. In each period it
+/// lets the packet nearest to the center pass; of two that are equally near, the later one. The
+/// side packet `PERIOD` overrides the option.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

@@ -9,8 +9,8 @@ use graphmill_engine::{
 
 /// Brings back, at each packet of `MAIN`, the packet of `LOOP` with the timestamp of the previous
 /// packet of `MAIN`: the same value at the new timestamp. The first packet gets a bound instead,
-/// and so does one whose previous round made nothing. So a node that reads `MAIN`'s stream and
-/// `PREV_LOOP` together works frame by frame.
+/// and so does a packet whose previous round emitted nothing. So a node that reads `MAIN`'s stream
+/// and `PREV_LOOP` together works frame by frame.
 ///
 /// ```pbtxt
 /// input_stream: "frame"

@@ -16,8 +16,8 @@ pub struct SequenceShiftOptions {
     /// Number of packets by which the sequence moves. 2 gives each packet the timestamp of the
     /// second one after it, -2 that of the second one before it. Default: -1.
     pub packet_offset: i32,
-    /// Settles the timestamps before the first packet that comes out as they pass. By default they
-    /// are settled when it comes.
+    /// Settles timestamps before the first output packet as they pass. By default they are settled
+    /// only when that packet comes.
     pub emit_empty_packets_before_first_packet: bool,
 }
 

@@ -20,8 +20,8 @@ pub trait Scalar: Send + 'static {
 /// skipped.
 ///
 /// The names with `Int` and `Uint`, and those with 32, take numbers that fit into 32 bits. The side
-/// packets are `i64` and `u64` whatever the name says, and floats are `f64`. A boolean is one of
-/// `true`, `t`, `yes`, `y`, `1` and their opposites.
+/// packets are `i64` and `u64` whatever the name says, and floats are `f64`. A boolean is `true`,
+/// `t`, `yes`, `y` or `1`, or else `false`, `f`, `no`, `n` or `0`, in upper or lower case.
 ///
 /// ```pbtxt
 /// input_side_packet: "text"

@@ -50,15 +50,16 @@ impl<'de> Deserialize<'de> for RankOptions {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VectorOptions {
-    /// Scales each vector to length 1, so that the product of two is their cosine.
+    /// Scales each vector to length 1, so that the dot product of two vectors is their cosine
+    /// similarity.
     pub normalize_embeddings: bool,
     /// Pooling of the vectors of a text's tokens into one. Default: the pooling in the model's
     /// file.
     pub pooling: Option<PoolingOption>,
     /// Cuts texts that are too long for the model. By default they are refused.
     pub truncate: bool,
-    /// Allows requests with fewer `dimensions`. Use it for models that were trained so that the
-    /// first numbers of a vector are a vector, too.
+    /// Allows requests with fewer `dimensions`. Use it only for models that were trained for
+    /// shortened vectors.
     pub allow_dimensions: bool,
     /// Maximum number of tokens of a text. 0, the default, is the model's training context, at most
     /// 8192.
@@ -108,11 +109,11 @@ pub struct EmbeddingEngineOptions {
     /// Path of a folder with one `.gguf` file, or of such a file, relative to the graph's folder.
     /// Required.
     pub models_path: String,
-    /// Maximum number of tokens of a step, for all requests together. A longer input is computed
+    /// Maximum number of tokens in a step, for all requests together. A longer input is computed
     /// alone.
     #[schemars(range(min = 1, max = MAX_BATCHED_TOKENS))]
     pub max_num_batched_tokens: u32,
-    /// Maximum number of requests at the same time. Further ones are refused.
+    /// Maximum number of requests at the same time; more are refused.
     #[schemars(range(min = 1, max = MAX_WAITING))]
     pub max_waiting: u32,
     /// Seconds that a step may take for each 64 of its tokens. An engine that takes longer is
@@ -123,8 +124,8 @@ pub struct EmbeddingEngineOptions {
     /// server's liveness check fails.
     #[schemars(range(max = MAX_ENGINE_RESTARTS))]
     pub max_engine_restarts: u32,
-    /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs,
-    /// or else the CPU.
+    /// Device that computes the model: `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the
+    /// second; `AUTO` for all GPUs, or else the CPU. Default: `AUTO`.
     pub target_device: String,
     /// JSON object with the backend's settings, as in the LLM node.
     #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]

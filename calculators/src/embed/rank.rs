@@ -21,10 +21,10 @@ use crate::payload::{Classes, Prompt, Relevance, RerankRequest};
 /// batched with those of all other sessions of the same model.
 ///
 /// Requests are served one after the other, and their scores come out at their timestamps. Waiting
-/// requests stay in the queue. A document that is too long for the model beside the query is cut
-/// into pieces, and gets the score of the best one. A text to classify is never cut into pieces.
-/// Models with more than two classes give no scores. The node runs on the executor `cpu`, because
-/// tokenizing many documents takes time.
+/// requests stay in the queue. A document that does not fit into the model together with the query
+/// is cut into pieces, and gets the score of the best piece. A text to classify is never cut into
+/// pieces. Models with more than two classes give no scores. The node runs on the executor `cpu`,
+/// because tokenizing many documents takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

@@ -18,9 +18,9 @@ use crate::payload::{Embeddings, EmbeddingsRequest};
 /// of the same model.
 ///
 /// Requests are served one after the other, and their vectors come out at their timestamps. Waiting
-/// requests stay in the queue. The spelling of special tokens in a text is plain text, and the
-/// tokens that the model wants around a text are added. Texts that are tokens already are used as
-/// they are. The node runs on the executor `cpu`, because tokenizing many texts takes time.
+/// requests stay in the queue. Special tokens that are spelled in a text are plain text, and the
+/// tokens that the model expects around a text are added. Texts that are already tokens are used
+/// unchanged. The node runs on the executor `cpu`, because tokenizing many texts takes time.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

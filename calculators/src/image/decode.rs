@@ -56,8 +56,8 @@ pub enum ColorOption {
 ///
 /// The file is a BYTES tensor of one element, a UINT8 tensor of one dimension, or bytes. It can
 /// also be Base64 text, with or without `data:image/png;base64,` before it, as JSON has no bytes.
-/// Transparency is dropped. An image that a camera stored turned is turned upright. The size of an
-/// image is checked before it is decoded.
+/// Transparency is dropped. Images are turned upright, as their EXIF orientation says. The size of
+/// an image is checked before it is decoded.
 ///
 /// ```pbtxt
 /// input_stream: "file"

@@ -16,7 +16,7 @@ pub struct ImageNormalizeOptions {
     /// Factor that each number is multiplied by first. The default, 1/255, maps bytes to numbers
     /// from 0 to 1.
     pub scale: f32,
-    /// Numbers to subtract then: one, or one for each channel. Default: 0.
+    /// Numbers to subtract after scaling: one, or one for each channel. Default: 0.
     pub mean: Vec<f32>,
     /// Numbers to divide by last: one, or one for each channel, other than 0. Negative numbers
     /// invert the image. Default: 1.

@@ -48,7 +48,7 @@ pub enum FitOption {
 pub enum FilterOption {
     /// Nearest neighbor: copies one pixel.
     Nearest,
-    /// Mean of the pixels that the new one covers.
+    /// Mean of the pixels that the new pixel covers.
     Box,
     /// Linear weights, by distance.
     #[default]
@@ -71,8 +71,8 @@ impl FilterOption {
     }
 }
 
-/// Resizes images to one size. When an image gets smaller, each pixel is computed from all that it
-/// covers.
+/// Resizes images to one size. When an image gets smaller, each new pixel is computed from all
+/// pixels that it covers, except with the filter `NEAREST`.
 ///
 /// ```pbtxt
 /// input_stream: "image"

@@ -28,18 +28,18 @@ pub struct Credit {
 /// Generates tokens for prompts, all choices at once, batched with those of all other sessions of
 /// the same model.
 ///
-/// The packet on `PARAMS` at the same timestamp has the parameters for the prompts of a packet on
-/// `TOKENS`. Without it, nothing is generated for them. Packets are served one after the other, in
-/// order, and later ones wait in the queues. So a session can have any number of them, as in a
-/// loop.
+/// A packet on `TOKENS` has prompts, and the packet on `PARAMS` at the same timestamp has their
+/// parameters. Without parameters, nothing is generated for the prompts. Packets are served one
+/// after the other, in order, and later ones wait in the queues. A session can have any number of
+/// them, for example in a loop.
 ///
 /// Each step of a choice gives one packet on `TOKENS` and one on `LOOPBACK`, at the same timestamp.
-/// The first one has the timestamp of the prompts, and the others count up from it. If these
-/// timestamps reach those of later prompts, the later ones continue after them; each chunk names
-/// the prompts it belongs to. The back edge returns the `LOOPBACK` packet, and with it the engine's
-/// credit for one more step. While a client does not read, the loop stops and the sequence is left
-/// out of batches. Without a back edge the credit returns at once. The node closes when no more
-/// prompts can come and all choices have ended.
+/// The first packets have the timestamp of the prompts, and the timestamps of the others count up
+/// from it. If these timestamps reach those of later prompts, the later ones continue after them;
+/// each chunk names the prompts it belongs to. The back edge returns the `LOOPBACK` packet, and
+/// with it the engine's credit for one more step. While a client does not read, the loop stops and
+/// the sequence is left out of batches. Without a back edge the credit returns at once. The node
+/// closes when no more prompts can come and all choices have ended.
 ///
 /// A request takes at most half of the free places in the engine's queue. Its other prompts and
 /// choices follow when earlier ones have begun.

@@ -20,9 +20,9 @@ const MAX_SHOWN_BYTES: usize = 180;
 ///
 /// It passes on the parameters, with the compiled constraint. A request whose constraint cannot be
 /// compiled ends with an error that names the field. Without this node, all requests with a
-/// constraint end so. The model caches recent constraints, so a client that repeats one waits only
-/// once. Constraints are compiled on threads of their own, one of each key at a time. A compilation
-/// of more than ten seconds ends its request.
+/// constraint end with an error. The model caches recent constraints, so a client that repeats one
+/// waits only once. Constraints are compiled on threads of their own, one at a time for each key or
+/// tenant. A compilation that takes more than ten seconds ends its request.
 ///
 /// ```pbtxt
 /// input_stream: "PARAMS:params"

@@ -71,22 +71,22 @@ declare! {
         /// Path of a `.gguf` file, or of a folder with one beside projectors (`mmproj*.gguf`),
         /// relative to the graph's folder. Required.
         pub models_path: String,
-        /// `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for the second; `AUTO` for all GPUs,
-        /// or else the CPU.
+        /// Device that computes the model: `CPU`; `GPU` or `GPU.0` for the first GPU, `GPU.1` for
+        /// the second; `AUTO` for all GPUs, or else the CPU. Default: `AUTO`.
         pub device: String,
-        /// Maximum number of tokens drafted in a step, 1 to 32, for requests that draft and do not
-        /// set it.
+        /// Maximum number of tokens drafted in a step, 1 to 32, for requests that draft without
+        /// setting it.
         #[schemars(range(min = 1, max = SpeculationParams::MAX_DRAFTS))]
         pub num_assistant_tokens: u32 = SpeculationParams::default().num_assistant_tokens,
-        /// Length of the longest run of tokens that prompt lookup searches for, 1 to 8, for
-        /// requests that draft and do not set it.
+        /// Maximum number of consecutive tokens that prompt lookup searches for, 1 to 8, for
+        /// requests that draft without setting it.
         #[schemars(range(min = 1, max = 8))]
         pub max_ngram_size: u32 = 3,
         /// JSON object with the backend's settings. Some properties of OpenVINO mean the same as a
         /// setting, and others have no effect, which is logged. Any other name is an error.
         #[schemars(extend("contentMediaType" = "application/json", "contentSchema" = schemars::schema_for!(PluginConfig)))]
         pub plugin_config: String,
-        /// Limit of `n` of a request, which must be lower than this.
+        /// Limit of a request's `n`, which must be lower than this.
         #[schemars(range(min = 1, max = 1_024))]
         pub best_of_limit: u32 = 20,
         /// Maximum number of tokens in a choice. Requests without a number, or with a higher one,
@@ -106,7 +106,7 @@ declare! {
         pub chat_template_mode: ChatTemplateMode,
         /// Path of a `.gguf` file, or of a folder with one, relative to the graph's folder: a
         /// smaller model with the same vocabulary. It drafts tokens for all requests that do not
-        /// say otherwise.
+        /// turn drafting off.
         pub draft_models_path: String,
         /// Device of the draft model. Default: that of the model.
         pub draft_device: String,
@@ -148,8 +148,8 @@ declare! {
         /// Accepts prompts given as vectors in place of tokens: `prompt_embeds` of completions. Nodes
         /// that read texts do not see such a prompt.
         pub prompt_embeds: bool,
-        /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or `model:
-        /// "adapter"`. All compute side by side.
+        /// LoRA adapters that requests can choose, by `model: "graph:adapter"` or
+        /// `model: "adapter"`. Requests with different adapters are computed together.
         pub lora_adapters: Vec<LoraAdapter>,
         /// No effect: cells are not kept in blocks.
         pub draft_block_size: Option<u64>,

@@ -43,9 +43,9 @@ impl Default for MediaDecoderOptions {
 
 /// Decodes the images of prompts: PNG, JPEG, WebP, GIF and BMP files.
 ///
-/// `PROMPT` comes from a chat template. The images of each prompt come out on `IMAGES`, upright, in
-/// three colors; a prompt without images has none there. The size of an image is checked before it
-/// is decoded.
+/// `PROMPT` comes from a chat template. The images of each prompt come out on `IMAGES`, upright and
+/// in RGB; a prompt without images has none there. The size of an image is checked before it is
+/// decoded.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"

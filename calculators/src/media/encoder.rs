@@ -17,9 +17,10 @@ use crate::tensor::{Datatype, shown};
 /// Encodes the images of prompts with the projector (`mmproj`) of a model.
 ///
 /// The projector belongs to the resource that an `LLMCalculator` defines. It has a queue of its
-/// own, which the requests of all sessions and of all graphs with that model share. Sessions and
-/// the steps of the model go on meanwhile. Encoded images are cached up to `image_cache_size`, by
-/// their pixels and the `cache_salt` of their request. The cache does not depend on the adapter.
+/// own, which the requests of all sessions and of all graphs with that model share. Other sessions
+/// and the steps of the model continue meanwhile. Encoded images are cached up to
+/// `image_cache_size`, by their pixels and the `cache_salt` of their request. The cache does not
+/// depend on the adapter.
 ///
 /// ```pbtxt
 /// input_stream: "IMAGES:images"

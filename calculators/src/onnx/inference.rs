@@ -49,7 +49,7 @@ pub struct TagName {
 }
 
 /// Runs a model on a tensor for each of its inputs. The tensors of its outputs come out at the same
-/// timestamp. Streams have any tags, each once.
+/// timestamp. Streams may have any tags, each once.
 ///
 /// The option `model_path` names the model, an ONNX file, or another node names it by the side
 /// packet. It is loaded once, however many nodes, graphs and requests use it. Tensors must have the

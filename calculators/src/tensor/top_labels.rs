@@ -18,8 +18,8 @@ use super::{Datatype, Tensor, shown};
 pub struct TopLabelsOptions {
     /// Labels, in the order of the scores.
     pub label: Vec<String>,
-    /// File with the labels instead, one per line, relative to the graph's folder. It needs the
-    /// side packet `LABELS` as its name.
+    /// File with the labels instead, one per line, relative to the graph's folder. Requires the
+    /// side packet `LABELS`, whose name identifies the labels.
     pub labels_path: String,
     /// Number of labels for each row of scores, highest first. Default: 1.
     #[schemars(range(min = 1))]

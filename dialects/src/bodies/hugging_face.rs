@@ -45,8 +45,8 @@ pub struct Parameters {
     pub top_n_tokens: Option<u8>,
     /// Repeats `inputs` before the text.
     pub return_full_text: bool,
-    /// Number of texts that are sampled; the answer is the most likely one as a whole. Less than `best_of_limit` of the graph, whose default is 20. Above 1, it cannot be combined with a
-    /// stream or `seed`, and needs `do_sample` or another sampling field.
+    /// Number of texts that are sampled; the answer is the most likely one as a whole. Must be less than the graph's `best_of_limit` (20 by default). Above 1,
+    /// it cannot be combined with a stream or `seed`, and needs `do_sample` or another sampling field.
     #[schemars(range(min = 1), extend("x-beyond" = true))]
     pub best_of: Option<u32>,
     /// Maximum number of tokens of `inputs`. Longer inputs keep their last tokens. A token that begins every text counts and is kept.

@@ -12,7 +12,7 @@ use crate::limits::MAX_STOP_TOKENS;
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Length {
-    /// Number of choices for each prompt; the prompt is computed once. Less than `best_of_limit` of the graph, whose default is 20.
+    /// Number of choices for each prompt; the prompt is computed once. Must be less than the graph's `best_of_limit` (20 by default).
     #[schemars(range(min = 1, max = 128))]
     pub n: Option<u32>,
     /// Must equal `n`: choices are not ranked.
@@ -26,7 +26,7 @@ pub struct Length {
     /// Texts that end a choice where they appear. They are not part of the choice.
     #[schemars(schema_with = "shapes::stop")]
     pub stop: Option<Text<String>>,
-    /// Includes the text of `stop` that ended a choice in the choice.
+    /// Keeps the text of `stop` that ended a choice as part of the choice.
     pub include_stop_str_in_output: bool,
     /// Tokens that end a choice. They are not part of the choice.
     #[schemars(length(max = MAX_STOP_TOKENS), extend("items" = shapes::token()))]

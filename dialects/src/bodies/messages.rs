@@ -26,7 +26,7 @@ pub struct Messages {
     /// System message before the conversation.
     #[schemars(extend("x-shown" = json!({ "type": "string" })))]
     pub system: Option<Text<SystemBlock>>,
-    /// Texts that end the answer where they appear; the answer names the one. Each has at most 1024 characters.
+    /// Texts that end the answer where they appear; the answer names the one that was found. Each has at most 1024 characters.
     #[schemars(length(max = MAX_STOPS), inner(length(min = 1, max = MAX_STOP_CHARS)))]
     pub stop_sequences: Option<Vec<String>>,
     /// Tools of the client that the model may call. Tools of the provider are left out and named in the header `x-ignored-fields`.
@@ -41,7 +41,7 @@ pub struct Messages {
     /// Earlier name of `format` in `output_config`.
     #[schemars(extend("x-beyond" = true))]
     pub output_format: Option<Format>,
-    /// Changes of earlier messages. They are not made, because input that is too long is refused; the header `x-ignored-fields` names them.
+    /// Changes of earlier messages. They have no effect, because input that is too long is refused; the header `x-ignored-fields` names them.
     #[schemars(extend("x-beyond" = true))]
     pub context_management: ContextManagement,
 }

@@ -61,7 +61,7 @@ pub struct Common {
     /// Reasoning before the answer: a switch, or an effort. Sets chat's `reasoning_effort` and `enable_thinking`.
     #[schemars(schema_with = "think")]
     pub think: Option<Think>,
-    /// Time that the graph stays in memory. 0 unloads the graph after the answer, if requests loaded it and the sender is an operator. Other times have no
+    /// Time that the graph stays in memory. 0 unloads the graph after the answer, if it was loaded on demand and the client is an operator. Other times have no
     /// effect, and the header `x-ignored-fields` names the field.
     #[schemars(schema_with = "keep_alive")]
     pub keep_alive: ReadApart,

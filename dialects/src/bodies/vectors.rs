@@ -165,7 +165,7 @@ pub struct Rerank {
     pub top_n: Option<u32>,
     /// Adds the document of each result.
     pub return_documents: bool,
-    /// Maximum number of pieces into which a document is split that is too long beside the query; the default is no limit.
+    /// Maximum number of pieces into which a document is split if it is too long beside the query; the default is no limit.
     #[schemars(range(min = 1))]
     pub max_chunks_per_doc: Option<u32>,
     /// Number of tokens to which each document is cut beside the query; -1 is the model's maximum.

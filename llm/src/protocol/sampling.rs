@@ -67,8 +67,8 @@ pub struct SamplingParams {
     /// Makes repetitions less likely; off by default.
     #[serde(flatten, deserialize_with = "dry")]
     pub dry: Option<DryParams>,
-    /// Seed of the choice: the same seed gives the same choice. The n-th choice of a request uses
-    /// the seed plus n. -1 is no seed.
+    /// Seed of the choice: the same seed gives the same choice. Choice n of a prompt, counted from
+    /// 0, uses the seed plus n. -1 is no seed.
     ///
     /// Kernels add floats in an order that depends on the rest of the batch. So logits of a busy
     /// engine can differ in their last bits, and with them a draw that falls between two tokens.

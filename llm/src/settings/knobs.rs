@@ -32,11 +32,11 @@ pub struct PluginConfig {
     /// The default is `true` if there are as many threads as CPUs, no GPU takes part, and `numa` is
     /// `off`.
     pub cpu_strict: Option<bool>,
-    /// Scheduling of the compute threads. `low` lets every other thread go first; everything above
-    /// `normal` is real-time and needs permission. The default is `normal`.
+    /// Scheduling of the compute threads. `low` is below all other threads; values above `normal`
+    /// are real-time and need permission. The default is `normal`.
     pub thread_priority: ThreadPriority,
     /// Distribution of threads over the NUMA nodes of the machine. The first model that a process
-    /// loads decides for all; another value is refused. The default is `off`.
+    /// loads decides for all; later models with another value are refused. The default is `off`.
     pub numa: Option<Numa>,
     /// Maximum number of tokens computed at once inside a step. The default is 512;
     /// `max_num_batched_tokens` also limits it.
@@ -58,15 +58,17 @@ pub struct PluginConfig {
     /// Drafts tokens with the model's MTP layers, unless a request says otherwise.
     pub mtp: bool,
     /// Drafts only where that saves time. The default is `true`. With `false`, requests draft as
-    /// many tokens as they ask for, at any cost, which shows how often drafts are right.
+    /// many tokens as they ask for, even if that is slower; use it to measure how often drafts are
+    /// right.
     pub draft_control: Option<bool>,
     /// Number of earlier states that a sequence of a hybrid model keeps, 0 to 32. It limits the
-    /// length of drafts, because the sequence must be able to go back behind wrong ones. Each takes
-    /// the memory of one state, for each of the `max_num_seqs`. The default is 5 if requests draft
-    /// by default (`prompt_lookup`, `mtp` or a draft model), otherwise 0.
+    /// length of drafts, because the sequence must be able to go back to before a wrong one. Each
+    /// takes the memory of one state, for each of the `max_num_seqs`. The default is 5 if requests
+    /// draft by default (`prompt_lookup`, `mtp` or a draft model), otherwise 0.
     pub rollback_states: Option<u32>,
-    /// Gives layers with a sliding window as many cells as the others. The default is `true`; with
-    /// `false`, they take less memory than is reserved for them. Prefixes are shared either way.
+    /// Gives layers with a sliding window as many cells as the others. The default is `true`. With
+    /// `false`, these layers use less memory, but as much is reserved. Prefixes are shared either
+    /// way.
     pub swa_full: Option<bool>,
     /// Maps the model file instead of reading it. The default is `true`.
     pub mmap: Option<bool>,
@@ -76,7 +78,9 @@ pub struct PluginConfig {
     /// Weights that are packed for the CPU kernels get them at once, other weights after the load,
     /// and KV cells once they are used. The default is `true`.
     pub huge_pages: Option<bool>,
-    /// Kernels that multiply matrices in main memory. The default is `auto`.
+    /// Kernels for products of quantized matrices in main memory: those of this project or of
+    /// llama.cpp. The default is `auto`: those of this project if the processor has AVX2, but with
+    /// a GPU only if `override_tensor` puts weights on the `CPU`.
     pub cpu_kernels: CpuKernels,
     /// Number of layers on the GPU. The default is all.
     pub gpu_layers: Option<u32>,

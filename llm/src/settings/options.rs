@@ -155,31 +155,31 @@ declare! {
         /// that leaves no memory for one such sequence is refused.
         #[schemars(range(max = MAX_CONTEXT))]
         max_context: u32 = 0 => max_context: Option<u32> = nonzero;
-        /// Maximum number of generations that wait for a slot or make their prompt; more are
-        /// refused. One request has at most half of the free places, and submits the rest of its
-        /// generations when earlier ones have begun.
+        /// Maximum number of generations that wait for a slot or whose prompts are being prepared;
+        /// more are refused. A request takes at most half of the free places, and submits the rest
+        /// of its generations when earlier ones have begun.
         #[schemars(range(min = 1, max = MAX_WAITING))]
         max_waiting: u32 = 1024 => max_waiting: u32;
         /// Maximum number of prompt tokens in the generations that wait for their first slot; a
-        /// prompt beyond it is refused, unless none waits. 0 is without limit.
+        /// prompt that exceeds it is refused, unless no other waits. 0 is no limit.
         max_queued_prompt_tokens: u64 = 0 => max_queued_prompt_tokens: Option<u64> = nonzero;
         /// Milliseconds that a request may wait for its first slot before it fails with status 429;
-        /// 0 is without limit.
+        /// 0 is no limit.
         queue_timeout_ms: u32 = 600_000 => queue_timeout_ms: u32;
         /// Target time of a step in milliseconds while sequences generate: prompts get as many
         /// tokens as fit, and at least 16. 0 chooses three times the time of generating alone, and
-        /// at least 200.
+        /// at least 200; up to four times that if several prompts wait.
         #[schemars(range(max = 3_600_000))]
         target_step_ms: u32 = 0 => target_step_ms: u32;
         /// Milliseconds of waiting that equal one point of a request's `priority`.
         #[schemars(range(min = 1))]
         priority_aging_ms: u32 = 10_000 => priority_aging_ms: u32;
         /// Seconds that a step may take for each 64 of its tokens. A slower engine is abandoned and
-        /// restarted, and its requests end with status 503. 0 is without limit.
+        /// replaced, and its requests end with status 503. 0 is no limit.
         #[schemars(range(min = 0, max = MAX_STEP_TIMEOUT))]
         step_timeout: f64 = DEFAULT_STEP_TIMEOUT => step_timeout_ms: u32 = milliseconds;
-        /// Number of restarts of a failed engine within ten minutes, before the server reports that
-        /// it is not alive.
+        /// Maximum number of restarts of a failed engine within ten minutes. After more failures,
+        /// the server's liveness check fails.
         #[schemars(range(max = MAX_ENGINE_RESTARTS))]
         max_engine_restarts: u32 = MAX_RESTARTS => max_engine_restarts: u32;
         /// Lowest `priority` of a request; at most 0.

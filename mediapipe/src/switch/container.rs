@@ -21,17 +21,17 @@ pub struct SwitchContainerOptions {
     /// theirs are those of the container.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pub contained_node: Vec<IgnoredAny>,
-    /// Number of the node that works at first.
+    /// Number of the node that is chosen at first.
     pub select: Option<i32>,
     /// Starts with node 1 if true, with node 0 if false.
     pub enable: Option<bool>,
-    /// Passes packets of all inputs on together instead of as they come.
+    /// Passes on the packets of all inputs together instead of each as it comes.
     pub synchronize_io: bool,
     /// Applies a choice when it comes, instead of when the other inputs are known up to its
     /// timestamp.
     pub async_selection: bool,
-    /// Inputs among whose timestamps a choice is ordered, as `TAG` or `TAG:index`. Default: all of
-    /// them.
+    /// Inputs whose timestamps order the choices, as `TAG` or `TAG:index`: a choice holds after the
+    /// newest of them. Default: all inputs.
     pub tick_input_stream: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ impl SwitchContainerOptions {
 
 /// Runs one of the nodes in its options: the packets of its inputs go to the chosen node, and that
 /// node's outputs come out. `SELECT` chooses by number, `ENABLE` between nodes 0 and 1. Each is a
-/// stream, a side packet or an option, and without any of them node 0 works. A choice on a stream
-/// holds for the packets after it. The other inputs, outputs and side packets are those of each
-/// contained node.
+/// stream, a side packet or an option, and without any of them node 0 is chosen. A choice on a
+/// stream holds for the packets after it. The other inputs, outputs and side packets are those of
+/// each contained node.
 ///
 /// ```pbtxt
 /// input_stream: "frames"

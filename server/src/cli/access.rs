@@ -38,7 +38,7 @@ pub(super) struct Access {
     /// JSON Web Key Set with the issuer's public keys: a file, or an http or https URL.
     ///
     /// A file is read again when it changes. A URL is fetched every five minutes, and when a token
-    /// has an unknown key. If that fails, the last keys stay.
+    /// has an unknown key. If that fails, the last keys stay valid.
     #[arg(long, value_name = "FILE_OR_URL", requires = "jwt_issuer")]
     jwt_jwks: Option<String>,
     /// JWT claim that names the tenant. Each tenant has its own limits and share of the server, as

@@ -38,12 +38,12 @@ pub(super) struct Listening {
     /// Path of a Unix socket that also serves the REST API, without TLS.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PATH")]
     unix_socket: Option<PathBuf>,
-    /// Prefix that paths of requests may have, such as `/llm`.
+    /// Prefix that request paths may have, such as `/llm`.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PATH", value_parser = prefix)]
     api_prefix: Option<String>,
     /// Addresses or host names of the gRPC API (`--port`), separated by commas.
     ///
-    /// The notes on other machines at `--rest_bind_address` apply here, too.
+    /// As for `--rest_bind_address`, 0.0.0.0 accepts connections from other machines.
     #[arg(
         help_heading = heading::NETWORK,
         long,
@@ -60,8 +60,8 @@ pub(super) struct Listening {
     grpc_management_port: Option<u16>,
     /// Separate port for health, metrics, status and configuration.
     ///
-    /// It stays reachable when the main port has reached `--max_connections`. Metrics, status and
-    /// configuration are then served only there.
+    /// It stays reachable when the other ports have reached `--max_connections`. With it, metrics,
+    /// status and configuration are served only there.
     #[arg(help_heading = heading::NETWORK, long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     management_port: Option<u16>,
     /// Addresses or host names of the management port, separated by commas.
@@ -80,8 +80,9 @@ pub(super) struct Listening {
     /// Host names that clients may use, separated by commas: `models.example.com`, `*.example.com`,
     /// or `*` for any.
     ///
-    /// localhost and the server's addresses are always allowed. If other machines can connect, so
-    /// are the machine's own name and private names, such as `*.local`.
+    /// `localhost` and the server's addresses are always allowed. If other machines can connect, so
+    /// are the machine's own name and names that are private to a network, such as `*.local` and
+    /// `*.internal`.
     #[arg(help_heading = heading::SECURITY, long, value_name = "NAME", value_delimiter = ',')]
     allowed_hosts: Vec<String>,
     /// Sites whose pages may send requests and read answers, separated by commas:
@@ -89,7 +90,8 @@ pub(super) struct Listening {
     /// `chrome-extension://*`, or `*` for any.
     #[arg(help_heading = heading::SECURITY, long, value_name = "ORIGIN", value_delimiter = ',', value_parser = checked_origin)]
     allowed_origins: Vec<String>,
-    /// Maximum number of client connections. A lower limit of open files (`ulimit -n`) lowers it.
+    /// Maximum number of client connections; fewer if the limit of open files (`ulimit -n`) is
+    /// lower.
     #[arg(help_heading = heading::LIMITS, long, value_name = "COUNT", default_value_t = 1_024, value_parser = value_parser!(u32).range(1..))]
     max_connections: u32,
     /// Seconds that a client may take to send the head of a request.

@@ -13,14 +13,14 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case", after_help = VARIABLES)]
 pub(super) struct Pull {
-    /// Repository with GGUF files, as `org/repo`, `org/repo:Q8_0` or `org/repo:file.gguf`. Without
-    /// a choice, `Q4_K_M` or the only model is downloaded.
+    /// Repository with GGUF files, as `org/repo`, `org/repo:Q8_0` or `org/repo:file.gguf`. If the
+    /// name selects no file, `Q4_K_M` or the only model is downloaded.
     #[arg(value_name = "NAME")]
     name: ModelName,
     /// Folder for the files [default: Hugging Face's cache].
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Downloads files again that already exist.
+    /// Downloads files even if they already exist.
     #[arg(long)]
     overwrite: bool,
 }

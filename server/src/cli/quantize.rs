@@ -38,7 +38,7 @@ pub(super) struct QuantizeArguments {
     /// Quantizes weights that are already quantized, which costs quality.
     #[arg(long)]
     allow_requantize: bool,
-    /// Threads that compute [default: one for each CPU].
+    /// Number of threads that compute [default: one for each CPU].
     #[arg(long, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=1_024))]
     threads: Option<u32>,
 }

@@ -13,8 +13,8 @@ pub(super) struct SubgraphFlags {
     /// Graph file with a `type`, or folder of such files, that graphs can use as nodes; may be given
     /// several times.
     ///
-    /// Those in a graph's own folder are found without it. Of two with the same type, the one named
-    /// here is used.
+    /// Subgraphs in the graph's own folder are found without this flag. If two have the same type,
+    /// the one named here is used.
     #[arg(long, value_name = "PATH")]
     subgraphs: Vec<PathBuf>,
 }

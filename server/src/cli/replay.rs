@@ -33,7 +33,7 @@ pub(super) struct ReplayArguments {
     /// names.
     #[arg(long, value_name = "GRAPH")]
     graph: Option<PathBuf>,
-    /// Folder of the recorded graph's file, which paths in the graph are relative to.
+    /// Folder that paths in the recorded graph are relative to: that of its file.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     base_path: PathBuf,
     /// Recording of this run to write.

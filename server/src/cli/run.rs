@@ -44,14 +44,13 @@ pub(super) struct RunArguments {
     /// Side packet; a value that is not JSON is a string.
     #[arg(long, value_name = "NAME=VALUE")]
     side: Vec<String>,
-    /// Stream to print, any one of the graph; may be given several times [default: the graph's
-    /// outputs].
+    /// Any stream of the graph to print; may be given several times [default: the graph's outputs].
     #[arg(long, value_name = "STREAM")]
     observe: Vec<String>,
-    /// Prints what the graph waits for whenever nothing came out for a second.
+    /// Prints what the graph waits for whenever nothing has come out for a second.
     #[arg(long)]
     why: bool,
-    /// Seconds without an output packet after the end of the input, after which the run fails and
+    /// Seconds to wait for the next output packet once the input has ended. Then the run fails and
     /// prints what the graph waits for.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,

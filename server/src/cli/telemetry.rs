@@ -11,13 +11,13 @@ pub(super) struct Telemetry {
     /// OpenTelemetry collector for traces: gRPC at port 4317, otherwise HTTP.
     ///
     /// `OTEL_EXPORTER_OTLP_PROTOCOL` sets the protocol. Without the flag,
-    /// `OTEL_EXPORTER_OTLP_ENDPOINT` names the collector; without both, there are no traces.
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` names the collector; without either, there are no traces.
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
     /// Share of requests that are traced, from 0 to 1.
     ///
     /// A request that is part of a trace follows the decision of that trace. Without the flag,
-    /// `OTEL_TRACES_SAMPLER` decides; without both, all requests are traced.
+    /// `OTEL_TRACES_SAMPLER` decides; without either, all requests are traced.
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     trace_sample_ratio: Option<f64>,
 }

@@ -26,7 +26,7 @@ pub(super) struct TestArguments {
     /// Runs only cases with this text in their name.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Writes the actual packets into the files where they differ from the expected ones.
+    /// Replaces expected packets in the files with the actual ones where they differ.
     #[arg(long)]
     update: bool,
     #[command(flatten)]

@@ -112,10 +112,10 @@ pub(super) struct Graph {
     /// Its list must be empty, or the file missing.
     #[serde(default)]
     pub(super) subconfig: String,
-    /// True if the server is ready without this graph.
+    /// True if the server counts as ready without this graph.
     #[serde(default)]
     pub(super) optional: bool,
-    /// Time of loading: with the server, or at the first request.
+    /// Time at which the graph is loaded: when the server starts, or at the first request.
     #[serde(default, deserialize_with = "word_of_load")]
     pub(super) load: Load,
     /// Seconds without a request after which the graph is unloaded; 0 never unloads. The next
@@ -128,7 +128,7 @@ pub(super) struct Graph {
     #[schemars(with = "NonZeroU64")]
     pub(super) response_timeout_ms: Option<NonZeroU64>,
     /// Versions of the graph to serve, which are folders of `base_path`: `latest`, `all` or
-    /// `specific`. Default: only the newest.
+    /// `specific`. Default: the newest, and those in `canary`.
     #[serde(default, deserialize_with = "one_policy")]
     #[schemars(with = "Policy")]
     pub(super) model_version_policy: Option<Policy>,
@@ -141,35 +141,35 @@ pub(super) struct Graph {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "GenerateForm")]
     pub(super) generate_form: Option<GenerateForm>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "bool")]
     pub(super) allow_cache: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "IntegerOrText")]
     pub(super) batch_size: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "Properties")]
     pub(super) custom_loader_options: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "TextOrProperties")]
     pub(super) layout: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "u32")]
     pub(super) nireq: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "Properties")]
     pub(super) plugin_config: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "TextOrProperties")]
     pub(super) shape: Option<IgnoredAny>,
-    /// For classic `OpenVINO` models: has no effect on a graph. Its options are in its nodes.
+    /// For classic `OpenVINO` models: has no effect on a graph, whose options are in its nodes.
     #[serde(default)]
     #[schemars(with = "String")]
     pub(super) target_device: Option<IgnoredAny>,
@@ -218,7 +218,7 @@ type Properties = BTreeMap<String, serde_json::Value>;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub(super) enum Load {
-    /// Loads the graph with the server.
+    /// Loads the graph when the server starts.
     #[default]
     AtStart,
     /// Loads the graph at its first request.
@@ -238,7 +238,8 @@ pub(super) struct Policy {
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Latest>")]
     pub(super) latest: Option<Object<Latest>>,
-    /// Serves the listed versions. They must exist.
+    /// Serves the listed versions that exist. Missing ones cause a warning; at least one must
+    /// exist.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Object<Specific>")]
     pub(super) specific: Option<Object<Specific>>,

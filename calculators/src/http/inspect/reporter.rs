@@ -16,12 +16,12 @@ use super::{
 use crate::llm::{self, LanguageModel, truncation};
 use crate::payload::{Prompt, PromptQuestion, PromptReport, Prompts, QuestionKind, TokenPrompts};
 
-/// Answers questions about the prompts of a request instead of the request: `tokenize`,
+/// Answers questions about the prompts of a request, instead of generating: `tokenize`,
 /// `detokenize`, `apply-template`, `render`, and `?explain=1`.
 ///
 /// `PROMPT` and `TOKENS` are those that the LLM node would get, so the report shows exactly what
 /// the model would see. The report goes to the response node, which sends it. Nothing is generated,
-/// and the request takes no place in the batches. For `?explain=1` the engine answers between two
+/// and the request takes no place in the batches. For `?explain=1`, the engine reports between two
 /// of its steps which tokens it has cached. The node runs on the executor `cpu`, because a prompt
 /// can have millions of tokens.
 ///

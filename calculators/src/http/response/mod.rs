@@ -15,14 +15,14 @@ use crate::payload::{HttpResponse, PromptReport, Tally, TallyCounts, TextChunk, 
 /// Writes the answer to a request from its text: one body when all choices have ended, or an event
 /// for each chunk.
 ///
-/// A stream begins, with the first chunk of text, with the role of each choice, in order. Each
-/// choice ends with a chunk that has its finish reason. Token counts follow if the request asks for
-/// them. The output has a time line of its own, with a timestamp for each event.
+/// A stream begins at the first chunk of text. Its first events have the roles of the choices, in
+/// order. Each choice ends with a chunk that has its finish reason. Token counts follow if the
+/// request asks for them. The output has a time line of its own, with a timestamp for each event.
 ///
-/// The header `x-ignored-fields` lists unknown fields of the request, and parts that are left out.
-/// `x-max-tokens` is the limit to which `max_tokens` was lowered. If `REPORT` is connected, a
-/// report is the whole answer. `usage` counts the tokens of all models and prompts of the session.
-/// There is only one answer: a second request is an error.
+/// The header `x-ignored-fields` lists unknown fields of the request, and parts of it without
+/// effect. `x-max-tokens` is the limit to which `max_tokens` was lowered. If `REPORT` is connected,
+/// a report is the whole answer. `usage` counts the tokens of all models and prompts of the
+/// session. There is only one answer: a second request is an error.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

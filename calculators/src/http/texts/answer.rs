@@ -12,8 +12,9 @@ use crate::payload::TextChunk;
 /// Joins the chunks of a text to one packet, or emits each as it comes if the side packet `STREAM`
 /// is true. `FINISH_REASON`, if connected, is the reason why the text ended: `stop` or `length`.
 ///
-/// The text of a prompt is at the timestamp of the prompt. Chunks follow one after the other from
-/// there, or from the end of the text before. A prompt can have only one choice.
+/// The text of a prompt has the prompt's timestamp. With `STREAM`, timestamps of chunks count up
+/// from there, or from the end of the previous text if that is later. A prompt can have only one
+/// choice.
 ///
 /// Without `PROMPT`, the time line of `TEXT` does not settle timestamps of prompts that never come.
 /// Connect `PROMPT` to the stream on the language model's input `TOKENS` to settle them: a

@@ -19,8 +19,8 @@ use crate::tensor::{Tensor, TensorInfo, TensorModel};
 /// Name of the node's graph in diagnostics.
 const FILE: &str = "model.pbtxt";
 
-/// A node as a model, whose calls are batched: the model of a `DynamicBatchCalculator`. Each batch
-/// is a run of the graph in the options.
+/// Runs a node as a model whose calls are batched. Each batch is a run of the graph in the options.
+/// `DynamicBatchCalculator` expands to this node; use that one in graph files.
 ///
 /// ```pbtxt
 /// input_stream: "pixels"

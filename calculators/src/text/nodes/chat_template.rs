@@ -19,15 +19,15 @@ use crate::text::request_templates;
 ///
 /// The template is the file `chat_template_file` of the LLM node, or `chat_template.jinja` beside
 /// the model, or the one inside the model (its `tool_use` template, if it has one, for
-/// conversations with tools). If the server trusts templates of requests, that of a request goes
-/// first. It sees `messages`, `tools`, `documents`, `add_generation_prompt`, `bos_token`,
-/// `eos_token` and the request's `chat_template_kwargs`. A template that takes too many steps, or
-/// makes much more text than it was given, is stopped.
+/// conversations with tools). If the server trusts templates of requests, a request's own template
+/// takes precedence. A template sees `messages`, `tools`, `documents`, `add_generation_prompt`,
+/// `bos_token`, `eos_token` and the request's `chat_template_kwargs`. A template that takes too
+/// many steps, or makes much more text than it was given, is stopped.
 ///
 /// If the template refuses a conversation or leaves a system message out, the conversation is
 /// changed and tried again: system messages are joined into one, an assistant's text before a call
 /// moves to its reasoning, and invalid arguments of calls are wrapped into objects. The node runs
-/// on the executor `cpu`, because a conversation can have megabytes.
+/// on the executor `cpu`, because a conversation can be megabytes long.
 ///
 /// ```pbtxt
 /// input_stream: "REQUEST:request"

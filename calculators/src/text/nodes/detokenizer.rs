@@ -23,8 +23,8 @@ use crate::payload::{
 /// no character gives no packet, unless it is the last of its choice or the request asks for the
 /// ids of tokens. `PARAMS` has a packet for each prompt, at its timestamp.
 ///
-/// Log probabilities go on with the text of their tokens. Each gets the text of its token, and the
-/// place at which it begins.
+/// Log probabilities are passed on with the text of their tokens. Each gets its token's text, and
+/// the place where it begins.
 ///
 /// ```pbtxt
 /// input_stream: "TOKENS:tokens"

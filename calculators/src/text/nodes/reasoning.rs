@@ -25,8 +25,8 @@ pub struct ReasoningParserOptions {
 
 /// Separates the reasoning of a model from the text of a chat, and passes it on beside the text.
 ///
-/// The prompt tells if the text begins inside of the reasoning, as it does if the chat template
-/// opens it. `PROMPT` has a packet for each prompt, at its timestamp. Reasoning that has not ended
+/// If the chat template opens the reasoning at the end of the prompt, the text begins inside the
+/// reasoning. `PROMPT` has a packet for each prompt, at its timestamp. Reasoning that has not ended
 /// when the text ends stays reasoning. Texts of plain completions pass unchanged.
 ///
 /// ```pbtxt

@@ -14,12 +14,12 @@ use crate::text::reasoning::partial;
 
 /// Ends a choice's text at the first stop string in it, and its generation with it.
 ///
-/// A stop string can be spread over any number of chunks: exactly the text that may still become
-/// one is held back. The text ends before the stop string, or after it if the request wants it
-/// included. The first complete match counts; of several that are complete at once, the longest. A
-/// text with a constraint ends only where the constraint allows it: `PARAMS` comes from the
-/// `ConstraintCalculator`, for each prompt at its timestamp. Log probabilities leave with the text
-/// in which their tokens begin.
+/// A stop string can be spread over any number of chunks. Only text that may still become one is
+/// held back. The text ends before the stop string, or after it if the request wants it included.
+/// The first complete match counts; of several that are complete at once, the longest. A text with
+/// a constraint ends only where the constraint allows it: `PARAMS` comes from the
+/// `ConstraintCalculator`, for each prompt at its timestamp. Log probabilities are emitted with the
+/// text in which their tokens begin.
 ///
 /// ```pbtxt
 /// input_stream: "TEXT:text"

@@ -15,10 +15,10 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 
 /// Converts prompts to tokens with the model's own vocabulary.
 ///
-/// In text from a chat template, the spelling of special tokens means these tokens, and no token is
-/// added. In text from a user it is plain text, and the model's begin token is added. A text with a
-/// gap becomes a prompt for models that were trained to fill gaps; other models refuse it. Prompts
-/// that are tokens already pass unchanged. Vectors of a request take the place of tokens, if the
+/// In text from a chat template, the spelling of a special token is read as the token, and no token
+/// is added. In text from a user, it is plain text, and the model's begin token is added. A text
+/// with a gap becomes a prompt for models that were trained to fill gaps; other models refuse it.
+/// Prompts that are already tokens pass unchanged. Vectors in a request replace tokens, if the
 /// graph and the model allow it.
 ///
 /// A conversation may continue a reply of the same model to the same conversation, with the same
@@ -26,9 +26,9 @@ use crate::payload::{Prompt, Prompts, TokenPrompt, TokenPrompts};
 /// that they need not be computed again. Special tokens always come from the text.
 ///
 /// Images and sounds become placeholders; they are not encoded here. If `EMBEDDINGS` is connected,
-/// the images of a prompt come there, at the timestamp of the prompts, from an
-/// [`ImageEncoderCalculator`](crate::media::ImageEncoder) or a custom node. The node runs on the
-/// executor `cpu`, because a prompt can have megabytes.
+/// it brings the encoded images of the prompts, at their timestamp, from an
+/// `ImageEncoderCalculator` or a custom node. The node runs on the executor `cpu`, because a prompt
+/// can be megabytes long.
 ///
 /// ```pbtxt
 /// input_stream: "PROMPT:prompt"

@@ -29,8 +29,8 @@ pub(in crate::cli) struct PackArguments {
     /// Archive to write [default: the name of the folder, with `.gmar`].
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Model name in requests [default: the name of the folder]. The graphs of a config.json have
-    /// their own.
+    /// Model name in requests [default: the name of the folder]. The graphs of a config.json keep
+    /// their own names.
     #[arg(long, value_name = "NAME")]
     model_name: Option<String>,
     /// Overwrites the archive if it exists.

@@ -33,8 +33,8 @@ use conversation::{AnswerEnd, Conversation, Said};
 #[derive(Debug, Args)]
 #[command(rename_all = "snake_case")]
 pub(super) struct ChatArguments {
-    /// Model (a file, or `org/repo` on Hugging Face), graph or config.json to serve for this
-    /// conversation alone, or URL of a running server.
+    /// Model (a file, or `org/repo` on Hugging Face), graph or config.json to serve only for this
+    /// conversation, or URL of a running server.
     #[arg(value_name = "MODEL|URL", default_value = USUAL_URL)]
     whom: String,
     /// Name of the model on the server [default: its first model].

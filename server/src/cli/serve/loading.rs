@@ -24,10 +24,11 @@ pub(super) struct Loading {
     /// The next request loads it again. `idle_unload_seconds` of a graph takes precedence.
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_unload_seconds: u32,
-    /// Maximum number of graphs in memory of those that are loaded on demand; 0 is no limit
-    /// [default: 4 with `--models_dir`, else no limit].
+    /// Maximum number of graphs that are loaded on demand and in memory at the same time; 0 is no
+    /// limit [default: 4 with `--models_dir`, else no limit].
     ///
-    /// The least recently used one is unloaded for another; those in use stay.
+    /// At the limit, the least recently used graph is unloaded before another is loaded. Graphs in
+    /// use stay.
     #[arg(long, value_name = "COUNT")]
     models_max: Option<u32>,
     /// Behavior of a reload when the old and the new models do not fit into memory together.

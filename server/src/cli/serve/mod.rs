@@ -50,8 +50,8 @@ pub(super) struct ServeArguments {
     listening: Listening,
     #[command(flatten)]
     access: Access,
-    /// Port of the gRPC API: KServe's protocol and TorchServe's services. REST has `--rest_port`. Off
-    /// by default and with 0.
+    /// Port of the gRPC API: KServe's protocol and TorchServe's services. The REST API has
+    /// `--rest_port`. Off by default and with 0.
     #[arg(help_heading = heading::NETWORK, long, alias = "grpc_port", value_name = "PORT")]
     pub(super) port: Option<u16>,
     /// Lowest level that is logged: TRACE, DEBUG, INFO, WARNING or ERROR.
@@ -69,29 +69,30 @@ pub(super) struct ServeArguments {
     /// notice.
     #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SECONDS", default_value_t = 0)]
     drain_delay_seconds: u32,
-    /// Seconds for running requests to end when the server stops, after the drain delay.
+    /// Seconds that running requests may take to end when the server stops, after the drain delay.
     #[arg(help_heading = heading::LIFECYCLE, long, alias = "exit_timeout_secs", value_name = "SECONDS", default_value_t = 5)]
     shutdown_grace_seconds: u32,
-    /// Loads each model first in a separate process, as a trial, so that a damaged file fails its
-    /// graph and not the server.
+    /// Loads each model first in a separate process, as a trial, so that a damaged file makes only
+    /// its own graph fail, not the server.
     #[arg(help_heading = heading::LIFECYCLE, long, value_name = "SWITCH", default_value = "on")]
     model_trial: Switch,
     /// Seconds between two checks for changed files, where the system does not report changes; 0
     /// reloads only on request.
     #[arg(help_heading = heading::LIFECYCLE, long, alias = "repository_poll_secs", value_name = "SECONDS", default_value_t = 5)]
     file_system_poll_wait_seconds: u32,
-    /// Text that ends the answers of `/predictions`, such as `<|endoftext|>`. With it, answers are
-    /// streamed unless a request has `stream=false`.
+    /// Text that is appended to answers of `/predictions`, such as `<|endoftext|>`. With it,
+    /// answers are streamed unless a request has `stream=false`.
     #[arg(help_heading = heading::NETWORK, long, value_name = "TOKEN", value_parser = NonEmptyStringValueParser::new())]
     end_of_stream_token: Option<String>,
     /// Maximum size of a request body: bytes, or a number followed by KiB, MiB or GiB.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", default_value = "8MiB", value_parser = size)]
     max_body_bytes: usize,
-    /// Maximum size of all request bodies in memory. A request that finds no room gets status 503.
+    /// Maximum size of all request bodies in memory. A request whose body does not fit gets status
+    /// 503.
     #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", default_value = "64MiB", value_parser = size)]
     max_bodies_bytes: usize,
-    /// Maximum size of an answer of TorchServe's API (`/predictions`) that comes as a whole [default:
-    /// no limit].
+    /// Maximum size of an answer of TorchServe's API (`/predictions`) that is not a stream
+    /// [default: no limit].
     #[arg(help_heading = heading::LIMITS, long, value_name = "SIZE", value_parser = size)]
     max_response_bytes: Option<usize>,
     /// Hosts that images of requests may be fetched from, separated by commas:
@@ -101,10 +102,10 @@ pub(super) struct ServeArguments {
     /// requests must contain their images.
     #[arg(help_heading = heading::SECURITY, long, value_name = "HOST", value_delimiter = ',')]
     allowed_media_domains: Vec<MediaHost>,
-    /// Folder whose images requests may name by their paths, `/images/a.png` or
+    /// Folder of images that requests may refer to by path, `/images/a.png` or
     /// `file:///images/a.png`.
     ///
-    /// Everybody who can send requests can have the server describe the images in it.
+    /// Every client can then have the server describe the images in it.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER", value_parser = folder)]
     allowed_local_media_path: Option<PathBuf>,
     /// Keeps running when no graph can be served, and loads graphs once their missing models
@@ -113,7 +114,7 @@ pub(super) struct ServeArguments {
     /// Without it, a server that has nothing to serve exits with status 1.
     #[arg(help_heading = heading::LIFECYCLE, long)]
     wait_for_models: bool,
-    /// Leaves out the page at `/`.
+    /// Turns off the web page at `/`.
     #[arg(help_heading = heading::NETWORK, long, aliases = ["no_webui", "no_ui"])]
     no_web: bool,
     /// Lets operators write graph files: `PUT /v3/graphs/<name>/file`.
@@ -121,13 +122,14 @@ pub(super) struct ServeArguments {
     allow_graph_edits: bool,
     /// Lets a request contain its own chat template: `chat_template`.
     ///
-    /// A template is a program. Its memory and its work are limited, but the count of the work is
-    /// not exact: some templates can keep a thread busy for longer than a prompt does. Use this
-    /// only with clients that you trust.
+    /// A template is a program. Its memory and its number of steps are limited, but steps differ in
+    /// cost: some templates can keep a thread busy for longer than a prompt does. Use this only
+    /// with clients that you trust.
     #[arg(help_heading = heading::SECURITY, long)]
     trust_request_chat_template: bool,
-    /// Lets operators register the folders in this one, and unregister graphs: `POST /models` and
-    /// `DELETE /models/<name>` of TorchServe's API. They are written to the config.json.
+    /// Lets operators register folders in this folder as graphs, and unregister graphs:
+    /// `POST /models` and `DELETE /models/<name>` of TorchServe's API. Changes are written to the
+    /// config.json.
     #[arg(help_heading = heading::SECURITY, long, value_name = "FOLDER")]
     allow_registration: Option<PathBuf>,
     /// Folder from which operators may load LoRA adapters while the server runs:

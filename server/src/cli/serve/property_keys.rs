@@ -42,7 +42,7 @@ pub(super) const KEYS: &[(&str, Means)] = &[
     ("metrics_format metrics_mode metrics_config", Nothing(&["prometheus"], "/metrics has all metrics, for Prometheus")),
     ("disable_system_metrics system_metrics_cmd", Nothing(&["true"], "no metrics of the machine are served")),
     ("grpc_management_address", Nothing(&[], "grpc_inference_address sets the address of both gRPC ports")),
-    ("cors_allowed_methods cors_allowed_headers", Nothing(&[], "pages may use any method that a path supports, and send any header")),
+    ("cors_allowed_methods cors_allowed_headers", Nothing(&[], "pages may send GET, POST and DELETE requests, with any header")),
     ("default_response_timeout default_startup_timeout unregister_model_timeout", Nothing(&[], TIMES)),
     ("default_workers_per_model initial_worker_port cpu_launcher_enable cpu_launcher_args", Nothing(&["false"], NO_WORKERS)),
     ("job_queue_size", Nothing(&[], QUEUES)),

@@ -37,10 +37,10 @@ pub(super) struct Sources {
     /// Model on Hugging Face, downloaded into `--model_repository_path` if that is given.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME")]
     source_model: Option<PathBuf>,
-    /// File of the repository to download, if the model's name has none.
+    /// File to download from the repository, if the model's name does not select one.
     #[arg(help_heading = heading::MODELS, long, visible_alias = "hf_file", value_name = "FILE")]
     gguf_filename: Option<String>,
-    /// Downloads files again that already exist.
+    /// Downloads files even if they already exist.
     #[arg(help_heading = heading::MODELS, long)]
     overwrite_models: bool,
     /// Downloads the model, prints its path, and exits.
@@ -49,20 +49,21 @@ pub(super) struct Sources {
     /// Model name in requests [default: the file name].
     #[arg(help_heading = heading::MODELS, long, visible_alias = "served_model_name", value_name = "NAME")]
     pub(super) model_name: Option<String>,
-    /// Folder of folders, each with a graph, a model or an archive. Serves all of them that can be
+    /// Folder of subfolders, each with a graph, a model or an archive. Serves all that can be
     /// served, or only `--model_name`.
     #[arg(help_heading = heading::MODELS, long, visible_alias = "model_repository", alias = "model_store", value_name = "FOLDER")]
     pub(super) model_repository_path: Option<PathBuf>,
     /// Folder of models. Serves each model in it, and each folder in it with a model or a graph,
-    /// under its own name. Models are loaded by their first request. New and removed ones are
+    /// under its own name. Models are loaded at their first request. Added and removed models are
     /// noticed while the server runs.
     #[arg(help_heading = heading::MODELS, long, value_name = "FOLDER")]
     models_dir: Option<PathBuf>,
-    /// Additional names of the single model or graph in requests, separated by commas.
+    /// Additional names in requests for the model or graph, if only one is served; separated by
+    /// commas.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME", value_delimiter = ',')]
     alias: Vec<String>,
-    /// Answers requests that name no graph, or an unknown one, with the only graph that can, or
-    /// with NAME.
+    /// Answers requests that name no graph, or an unknown one, with the only graph that can answer,
+    /// or with NAME if several can.
     ///
     /// The field `model` of answers has the name of that graph.
     #[arg(help_heading = heading::MODELS, long, value_name = "NAME", num_args = 0..=1, default_missing_value = "true")]
@@ -71,7 +72,7 @@ pub(super) struct Sources {
     /// folder under another name; `all` serves all folders.
     #[arg(help_heading = heading::MODELS, long, alias = "load_model", value_name = "NAME", value_delimiter = ',', requires = "model_repository_path", conflicts_with = "model_name")]
     models: Vec<String>,
-    /// `config.properties` of TorchServe, as if it were given as MODEL.
+    /// `config.properties` of TorchServe. Same as giving it as MODEL.
     #[arg(help_heading = heading::MODELS, long, value_name = "FILE")]
     ts_config: Option<PathBuf>,
     /// Prints the graph generated for the model, and exits.

@@ -11,16 +11,16 @@ use crate::cli::heading;
     next_help_heading = heading::MODEL
 )]
 pub(super) struct KnobFlags {
-    /// Threads that decode [default: one for each core].
+    /// Number of threads that generate tokens [default: one for each core].
     #[arg(long, value_name = "COUNT")]
     threads: Option<u32>,
-    /// Threads that process prompts [default: same as `--threads`].
+    /// Number of threads that process prompts [default: same as `--threads`].
     #[arg(long, value_name = "COUNT")]
     threads_batch: Option<u32>,
     /// Maximum number of tokens computed at once within a step.
     #[arg(long, value_name = "TOKENS")]
     ubatch_size: Option<u32>,
-    /// Layers on the GPU: a number or `all`. Implies `--target_device AUTO` if that flag is not
+    /// Number of layers on the GPU, or `all`. Implies `--target_device AUTO` if that flag is not
     /// given.
     #[arg(long, visible_alias = "gpu_layers", value_name = "COUNT", value_parser = layers)]
     n_gpu_layers: Option<Layers>,

@@ -19,11 +19,11 @@ use crate::cli::heading;
 #[derive(Copy, Clone, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(in crate::cli) enum Task {
-    /// Generate texts, for chat and completions.
+    /// Generates texts, for chat and completions.
     TextGeneration,
-    /// Compute vectors of texts, for embedding models.
+    /// Computes vectors of texts, for embedding models.
     Embeddings,
-    /// Score documents against a query.
+    /// Scores documents against a query.
     Rerank,
 }
 
@@ -49,7 +49,7 @@ pub(in crate::cli) struct ModelFlags {
     /// Maximum number of sequences computed at the same time.
     #[arg(long, visible_alias = "parallel", value_name = "COUNT")]
     pub(super) max_num_seqs: Option<u32>,
-    /// Maximum number of tokens in one step, prompts and decodes together.
+    /// Maximum number of tokens in one step: prompt tokens and generated tokens together.
     #[arg(long, value_name = "TOKENS")]
     pub(super) max_num_batched_tokens: Option<u32>,
     /// Maximum size of the KV cache in GB; 0 chooses a size.
@@ -59,10 +59,10 @@ pub(in crate::cli) struct ModelFlags {
     /// trained with].
     #[arg(long, value_name = "TOKENS", visible_aliases = ["ctx_size", "max_model_len"], alias = "session_len")]
     pub(super) max_context: Option<u32>,
-    /// Reuse computed prefixes of other prompts.
+    /// Reuses prefixes that were computed for other prompts.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) enable_prefix_caching: Option<bool>,
-    /// Split long prompts over several steps.
+    /// Splits long prompts over several steps.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) dynamic_split_fuse: Option<bool>,
     /// Maximum number of tokens in a prompt [default: what fits into a sequence].
@@ -71,11 +71,11 @@ pub(in crate::cli) struct ModelFlags {
     /// Device that computes the model: CPU, GPU, GPU.1 or AUTO.
     #[arg(long, value_name = "DEVICE")]
     pub(super) target_device: Option<String>,
-    /// The device as transformers names it: auto, cpu, cuda, cuda:1 or the number of a GPU.
+    /// Device as in Hugging Face's transformers: auto, cpu, cuda, cuda:1 or the number of a GPU.
     #[arg(long, value_name = "DEVICE", value_parser = weights::device)]
     pub(super) device_map: Option<String>,
-    /// Quantization of the weights: selects that file of a repository, or quantizes the model's
-    /// file once into a copy.
+    /// Quantization of the weights. Selects the file of a repository that has it; otherwise serves
+    /// a quantized copy, which is made once.
     #[arg(
         long,
         visible_alias = "quantize",
@@ -84,7 +84,7 @@ pub(in crate::cli) struct ModelFlags {
         ignore_case = true
     )]
     pub(super) quantization: Option<Quantization>,
-    /// Type of unquantized weights: selects that file of a repository.
+    /// Type of unquantized weights. Selects the file of a repository that has it.
     #[arg(long, value_enum, value_name = "TYPE", ignore_case = true)]
     pub(super) dtype: Option<Dtype>,
     /// JSON object of backend settings, and of OpenVINO properties with the same meaning.
@@ -103,7 +103,7 @@ pub(in crate::cli) struct ModelFlags {
     /// Format of reasoning in the model's output [default: by its chat template].
     #[arg(long, value_name = "NAME")]
     pub(super) reasoning_parser: Option<String>,
-    /// Make tool calls follow their schemas even where the model may choose to call.
+    /// Makes tool calls follow their schemas even if the request demands no call.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub(super) enable_tool_guided_generation: Option<bool>,
     /// Jinja file in place of the model's chat template.
@@ -113,7 +113,7 @@ pub(in crate::cli) struct ModelFlags {
     /// model].
     #[arg(long, value_name = "FILE")]
     pub(super) mmproj: Option<PathBuf>,
-    /// Accept prompts given as vectors in place of tokens.
+    /// Accepts prompts given as vectors in place of tokens.
     #[arg(
         long,
         visible_alias = "enable_prompt_embeds",
@@ -127,7 +127,7 @@ pub(in crate::cli) struct ModelFlags {
     /// Defaults of requests. Only `serve` has flags for them.
     #[arg(skip)]
     pub(in crate::cli) sampling: SamplingFlags,
-    /// Kind of pipeline, such as LM, or VLM, which needs a projector beside the model.
+    /// Kind of pipeline, such as LM or VLM. VLM needs a projector beside the model.
     #[arg(long, value_name = "KIND")]
     pub(super) pipeline_type: Option<String>,
 }

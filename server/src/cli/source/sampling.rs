@@ -14,7 +14,7 @@ pub(in crate::cli) struct SamplingFlags {
     /// Sampling temperature: 0 always takes the likeliest token.
     #[arg(long, visible_alias = "temp", value_name = "NUMBER")]
     temperature: Option<f32>,
-    /// Keeps the likeliest tokens that together reach this share of the probability.
+    /// Keeps the likeliest tokens until their probabilities sum to this.
     #[arg(long, value_name = "NUMBER")]
     top_p: Option<f32>,
     /// Keeps this number of likeliest tokens; -1 keeps all.
@@ -23,7 +23,7 @@ pub(in crate::cli) struct SamplingFlags {
     /// Keeps tokens with at least this share of the likeliest token's probability.
     #[arg(long, value_name = "NUMBER")]
     min_p: Option<f32>,
-    /// Penalty for tokens that already occur; 1 is no penalty.
+    /// Penalty for tokens that have already occurred; 1 is no penalty.
     #[arg(long, visible_alias = "repeat_penalty", value_name = "NUMBER")]
     repetition_penalty: Option<f32>,
     /// Maximum number of tokens in an answer.

@@ -7,10 +7,10 @@ use clap::ValueEnum;
 pub(in crate::cli) enum Quantization {
     /// Weights stay as they are.
     None,
-    /// Quantize to 4 bits: `Q4_K_M`.
+    /// Quantizes to 4 bits: `Q4_K_M`.
     #[value(name = "4bit", aliases = ["int4", "bitsandbytes-nf4", "bitsandbytes-fp4"])]
     FourBit,
-    /// Quantize to 8 bits: `Q8_0`.
+    /// Quantizes to 8 bits: `Q8_0`.
     #[value(name = "8bit", aliases = ["int8", "bitsandbytes", "eetq"])]
     EightBit,
 }
