@@ -163,7 +163,10 @@ pub(super) fn lanes(draft: &mut Draft<'_>) {
             continue;
         };
         if limit.value < 0 {
-            let message = format!("`max_in_flight` must be above 0, not {}", limit.value);
+            let message = format!(
+                "`max_in_flight` must not be negative, but is {}",
+                limit.value
+            );
             found.push(
                 Diagnostic::error(&fields::INVALID_VALUE, limit.span, message)
                     .hint("give a number above 0, or leave out `max_in_flight`"),

@@ -76,7 +76,8 @@ pub struct OpenAIRequestPorts {
 
 impl Calculator for OpenAIRequest {
     const NAME: &'static str = "OpenAIRequestCalculator";
-    const DOC: &'static str = "Reads and checks a request of OpenAI's chat/completions, completions and responses, Anthropic's messages, and Triton's and TGI's generate.";
+    const DOC: &'static str =
+        "Reads and checks a request for text, of OpenAI's API or of another one that is served.";
     type Options = OpenAIRequestOptions;
     type Ports = OpenAIRequestPorts;
 

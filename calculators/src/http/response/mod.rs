@@ -57,7 +57,8 @@ pub struct OpenAIResponsePorts {
 
 impl Calculator for OpenAIResponse {
     const NAME: &'static str = "OpenAIResponseCalculator";
-    const DOC: &'static str = "Writes the answer of OpenAI's chat/completions and completions endpoints, whole or streamed.";
+    const DOC: &'static str =
+        "Writes an answer of text, whole or streamed, in the form of the API of its request.";
     type Options = NoOptions;
     type Ports = OpenAIResponsePorts;
 
