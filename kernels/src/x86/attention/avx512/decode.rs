@@ -8,8 +8,9 @@ use std::arch::x86_64::*;
 
 use super::super::{TokenRun, chunks};
 use super::exp::exp2;
-use super::rows::{Ahead, mixed_places};
+use super::rows::mixed_places;
 use super::state::{Lanes, SoftmaxState, add_product, anchor, cap_scores, gather};
+use super::value_block::ValueBlock;
 use super::{AttentionSpace, LANES, SPACE, common, padded, row_pointers};
 use crate::data::attention::{Attention, BLOCK};
 
@@ -265,76 +266,6 @@ impl<'a> Narrow<'a> {
                     let place = self.run.out(row).add(index * LANES);
                     _mm512_mask_storeu_ps(place, present, _mm512_mul_ps(sum.load(), share));
                 }
-            }
-        }
-    }
-}
-
-/// Sums of some rows over some vectors of values.
-struct ValueBlock<'a, const MIXED: usize> {
-    /// The first of these vectors, and those of the following cells.
-    values: &'a [Lanes],
-    /// Number of vectors of a value.
-    vectors: usize,
-    cells: usize,
-    /// Weights of the cells, for sixteen rows each.
-    weights: &'a [Lanes],
-    /// The first of the rows.
-    row: usize,
-    added: &'a mut [Lanes],
-    /// Values to prefetch.
-    ahead: &'a mut Ahead,
-}
-
-impl<const MIXED: usize> ValueBlock<'_, MIXED> {
-    /// Adds values by the weights of `R` rows, `V` vectors of them.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    fn sum<const R: usize, const V: usize>(self) {
-        let mut sums = [[_mm512_setzero_ps(); V]; R];
-        for r in 0..R {
-            for v in 0..V {
-                sums[r][v] = self.added[r * self.vectors + v].load();
-            }
-        }
-        assert!(self.values.len() + self.vectors >= self.cells * self.vectors + V);
-        assert!(self.weights.len() * MIXED >= self.cells && (self.row + R) * MIXED <= LANES);
-        for cell in 0..self.cells {
-            self.ahead.fetch(1, 1);
-            // SAFETY: there are as many values and weights.
-            unsafe {
-                let values = self.values.get_unchecked(cell * self.vectors..);
-                let weights = &self.weights.get_unchecked(cell / MIXED).0;
-                for r in 0..R {
-                    let at = (self.row + r) * MIXED + cell % MIXED;
-                    let weight = _mm512_set1_ps(*weights.get_unchecked(at));
-                    for v in 0..V {
-                        let value = values.get_unchecked(v).load();
-                        add_product(&mut sums[r][v], value, weight);
-                    }
-                }
-            }
-        }
-        for r in 0..R {
-            for v in 0..V {
-                self.added[r * self.vectors + v].store(sums[r][v]);
-            }
-        }
-    }
-
-    /// The same for numbers of rows and vectors that are rare.
-    #[target_feature(enable = "avx512f")]
-    fn sum_each(self, rows: usize, vectors: usize) {
-        for row in 0..rows {
-            for vector in 0..vectors {
-                let place = ValueBlock::<MIXED> {
-                    values: &self.values[vector..],
-                    row: self.row + row,
-                    added: &mut self.added[row * self.vectors + vector..],
-                    ahead: self.ahead,
-                    ..self
-                };
-                place.sum::<1, 1>();
             }
         }
     }

@@ -9,6 +9,7 @@ mod exp;
 mod rows;
 mod state;
 mod tile;
+mod value_block;
 
 use std::cell::RefCell;
 use std::ops::Range;
