@@ -12,7 +12,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -21,6 +21,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use graphmill_calculators::{http::RemoteImage, payload::JsonBody};
 use hyper::{HeaderMap, StatusCode, header, http::uri::Authority};
+use parking_lot::Mutex;
 use reqwest::{
     Client, Url,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -144,7 +145,7 @@ impl Media {
     /// Returns the permits of an owner. Each owner has its own, so that slow hosts of one do not
     /// delay others.
     fn turns(&self, owner: Option<&Owner>) -> Arc<Semaphore> {
-        let mut all = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.fetching.lock();
         all.retain(|_, turns| Arc::strong_count(turns) > 1);
         let turns = all.entry(owner.cloned());
         Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(MAX_FETCHING))))

@@ -1,6 +1,6 @@
 //! Progress of downloading or quantizing a model.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 use super::bytes;
 
@@ -18,11 +18,6 @@ const DOWNLOADING: &str = "downloading";
 /// Current work. Models are prepared one at a time, as graphs are loaded.
 static NOW: Mutex<Option<ModelWork>> = Mutex::new(None);
 
-/// Locks the current work. A panic cannot leave this plain data inconsistent.
-fn now() -> MutexGuard<'static, Option<ModelWork>> {
-    NOW.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Guard that reports the work on a model until it is dropped.
 pub(crate) struct ProgressGuard(());
 
@@ -38,7 +33,7 @@ impl ProgressGuard {
     }
 
     fn new(stage: &'static str, total: u64) -> Self {
-        *now() = Some(ModelWork {
+        *NOW.lock() = Some(ModelWork {
             stage,
             done: 0,
             total,
@@ -50,14 +45,14 @@ impl ProgressGuard {
 /// Reports the progress of the current work: the downloaded bytes of all files, or the percentage
 /// of the weights that was written.
 pub(crate) fn reached(progress: u64) {
-    if let Some(work) = &mut *now() {
+    if let Some(work) = &mut *NOW.lock() {
         work.done = progress;
     }
 }
 
 impl Drop for ProgressGuard {
     fn drop(&mut self) {
-        *now() = None;
+        *NOW.lock() = None;
     }
 }
 
@@ -69,12 +64,12 @@ impl ModelWork {
 
 /// Returns the kind of work, and its progress from 0 to 1.
 pub(crate) fn stage() -> Option<(&'static str, f32)> {
-    now().map(|work| (work.stage, work.part()))
+    NOW.lock().map(|work| (work.stage, work.part()))
 }
 
 /// Returns the kind of work and its progress in one line, and the progress from 0 to 1.
 pub(crate) fn line() -> Option<(String, f32)> {
-    let work = (*now())?;
+    let work = (*NOW.lock())?;
     let ModelWork { stage, done, total } = work;
     let of = match stage {
         DOWNLOADING => format!(" ({} of {})", bytes(done), bytes(total)),

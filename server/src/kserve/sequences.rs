@@ -5,11 +5,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use graphmill_engine::shortened;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time::sleep};
 
 use super::{
@@ -157,7 +158,7 @@ impl Sequences {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 
     /// Returns the sequence of a request for exclusive use. For the first request, reserves a new

@@ -1,12 +1,9 @@
 //! Counts and times of requests for each graph, for all protocols.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use chrono::Utc;
+use parking_lot::Mutex;
 
 use super::{
     Label, asked,
@@ -34,10 +31,6 @@ const NONE: InferStatistics = {
 pub(crate) struct Statistics(Mutex<BTreeMap<String, ModelStatistics>>);
 
 impl Statistics {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ModelStatistics>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a request that has ended. `kept` is true if its answer came from the graph's cache;
     /// `None` if the graph has no cache.
     pub(crate) fn ended(
@@ -48,7 +41,7 @@ impl Statistics {
         queued: Option<Duration>,
         kept: Option<bool>,
     ) {
-        let mut graphs = self.lock();
+        let mut graphs = self.0.lock();
         let counts = graphs.entry(graph.to_owned()).or_default();
         counts.last_inference = Utc::now().timestamp_millis().cast_unsigned();
         let stats = counts.inference_stats.get_or_insert(NONE);
@@ -75,7 +68,7 @@ impl Statistics {
     /// Returns the counts of a graph.
     fn read(&self, servable: &Servable) -> ModelStatistics {
         let Label { name, version } = servable.into();
-        let counts = self.lock().get(servable.name()).cloned();
+        let counts = self.0.lock().get(servable.name()).cloned();
         let counts = counts.unwrap_or_default();
         ModelStatistics {
             name,

@@ -4,7 +4,7 @@ use std::{
     future::Future,
     pin::pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     time::Duration,
@@ -15,6 +15,7 @@ use graphmill_calculators::{llm::RecordedTokens, payload::Account};
 use graphmill_engine::{
     Error, Handle, Packet, Plan, Result, RunCx, Session, SidePackets, Summary, Timestamp, Why,
 };
+use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, mpsc},
     task::JoinHandle,
@@ -57,7 +58,7 @@ pub(crate) struct PacketLog(Arc<Mutex<Vec<(String, Packet)>>>);
 impl PacketLog {
     /// Removes and returns the packets so far.
     pub(crate) fn take(&self) -> Vec<(String, Packet)> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
@@ -125,7 +126,7 @@ impl Play {
         for stream in streams {
             let (name, kept) = (stream.to_owned(), all.clone());
             self.observe(stream, move |packet| {
-                let mut kept = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = kept.0.lock();
                 if kept.len() == most {
                     return Err(Error::exhausted(format!("more than {most} output packets")));
                 }
@@ -180,7 +181,7 @@ async fn attend(
 ) -> End {
     let sending = AtomicBool::new(false);
     let order = Mutex::new(LineOrder::default());
-    let order = || order.lock().unwrap_or_else(PoisonError::into_inner);
+    let order = || order.lock();
     let feed = async {
         while let Some(line) = lines.recv().await {
             let (number, line) = line.map_err(End::BadLine)?;

@@ -10,12 +10,10 @@ mod recording_rule;
 mod recordings;
 mod taps;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use graphmill_engine::{Handle, Session, SidePackets};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub(crate) use frames::{FollowTarget, Frame};
@@ -76,7 +74,7 @@ impl Sessions {
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionsState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Adds a session that has not started, until the guard is dropped.

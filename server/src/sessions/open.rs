@@ -2,13 +2,14 @@
 
 use std::{
     future, panic,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
 
 use graphmill_engine::{
     Activity, EdgeSnapshot, NodeSnapshot, Plan, SessionObserver, Snapshot, Why,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{runtime::Handle, task, time::timeout};
 
@@ -68,7 +69,7 @@ impl OpenSession {
     /// is in. `None` after its end.
     pub(crate) async fn see(&self) -> Option<Snapshot> {
         let answer = timeout(PATIENCE, self.observer.snapshot()).await;
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Ok(view) = answer {
             last.clone_from(&view);
             return view;

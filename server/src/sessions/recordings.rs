@@ -3,11 +3,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant, SystemTime},
 };
 
 use graphmill_engine::{Error, Happening, Packet, Session, SidePackets, Timeline, codec};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use super::{About, OpenSession, RecordingOptions, RecordingRule, Sessions, frames::unix_ms};
@@ -173,7 +174,7 @@ impl Recording {
 
     fn packets(&self) -> Option<MutexGuard<'_, Packets>> {
         let packets = self.packets.as_ref()?;
-        Some(packets.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(packets.lock())
     }
 
     /// Records a packet as a line.

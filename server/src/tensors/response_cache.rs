@@ -9,13 +9,11 @@
 //!
 //! The cache belongs to the plan of the graph, so no answer outlives the models that computed it.
 
-use std::{
-    num::NonZeroU64,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::num::NonZeroU64;
 
 use bytes::Bytes;
 use graphmill_calculators::tensor::Tensor;
+use parking_lot::Mutex;
 use quick_cache::{Weighter, unsync::Cache};
 use ring::digest::{Context, SHA256};
 use serde::Deserialize;
@@ -103,13 +101,9 @@ pub(crate) struct CacheUse {
 }
 
 impl ResponseCache {
-    fn lock(&self) -> MutexGuard<'_, Cache<AnswerKey, CachedAnswer, AnswerWeight>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the answer to an earlier request with this key.
     pub(crate) fn get(&self, key: &AnswerKey) -> Option<Tensors> {
-        self.lock().get(key).map(|answer| answer.tensors.clone())
+        self.0.lock().get(key).map(|answer| answer.tensors.clone())
     }
 
     /// Stores an answer, unless it is too large.
@@ -118,7 +112,7 @@ impl ResponseCache {
             name.len() + size_of_val(tensor.shape()) + tensor.data().len() + OVERHEAD
         });
         let bytes = (sizes.sum::<usize>() + OVERHEAD) as u64;
-        if bytes > self.lock().capacity() {
+        if bytes > self.0.lock().capacity() {
             return;
         }
         let copies = tensors.iter().map(|(name, tensor)| {
@@ -129,11 +123,11 @@ impl ResponseCache {
             (name.clone(), copy.unwrap_or_else(|_| tensor.clone()))
         });
         let tensors = copies.collect();
-        self.lock().insert(key, CachedAnswer { tensors, bytes });
+        self.0.lock().insert(key, CachedAnswer { tensors, bytes });
     }
 
     pub(crate) fn usage(&self) -> CacheUse {
-        let cache = self.lock();
+        let cache = self.0.lock();
         CacheUse {
             hits: cache.hits(),
             misses: cache.misses(),

@@ -4,10 +4,10 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use graphmill_llm::{ModelKind, is_adapter, kind_of};
+use parking_lot::Mutex;
 
 use super::{
     ModelFlags, OF_MODEL, archive, entry_of,
@@ -34,7 +34,7 @@ static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 pub(in crate::cli) fn models_in_folder(root: &Path) -> Config {
     let mut found = FolderScan::default();
     found.look(root, "", DEPTH);
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told = TOLD.lock();
     for warning in found.warnings.difference(&told) {
         tracing::warn!("{warning}");
     }
